@@ -28,7 +28,7 @@ from webapp.artifacts.services import begin
 from webapp.comments.services import write_comment
 from webapp.comments.targets import Target
 from webapp.datasets.reports import request_overlap, request_validation
-from webapp.experiments.runs_list.listing import Wish
+from webapp.experiments.runs_list.listing import RunQuery
 from webapp.exports.making import make
 from webapp.exports.models import Export, Format, Table
 from webapp.exports.selectors import why_not_there
@@ -150,7 +150,7 @@ def _a_passkey_of_another() -> Authenticator:
 
 
 def _a_written_export(cast: Any) -> Export:
-    ask_for(cast.project, cast.alice, Table.RUNS, Format.CSV, Wish())
+    ask_for(cast.project, cast.alice, Table.RUNS, Format.CSV, RunQuery())
     export = take()
     make(export, Event())
     export.refresh_from_db()

@@ -145,7 +145,7 @@ def test_two_runs_are_compared_with_words_and_curves(page, run, log):
     breaks_no_rule(page)
     page.get_by_label("Evaluated on").select_option("validation")
     page.get_by_role("button", name="Compare", exact=True).click()
-    page.get_by_text("There are no results problem by problem of A and B").wait_for()
+    page.get_by_text("No per-problem results of A and B").wait_for()
     assert f"run={run.run.pk}&run={other.run.pk}" in page.url and "split=validation" in page.url
 
 

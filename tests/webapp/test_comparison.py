@@ -68,9 +68,9 @@ def test_a_difference_is_told_in_words(figures, words):
 
 def test_what_cannot_be_compared_says_why(cast):
     first, bare = evaluated(cast, 10), a_run(cast)
-    assert "no results problem by problem of B" in pairs([first, bare], "test")[0].missing
+    assert "no per-problem results of B" in pairs([first, bare], "test")[0].missing
     strange = evaluated(cast, 3, contents=["e" * 16])
-    assert "other problems" in pairs([first, strange], "test")[0].missing
+    assert "no common problems" in pairs([first, strange], "test")[0].missing
 
 
 def test_the_page_names_the_curves_of_each_run_and_where_their_buckets_are(client, cast):

@@ -15,7 +15,7 @@ from engine.events.vocabulary import RunState
 from tests.browser.sample_log import Sample, sample_events
 from tests.builders import a_held_run, a_run, an_event
 from webapp.experiments.models import Run
-from webapp.experiments.runs_list.listing import Wish
+from webapp.experiments.runs_list.listing import RunQuery
 from webapp.exports import services
 from webapp.exports.making import make
 from webapp.exports.models import Export, ExportState, Format, Table, exports_directory
@@ -47,7 +47,7 @@ def told(cast, var_directory):
 
 
 def asked(run, table, file=Format.JSONL, **wish):
-    return services.ask_for(run.project, run.created_by, table, file, Wish(**wish))
+    return services.ask_for(run.project, run.created_by, table, file, RunQuery(**wish))
 
 
 def written(export):
@@ -128,7 +128,7 @@ def test_the_filters_are_those_of_the_list_of_runs(told, cast):
     assert ids() == {str(told.pk), str(done.pk)}
     assert ids(state="finished") == ids(tag="baseline") == {str(done.pk)}
     assert ids(archived=True) == {str(hidden.pk)} and ids(q="hyperlink") == {str(told.pk)}
-    one = services.ask_for(told.project, cast.vera, Table.RUNS, Format.JSONL, Wish(), done)
+    one = services.ask_for(told.project, cast.vera, Table.RUNS, Format.JSONL, RunQuery(), done)
     assert [row["run"] for row in rows_of(written(one))] == [str(done.pk)]
 
 
@@ -139,7 +139,7 @@ def test_no_text_begins_a_formula(text):
 
 
 def test_who_may_not_see_the_project_any_more_gets_no_file(told, cast):
-    export = services.ask_for(told.project, cast.vera, Table.RUNS, Format.CSV, Wish())
+    export = services.ask_for(told.project, cast.vera, Table.RUNS, Format.CSV, RunQuery())
     cast.vera.memberships.all().delete()
     assert written(export).export_state is ExportState.FAILED
     assert "may not see" in export.error and not list(exports_directory().iterdir())

@@ -22,7 +22,7 @@ from webapp import disk
 from webapp.artifacts.models import Artifact, Charge, Upload
 from webapp.artifacts.selectors import bytes_of
 from webapp.datasets.models import Dataset, DatasetVersion
-from webapp.experiments.runs_list.listing import Wish
+from webapp.experiments.runs_list.listing import RunQuery
 from webapp.exports import services
 from webapp.exports.models import ExportState, Format, Table
 from webapp.telemetry.ingest.ingest import ingest
@@ -190,7 +190,7 @@ def test_an_export_says_so_and_leaves_nothing(cast, var, file):
     run.refresh_from_db()
 
     def written():
-        export = services.ask_for(cast.project, cast.alice, Table.NODES, file, Wish(), run)
+        export = services.ask_for(cast.project, cast.alice, Table.NODES, file, RunQuery(), run)
         assert write_one()
         export.refresh_from_db()
         return export

@@ -214,7 +214,7 @@ def test_192_runs_of_one_member_are_not_accepted_without_bound(client, cast):
     assert refused.status_code == 409
     (problem,) = refused.json()["problems"]
     assert (problem["path"], problem["value"]) == ("user", 192)
-    assert "128 runs of bob are queued or at work, and at most 128 may be" in problem["reason"]
+    assert "128 runs of bob are queued or active, and at most 128 may be" in problem["reason"]
     assert "GROVE_USER_RUNS" in problem["reason"]
     assert Run.objects.count() == 128 and Experiment.objects.count() == 2
 
@@ -233,7 +233,7 @@ def test_every_way_to_a_run_is_bounded_by_project_and_page_and_rest_say_so(clien
         told = client.post("/api/v1/runs", body, content_type="application/json")
         assert told.status_code == 409 and told.json()["problems"][0]["path"] == "project"
     page = client.post(reverse("resume-run", args=[stopped.pk]), follow=True)
-    assert b"1 runs of Oaks are queued or at work" in page.content
+    assert b"1 runs of Oaks are queued or active" in page.content
     form = {"project": cast.project.pk, "recipe": "demo", "name": "N"}
     (problem,) = client.post(reverse("check-launch"), form).json()["problems"]
     assert problem["path"] == "project", "said while one types, too"

@@ -85,7 +85,7 @@ def test_a_pasted_problem_is_searched_by_the_team_with_the_settings_of_the_form(
         ({"public_tests": '[{"code": "assert \\u0000"}]'}, "public_tests", "cannot be stored"),
         ({"overrides": "search.rho = 2"}, "search.rho", "less than or equal to 1"),
         ({"source": "dataset"}, "version", "Choose a dataset"),
-        ({"overrides": "agents.oak.model = /etc"}, "agents.oak.model", "no path or address"),
+        ({"overrides": "agents.oak.model = /etc"}, "agents.oak.model", "are not accepted: write"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_searched_is_refused_by_its_field(client, cast, fields, path, reason):

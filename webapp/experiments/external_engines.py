@@ -1,7 +1,7 @@
 """Runs of external engines, which send their events: their lease, and how they end.
 
 Invariants: no worker ever takes such a run. It has a lease like any other, which each batch of
-events renews; a run whose engine is silent for `leases.OUTSIDE_SECONDS` has failed.
+events renews; a run whose engine is silent for `leases.EXTERNAL_LEASE_SECONDS` has failed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from webapp.experiments.scheduling.states import ENDED
 from webapp.projects.models import Project
 
 
-class NotOutside(Exception):
+class NotExternalRun(Exception):
     """Raised when the site's own engine has the run: its worker ships the events."""
 
 
@@ -51,9 +51,9 @@ def create_run(
     config = load_recipe(recipe, overrides)
     refuse_cluster(config)
     admit(project, user)
-    asked = {"recipe": recipe, "overrides": overrides}
+    requested = {"recipe": recipe, "overrides": overrides}
     experiment = Experiment.objects.create(
-        project=project, name=name or recipe, created_by=user, config=asked
+        project=project, name=name or recipe, created_by=user, config=requested
     )
     run = Run.objects.create(
         experiment=experiment,
@@ -62,31 +62,31 @@ def create_run(
         seed=config.seed,
         steps=config.training.steps,
         outside=True,
-        dataset_version=_stored(project, config),
+        dataset_version=_dataset_version(project, config),
         created_by=user,
         queued_at=timezone.now(),
     )
-    note_action(run, user, RunAction.Kind.STARTED, "elsewhere")
-    return services.mark_starting(run.pk, leases.take_lease_outside(run.pk))
+    note_action(run, user, RunAction.Kind.STARTED, "on an external engine")
+    return services.mark_starting(run.pk, leases.take_external_lease(run.pk))
 
 
-def _stored(project: Project, config: RunConfig) -> DatasetVersion | None:
+def _dataset_version(project: Project, config: RunConfig) -> DatasetVersion | None:
     dataset = config.problems.dataset
     return trainable(project, dataset) if is_reference(dataset) else None
 
 
 def locked(run_id: uuid.UUID) -> Run:
-    """Returns the run's row, locked. Raises `NotOutside` if the site's own engine has it."""
+    """Returns the run's row, locked. Raises `NotExternalRun` if the site's own engine has it."""
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     if not run.outside:
-        raise NotOutside
+        raise NotExternalRun
     return run
 
 
-def heard_of(run: Run, told: tuple[RunState, str] | None) -> None:
-    """Renews the lease; `told` is the state that the engine reported last, with its reason."""
-    leases.renew_lease(run.pk, run.fencing, leases.OUTSIDE_SECONDS)
-    state, reason = told or (None, "")
+def record_contact(run: Run, reported: tuple[RunState, str] | None) -> None:
+    """Renews the lease; `reported` is the state that the engine reported last, with its reason."""
+    leases.renew_lease(run.pk, run.fencing, leases.EXTERNAL_LEASE_SECONDS)
+    state, reason = reported or (None, "")
     if state is RunState.FINISHED:
         services.mark_finished(run.pk, run.fencing)
     elif state is RunState.STOPPED:
@@ -99,7 +99,9 @@ def fail_silent_runs() -> int:
     """Fails the runs whose external engine was silent for too long; returns their number."""
     silent = Run.objects.filter(outside=True, lease_expires__lt=Now())
     lost = list(silent.exclude(state__in=ENDED).values_list("pk", "fencing"))
-    cause = f"its engine was not heard of for {leases.OUTSIDE_SECONDS / 60:.0f} minutes"
+    cause = (
+        f"the external engine sent no events for {leases.EXTERNAL_LEASE_SECONDS / 60:.0f} minutes"
+    )
     for run_id, fencing in lost:
         services.mark_failed(run_id, fencing, cause)
     return len(lost)

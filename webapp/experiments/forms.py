@@ -14,11 +14,11 @@ from engine.config.errors import ConfigError
 from engine.config.schema import RunConfig, parse_config
 from engine.recipes import load_recipe, recipe_names
 from webapp.accounts.models import User
-from webapp.experiments.launch.creation import Origin, of_run
+from webapp.experiments.launch.creation import Origin, request_from
 from webapp.experiments.launch.sweeps import Request, parse_seeds, parse_sweep
 from webapp.experiments.models import Run
 from webapp.experiments.run_settings.overrides import parse_overrides, typed_value
-from webapp.experiments.run_settings.settings_schema import Setting, catalogue
+from webapp.experiments.run_settings.settings_schema import Setting, setting_groups
 from webapp.experiments.selectors import visible_runs
 from webapp.projects.models import Project
 
@@ -50,13 +50,13 @@ class SettingsForm(forms.Form):
 
     def typed(self, base: RunConfig) -> dict[str, Any]:
         """Returns the settings whose field differs from `base`."""
-        settings = [one for group in catalogue(base) for one in group.settings]
-        found = {}
+        settings = [one for group in setting_groups(base) for one in group.settings]
+        values = {}
         for setting in settings:
             text = self.data.get(FIELD + setting.path, setting.shown).replace("\r\n", "\n")
             if text != setting.shown and (text or setting.optional or setting.is_text):
-                found[setting.path] = _value(setting, text)
-        return found
+                values[setting.path] = _value(setting, text)
+        return values
 
 
 class LaunchForm(SettingsForm):
@@ -79,10 +79,10 @@ class LaunchForm(SettingsForm):
         given = self.cleaned_data["source"]
         if given is None:
             return None
-        found = visible_runs(self.user).that_train().filter(pk=given).first()
-        if found is None:
+        run = visible_runs(self.user).that_train().filter(pk=given).first()
+        if run is None:
             raise forms.ValidationError("There is no such run, or you may not see it.")
-        return found
+        return run
 
     def clean_seeds(self) -> list[int]:
         return _parsed(parse_seeds, self.cleaned_data["seeds"])
@@ -112,11 +112,11 @@ class LaunchForm(SettingsForm):
         given, source = self.cleaned_data, self.cleaned_data["source"]
         varied = {*given["sweep"], *(["seed"] if given["seeds"] else [])}
         typed = {k: v for k, v in self.typed(self.base()).items() if k not in varied}
-        asked = {
+        fields = {
             "overrides": {**typed, **given["overrides"]},
             **{name: given[name] for name in ("name", "seeds", "sweep")},
         }
-        return of_run(source, **asked) if source else Request(given["recipe"], **asked)
+        return request_from(source, **fields) if source else Request(given["recipe"], **fields)
 
 
 def _parsed(parse: Any, text: str) -> Any:

@@ -32,15 +32,15 @@ STATUS_COLUMNS = (
 def status(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields of a run that change while it runs: `STATUS_COLUMNS`, the wait as one
     object."""
-    told = {name: row[name] for name in STATUS_COLUMNS if not name.startswith("waiting_")}
-    told["waiting"] = None
+    fields = {name: row[name] for name in STATUS_COLUMNS if not name.startswith("waiting_")}
+    fields["waiting"] = None
     if row["waiting_name"]:
-        told["waiting"] = {
+        fields["waiting"] = {
             "name": row["waiting_name"],
             "since": row["waiting_since"],
             "deadline": row["waiting_deadline"],
         }
-    return told
+    return fields
 
 
 def status_of(run: Run) -> dict[str, Any]:

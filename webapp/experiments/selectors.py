@@ -37,10 +37,10 @@ def sweepable_runs(room: int | None = None) -> list[uuid.UUID]:
     of the queued ones, which suffices: on a message for any of them a worker takes the next run
     (`queue.take`).
     """
-    untold = Q(dispatched_at=None) | Q(dispatched_at__lt=Now() - RESEND_AFTER)
-    owed = Run.objects.filter(untold, unheld(), outside=False)
-    interrupted = owed.filter(state__in=HELD).values_list("pk", flat=True)
-    queued = owed.filter(state=RunState.QUEUED).order_by("queued_at").values_list("pk", flat=True)
+    not_dispatched = Q(dispatched_at=None) | Q(dispatched_at__lt=Now() - RESEND_AFTER)
+    due = Run.objects.filter(not_dispatched, unheld(), outside=False)
+    interrupted = due.filter(state__in=HELD).values_list("pk", flat=True)
+    queued = due.filter(state=RunState.QUEUED).order_by("queued_at").values_list("pk", flat=True)
     return [*interrupted, *queued[:room]]
 
 
@@ -72,5 +72,5 @@ def comparable_runs(user: User, without: Sequence[Run], most: int = 100) -> list
 
 def runs_by_id(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:
     """Returns those of the runs that `user` may see, in the order of the ids."""
-    found = {run.pk: run for run in visible_runs(user).filter(pk__in=run_ids)}
-    return [found[run_id] for run_id in run_ids if run_id in found]
+    by_id = {run.pk: run for run in visible_runs(user).filter(pk__in=run_ids)}
+    return [by_id[run_id] for run_id in run_ids if run_id in by_id]

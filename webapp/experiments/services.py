@@ -19,7 +19,7 @@ from webapp.accounts.models import User
 from webapp.experiments.annotations.actions import note_action
 from webapp.experiments.models import Run, RunAction
 from webapp.experiments.scheduling.dispatch import dispatch_on_commit
-from webapp.experiments.scheduling.leases import lock_leased, take_lease_outside
+from webapp.experiments.scheduling.leases import lock_leased, take_external_lease
 from webapp.experiments.scheduling.queue import admit
 from webapp.experiments.scheduling.states import check
 
@@ -51,7 +51,7 @@ def resume_run(run_id: uuid.UUID, by: User | None = None) -> Run:
     )
     note_action(run, by, RunAction.Kind.RESUMED)
     if run.outside:
-        return mark_starting(run.pk, take_lease_outside(run.pk))
+        return mark_starting(run.pk, take_external_lease(run.pk))
     dispatch_on_commit(run.pk)
     return run
 
@@ -64,7 +64,7 @@ def request_stop(run_id: uuid.UUID, by: User | None = None) -> Run:
     """
     run = _locked(run_id)
     if run.run_state is not RunState.STOPPING:
-        _ask_to_end(run)
+        _request_end(run)
         note_action(run, by, RunAction.Kind.STOPPED)
     return run
 
@@ -74,7 +74,7 @@ def request_kill(run_id: uuid.UUID, by: User | None = None) -> Run:
     """As `request_stop`, but the engine gets no time for a checkpoint. Idempotent."""
     run = _locked(run_id)
     if run.run_state is not RunState.STOPPING:
-        _ask_to_end(run)
+        _request_end(run)
     if not run.kill_requested and run.run_state is not RunState.STOPPED:
         run.kill_requested = True
         run.save(update_fields=["kill_requested"])
@@ -82,7 +82,7 @@ def request_kill(run_id: uuid.UUID, by: User | None = None) -> Run:
     return run
 
 
-def _ask_to_end(run: Run) -> None:
+def _request_end(run: Run) -> None:
     if run.run_state is RunState.QUEUED and not run.lease_owner:
         _change(run, RunState.STOPPED, stop_requested=True, finished_at=timezone.now())
     elif run.run_state is RunState.QUEUED:

@@ -29,8 +29,8 @@ from webapp.experiments.launch import launch_page
 from webapp.experiments.launch.checkpoints import checkpoint_steps
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import page_data
-from webapp.experiments.runs_list.listing import Unusable, runs_page
-from webapp.experiments.runs_list.table import runs_table, wish_of
+from webapp.experiments.runs_list.listing import InvalidQuery, runs_page
+from webapp.experiments.runs_list.table import parse_query, runs_table
 from webapp.experiments.scheduling.states import NotNow, TransitionRefused
 from webapp.experiments.selectors import comparable_runs, compared_runs, runs_by_id, visible_run
 from webapp.projects.permissions import Action, may, operable_projects, require
@@ -48,14 +48,14 @@ def runs(request: HttpRequest) -> HttpResponse:
     """
     cursor = request.GET.get("cursor", "")
     try:
-        wish = wish_of(request.GET)
-        page = runs_page(request.user, wish, cursor)
-    except Unusable as error:
+        query = parse_query(request.GET)
+        page = runs_page(request.user, query, cursor)
+    except InvalidQuery as error:
         raise BadRequest(str(error)) from None
     context = {
         "runs": page.runs,
-        "table": runs_table(wish, page.runs),
-        "address": wish.address(),
+        "table": runs_table(query, page.runs),
+        "address": query.address(),
         "cursor": cursor,
         "next_cursor": page.next,
         "states": list(RunState),
@@ -80,14 +80,14 @@ def mark_runs(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def about_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """about.html: `run` and `form` (AboutForm: tags, notes). On success redirects to the run."""
-    found = visible_run(request.user, run_id)
-    require(request.user, Action.OPERATE, found.project)
-    form = AboutForm(found, request.POST if request.method == "POST" else None)
+    row = visible_run(request.user, run_id)
+    require(request.user, Action.OPERATE, row.project)
+    form = AboutForm(row, request.POST if request.method == "POST" else None)
     if form.is_valid():
-        annotations.describe(found.pk, **form.cleaned_data)
-        return redirect("run", found.pk)
+        annotations.describe(row.pk, **form.cleaned_data)
+        return redirect("run", row.pk)
     status = 422 if form.is_bound else 200
-    return render(request, "about.html", {"run": found, "form": form}, status=status)
+    return render(request, "about.html", {"run": row, "form": form}, status=status)
 
 
 @require_safe
@@ -103,15 +103,15 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     TREE and NODE; search (null, or of a search at test time: problem, entry_point, public_tests,
     private_tests, budget). Stop and resume are POST forms with the csrf token.
     """
-    found = visible_run(request.user, run_id)
-    can_operate = may(request.user, Action.OPERATE, found.project)
+    row = visible_run(request.user, run_id)
+    can_operate = may(request.user, Action.OPERATE, row.project)
     context = {
-        "run": found,
+        "run": row,
         "can_operate": can_operate,
-        "page": page_data(found, can_operate) | {"search": page_search(found)},
-        "actions": actions_of(found),
-        "checkpoints": checkpoint_steps(found),
-        "can_register": may(request.user, Action.ADD_MODELS, found.project),
+        "page": page_data(row, can_operate) | {"search": page_search(row)},
+        "actions": actions_of(row),
+        "checkpoints": checkpoint_steps(row),
+        "can_register": may(request.user, Action.ADD_MODELS, row.project),
     }
     return render(request, "run.html", context)
 
@@ -143,19 +143,19 @@ def launch(request: HttpRequest) -> HttpResponse:
 
 
 def _started(request: HttpRequest, form: LaunchForm) -> HttpResponse:
-    made = launch_page.start(form)
-    runs = list(made.runs.values_list("pk", flat=True)[:2])
+    experiment = launch_page.start(form)
+    runs = list(experiment.runs.values_list("pk", flat=True)[:2])
     if len(runs) == 1:
         return redirect("run", runs[0])
-    messages.success(request, f"{made.runs.count()} runs of {made.name} are queued.")
+    messages.success(request, f"{experiment.runs.count()} runs of {experiment.name} are queued.")
     return redirect("runs")
 
 
 @require_POST
 def check_launch(request: HttpRequest) -> HttpResponse:
-    """Returns the validation of the form as JSON (`launch_page.told`), without creating runs."""
+    """Returns the validation of the form as JSON (`launch_page.form_report`). Creates no run."""
     form = LaunchForm(request.user, operable_projects(request.user), request.POST)
-    return JsonResponse(launch_page.told(form, with_preflight="preflight" in request.POST))
+    return JsonResponse(launch_page.form_report(form, with_preflight="preflight" in request.POST))
 
 
 @require_safe
@@ -197,12 +197,12 @@ def priority(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     form = PriorityForm(request.POST)
     if not form.is_valid():
         raise BadRequest(f"priority: give a whole number, {LOWEST} to {HIGHEST}")
-    wanted = form.cleaned_data["priority"]
-    return _operate(request, run_id, partial(_set_priority, wanted))
+    value = form.cleaned_data["priority"]
+    return _operate(request, run_id, partial(_set_priority, value))
 
 
-def _set_priority(wanted: int, run_id: uuid.UUID, by: User) -> Run:
-    return services.set_priority(run_id, wanted, by)
+def _set_priority(value: int, run_id: uuid.UUID, by: User) -> Run:
+    return services.set_priority(run_id, value, by)
 
 
 @require_POST
@@ -210,19 +210,19 @@ def note(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """Records a note on the run; redirects to its page."""
     form = NoteForm(request.POST)
     if not form.is_valid():
-        raise BadRequest("text: write something, 4000 characters at most")
+        raise BadRequest("text: give 1 to 4000 characters")
     text = form.cleaned_data["text"]
     return _operate(request, run_id, lambda pk, by: services.write_note(pk, text, by))
 
 
 def _operate(request: HttpRequest, run_id: uuid.UUID, service: Operation) -> HttpResponse:
-    found = visible_run(request.user, run_id)
-    require(request.user, Action.OPERATE, found.project)
+    row = visible_run(request.user, run_id)
+    require(request.user, Action.OPERATE, row.project)
     try:
-        service(found.pk, request.user)
+        service(row.pk, request.user)
     except TransitionRefused as refusal:
         messages.error(request, f"Nothing changed: {refusal}.")
     except NotNow as refusal:
         for problem in refusal.problems:
             messages.error(request, f"Nothing changed: {problem['reason']}.")
-    return redirect("run", found.pk)
+    return redirect("run", row.pk)

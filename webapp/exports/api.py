@@ -11,7 +11,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
 from engine.events.vocabulary import RunState
-from webapp.experiments.runs_list.listing import LONGEST, ORDERS, Unusable, Wish
+from webapp.experiments.runs_list.listing import LONGEST, ORDERS, InvalidQuery, RunQuery
 from webapp.experiments.selectors import visible_run
 from webapp.exports import selectors, services
 from webapp.exports.models import Export, ExportState, Format, Table
@@ -181,13 +181,13 @@ def create_export(request: HttpRequest, new: NewExport):
     return Status(201, made)
 
 
-def _wish(new: NewExport) -> Wish:
+def _wish(new: NewExport) -> RunQuery:
     if new.run and (given := new.filters.dict(exclude_unset=True)):
         raise Invalid("filters", ", ".join(given), "they choose among the runs of a project")
     told = new.filters.dict(exclude_defaults=True)
     try:
-        return Wish(**told)
-    except Unusable as error:
+        return RunQuery(**told)
+    except InvalidQuery as error:
         raise Invalid(f"filters.{error.path}", error.value, error.reason) from None
 
 

@@ -20,7 +20,7 @@ from django.db import connection, transaction
 
 from webapp import disk
 from webapp.experiments.models import Run
-from webapp.experiments.runs_list.listing import Unusable, Wish, matching_runs
+from webapp.experiments.runs_list.listing import InvalidQuery, RunQuery, matching_runs
 from webapp.experiments.selectors import visible_runs
 from webapp.exports import services
 from webapp.exports.columns import AT_ONCE, SOURCES, Row, Source
@@ -53,7 +53,7 @@ def make(export: Export, closing: Event) -> None:
             export.path.unlink(missing_ok=True)
     except _Given:
         services.give_back(export)
-    except (ExportFailed, Unusable) as error:
+    except (ExportFailed, InvalidQuery) as error:
         services.fail(export, str(error))
     except Exception as error:
         logger.exception("export %s failed", export.pk)
@@ -98,7 +98,7 @@ def _runs_of(export: Export):
         .exists()
     ):
         raise ExportFailed("who asked for it may not see the project any more")
-    return matching_runs(export.created_by, Wish(**export.filters, project=export.project_id))
+    return matching_runs(export.created_by, RunQuery(**export.filters, project=export.project_id))
 
 
 def _batches(source: Source, runs: list) -> Iterator[list[Row]]:

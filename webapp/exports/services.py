@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from webapp.accounts.models import User
 from webapp.experiments.models import Run
-from webapp.experiments.runs_list.listing import Wish
+from webapp.experiments.runs_list.listing import RunQuery
 from webapp.exports.models import Export, ExportState, Format, Table, exports_directory
 from webapp.exports.selectors import visible_export
 from webapp.projects.models import Project
@@ -34,7 +34,7 @@ class TooMany(Exception):
 
 @transaction.atomic
 def ask_for(
-    project: Project, user: User, table: Table, file: Format, wish: Wish, run: Run | None = None
+    project: Project, user: User, table: Table, file: Format, wish: RunQuery, run: Run | None = None
 ) -> Export:
     """Queues an export of the one run, or of the project's runs that match `wish`.
 
@@ -51,9 +51,9 @@ def ask_for(
     )  # fmt: skip
 
 
-def filters_of(wish: Wish) -> dict[str, Any]:
+def filters_of(wish: RunQuery) -> dict[str, Any]:
     """The stored filters of a query, without those at their default."""
-    told, plain = asdict(wish), asdict(Wish())
+    told, plain = asdict(wish), asdict(RunQuery())
     return {name: told[name] for name in _FILTERS if told[name] != plain[name]}
 
 

@@ -11,8 +11,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from webapp.experiments.runs_list.listing import Unusable, Wish
-from webapp.experiments.runs_list.table import wish_of
+from webapp.experiments.runs_list.listing import InvalidQuery, RunQuery
+from webapp.experiments.runs_list.table import parse_query
 from webapp.experiments.selectors import visible_run
 from webapp.exports import services
 from webapp.exports.forms import ExportForm
@@ -49,7 +49,7 @@ def remove(request: HttpRequest, export_id: uuid.UUID) -> HttpResponse:
     return redirect("exports")
 
 
-def _asked(request: HttpRequest, form: ExportForm, wish: Wish) -> bool:
+def _asked(request: HttpRequest, form: ExportForm, wish: RunQuery) -> bool:
     told = form.cleaned_data
     require(request.user, Action.READ, told["project"])
     what = Table(told["table"]), Format(told["format"])
@@ -60,10 +60,10 @@ def _asked(request: HttpRequest, form: ExportForm, wish: Wish) -> bool:
     return not form.errors
 
 
-def _wish(request: HttpRequest) -> Wish:
+def _wish(request: HttpRequest) -> RunQuery:
     try:
-        return wish_of(request.GET)
-    except Unusable as error:
+        return parse_query(request.GET)
+    except InvalidQuery as error:
         raise BadRequest(str(error)) from None
 
 

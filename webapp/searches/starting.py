@@ -13,10 +13,10 @@ from webapp.experiments.launch.launch_page import (
     FormRefused,
     changed_fields,
     form_problems,
-    named,
     posted,
+    with_agent_names,
 )
-from webapp.experiments.run_settings.settings_schema import Group, catalogue
+from webapp.experiments.run_settings.settings_schema import Group, setting_groups
 from webapp.experiments.run_settings.toml import document, lines
 from webapp.experiments.scheduling.queue import refuse_too_many
 from webapp.projects.models import Project
@@ -58,7 +58,10 @@ def told(form: SearchForm, *, with_preflight: bool) -> dict[str, Any]:
         config = planned(project, wish.team, wish.overrides)
         refuse_too_many(project, form.user)
     except ConfigError as error:
-        return {"problems": named(error.problems, [agent.name for agent in base.agents]), **nothing}
+        return {
+            "problems": with_agent_names(error.problems, [agent.name for agent in base.agents]),
+            **nothing,
+        }
     fields = {path: value for path, value in wish.overrides.items() if path in _paths(form)}
     found = preflight(project, config, wish.problem) if with_preflight else None
     return {
@@ -77,7 +80,7 @@ def _paths(form: SearchForm) -> set[str]:
 
 def groups(form: SearchForm) -> list[Group]:
     """Returns the settings that have fields."""
-    by_path = {group.path: group for group in catalogue(form.base())}
+    by_path = {group.path: group for group in setting_groups(form.base())}
     return [by_path[path] for path in _GROUPS]
 
 

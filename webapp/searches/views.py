@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from engine.config.errors import ConfigError
 from webapp.datasets.models import DatasetVersion
-from webapp.experiments.launch.launch_page import FormRefused, form_problems, named
+from webapp.experiments.launch.launch_page import FormRefused, form_problems, with_agent_names
 from webapp.projects.permissions import operable_projects
 from webapp.searches import starting
 from webapp.searches.forms import SearchForm
@@ -50,7 +50,9 @@ def new_search(request: HttpRequest) -> HttpResponse:
         try:
             return redirect("run", starting.start(form).run_id)
         except ConfigError as error:
-            problems = named(error.problems, [agent.name for agent in form.base().agents])
+            problems = with_agent_names(
+                error.problems, [agent.name for agent in form.base().agents]
+            )
         except FormRefused:
             problems = form_problems(form)
     context = starting.page(form, projects, request.user) | {"problems": problems}

@@ -21,7 +21,7 @@ LONGEST_NOTES = 50_000
 _TAG = re.compile(r"[^\s,\x00-\x1f\x7f]+")
 
 
-class BadMark(ValueError):
+class InvalidAnnotation(ValueError):
     """Raised for an invalid tag or note, with the field, its value, and what is allowed."""
 
     def __init__(self, path: str, value: object, reason: str):
@@ -38,18 +38,18 @@ def clean_tags(tags: Sequence[str]) -> list[str]:
     for tag in tags:
         if not _TAG.fullmatch(tag) or len(tag) > LONGEST_TAG or not _is_text(tag):
             reason = f"give words of 1 to {LONGEST_TAG} characters, without spaces and commas"
-            raise BadMark("tags", tag, reason)
-    kept = list(dict.fromkeys(tags))
-    if len(kept) > MOST_TAGS:
-        raise BadMark("tags", len(kept), f"give at most {MOST_TAGS}")
-    return kept
+            raise InvalidAnnotation("tags", tag, reason)
+    unique = list(dict.fromkeys(tags))
+    if len(unique) > MOST_TAGS:
+        raise InvalidAnnotation("tags", len(unique), f"give at most {MOST_TAGS}")
+    return unique
 
 
 def clean_notes(notes: str) -> str:
-    """Returns the notes unchanged. Raises `BadMark` for text that cannot be stored."""
+    """Returns the notes unchanged. Raises `InvalidAnnotation` for text that cannot be stored."""
     if len(notes) > LONGEST_NOTES or "\0" in notes or not _is_text(notes):
         reason = f"give text of at most {LONGEST_NOTES} characters, none of them NUL"
-        raise BadMark("notes", f"{len(notes)} characters", reason)
+        raise InvalidAnnotation("notes", f"{len(notes)} characters", reason)
     return notes
 
 
@@ -65,7 +65,7 @@ def _is_text(text: str) -> bool:
 def describe(
     run_id: uuid.UUID, *, tags: Sequence[str] | None = None, notes: str | None = None
 ) -> None:
-    """Sets the given fields only. Raises `BadMark`; then nothing was changed."""
+    """Sets the given fields only. Raises `InvalidAnnotation`; then nothing was changed."""
     changes = {}
     if tags is not None:
         changes["tags"] = clean_tags(tags)
@@ -79,8 +79,8 @@ def describe(
 def star(run_ids: Collection[uuid.UUID], user: User, on: bool) -> None:
     """Stars runs for `user`, or removes their stars. Idempotent."""
     if on:
-        made = [Star(run_id=run_id, user_id=user.pk) for run_id in run_ids]
-        Star.objects.bulk_create(made, ignore_conflicts=True)
+        stars = [Star(run_id=run_id, user_id=user.pk) for run_id in run_ids]
+        Star.objects.bulk_create(stars, ignore_conflicts=True)
     else:
         Star.objects.filter(run__in=run_ids, user=user.pk).delete()
 
@@ -88,13 +88,13 @@ def star(run_ids: Collection[uuid.UUID], user: User, on: bool) -> None:
 @transaction.atomic
 def archive(run_ids: Collection[uuid.UUID], on: bool) -> None:
     """Archives runs, or restores them; repeated archiving keeps the time of the first."""
-    chosen = Run.objects.filter(pk__in=run_ids, archived_at__isnull=on)
-    chosen.update(archived_at=Now() if on else None)
+    runs = Run.objects.filter(pk__in=run_ids, archived_at__isnull=on)
+    runs.update(archived_at=Now() if on else None)
 
 
 @transaction.atomic
 def add_tag(run_ids: Collection[uuid.UUID], tag: str) -> None:
-    """Adds a tag to the runs. Raises `BadMark`; then nothing was changed."""
+    """Adds a tag to the runs. Raises `InvalidAnnotation`; then nothing was changed."""
     for run in Run.objects.select_for_update(no_key=True).filter(pk__in=run_ids):
         run.tags = clean_tags([*run.tags, tag])
         run.save(update_fields=["tags"])

@@ -44,7 +44,7 @@ class AboutForm(forms.Form):
 def _checked(check: Any, value: Any) -> Any:
     try:
         return check(value)
-    except annotations.BadMark as error:
+    except annotations.InvalidAnnotation as error:
         raise forms.ValidationError(f"{error.value}: {error.reason}") from None
 
 

@@ -58,10 +58,10 @@ class ComparisonOut(Schema):
 
 
 @router.get("", response=ComparisonOut)
-def compare_runs(request: HttpRequest, asked: Query[Asked]):
+def compare_runs(request: HttpRequest, query: Query[Asked]):
     """Returns differing settings, the metrics to draw, and paired bootstrap intervals of the newest
     evaluations."""
-    runs = [visible_run(request.user, run_id) for run_id in dict.fromkeys(asked.run)]
+    runs = [visible_run(request.user, run_id) for run_id in dict.fromkeys(query.run)]
     return {
         "runs": [summary(run) for run in runs],
         "labels": comparison.labels_of(runs),
@@ -70,6 +70,6 @@ def compare_runs(request: HttpRequest, asked: Query[Asked]):
         "evaluations": [
             {"run": pair.run.pk, "label": pair.label, "figures": pair.figures,
              "missing": pair.missing}
-            for pair in comparison.pairs(runs, asked.split)
+            for pair in comparison.pairs(runs, query.split)
         ],
     }  # fmt: skip

@@ -18,8 +18,8 @@ from webapp.experiments.launch.creation import (
     Origin,
     create_experiment,
     create_from,
-    of_run,
     planned,
+    request_from,
 )
 from webapp.experiments.launch.preflight import preflight
 from webapp.experiments.launch.sweeps import Request
@@ -193,37 +193,39 @@ class Asked(Cursor):
 
 
 @router.get("", response=ExperimentList)
-def list_experiments(request: HttpRequest, asked: Query[Asked]):
+def list_experiments(request: HttpRequest, query: Query[Asked]):
     """Lists the experiments that you may see, in the order of their creation."""
-    found = _visible(request)
-    if asked.project is not None:
-        found = found.filter(project=asked.project)
-    if asked.name:
-        found = found.filter(name__icontains=asked.name)
-    return page(found, "experiments", asked)
+    experiments = _visible(request)
+    if query.project is not None:
+        experiments = experiments.filter(project=query.project)
+    if query.name:
+        experiments = experiments.filter(name__icontains=query.name)
+    return page(experiments, "experiments", query)
 
 
 @router.post("", response={201: ExperimentOut})
 def create_experiment_of_runs(request: HttpRequest, new: NewExperiment):
     """Creates an experiment with a queued run for every combination of seeds and values to try."""
-    project, source = _place(request, new), _source(request, new)
-    asked = project, request.user, _wanted(new, source)
+    project, source = _operable_project(request, new), _source(request, new)
+    arguments = project, request.user, _experiment_request(new, source)
     with conflicts():
-        made = create_from(*asked, source, new.step) if source else create_experiment(*asked)
-    runs = made.runs.select_related("experiment__project", "created_by").order_by("number")
-    told = {"id": made.pk, "name": made.name, "project": new.project}
-    return Status(201, {**told, "runs": [summary(run) for run in runs]})
+        experiment = (
+            create_from(*arguments, source, new.step) if source else create_experiment(*arguments)
+        )
+    runs = experiment.runs.select_related("experiment__project", "created_by").order_by("number")
+    identity = {"id": experiment.pk, "name": experiment.name, "project": new.project}
+    return Status(201, {**identity, "runs": [summary(run) for run in runs]})
 
 
 @router.post("/check", response=Plan)
 def check_experiment(request: HttpRequest, new: NewExperiment):
     """Returns the runs that would be created, without creating them. Invalid settings are refused
     as on creation, path by path."""
-    project, source = _place(request, new), _source(request, new)
+    project, source = _operable_project(request, new), _source(request, new)
     origin = Origin(source, new.step) if source and new.step is not None else None
-    asked = _wanted(new, source)
+    experiment_request = _experiment_request(new, source)
     with conflicts():
-        runs = planned(asked, project, origin)
+        runs = planned(experiment_request, project, origin)
     refuse_too_many(project, request.user, len(runs))
     config = runs[0].config
     return {
@@ -236,7 +238,7 @@ def check_experiment(request: HttpRequest, new: NewExperiment):
     }
 
 
-def _place(request: HttpRequest, new: NewExperiment) -> Project:
+def _operable_project(request: HttpRequest, new: NewExperiment) -> Project:
     project = get_object_or_404(visible_projects(request.user), pk=new.project)
     require(request.user, Action.OPERATE, project)
     return project
@@ -244,26 +246,26 @@ def _place(request: HttpRequest, new: NewExperiment) -> Project:
 
 def _source(request: HttpRequest, new: NewExperiment) -> Run | None:
     if bool(new.recipe) == (new.source is not None):
-        raise Invalid("recipe", new.recipe, "give either it or `source`")
+        raise Invalid("recipe", new.recipe, "give either `recipe` or `source`")
     if new.source is None and new.step is not None:
-        raise Invalid("step", new.step, "it is one of `source`: give that, too")
+        raise Invalid("step", new.step, "is a step of `source`: give `source` too")
     if new.source is None:
         return None
-    found = visible_runs(request.user).that_train().filter(pk=new.source).first()
-    if found is None:
+    run = visible_runs(request.user).that_train().filter(pk=new.source).first()
+    if run is None:
         reason = "there is no such run that trains, or you may not see it"
         raise Invalid("source", str(new.source), reason, 404)
-    return found
+    return run
 
 
-def _wanted(new: NewExperiment, source: Run | None) -> Request:
-    asked = {
+def _experiment_request(new: NewExperiment, source: Run | None) -> Request:
+    fields = {
         "overrides": checked(new.overrides),
         "name": new.name,
         "seeds": new.seeds,
         "sweep": checked_sweep(new.sweep),
     }
-    return of_run(source, **asked) if source else Request(new.recipe, **asked)
+    return request_from(source, **fields) if source else Request(new.recipe, **fields)
 
 
 @router.get("/{int:experiment_id}", response=ExperimentDetail)
@@ -273,5 +275,5 @@ def get_experiment(request: HttpRequest, experiment_id: Annotated[int, Path(ge=0
 
 
 def _visible(request: HttpRequest):
-    found = Experiment.objects.visible_to(request.user).select_related("created_by")
-    return found.annotate(run_count=Count("runs"))
+    experiments = Experiment.objects.visible_to(request.user).select_related("created_by")
+    return experiments.annotate(run_count=Count("runs"))

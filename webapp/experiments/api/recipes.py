@@ -9,7 +9,7 @@ from ninja import Router, Schema
 
 from engine.recipes import load_recipe, recipe_data, recipe_names
 from webapp.experiments.run_settings.presets import PRESETS
-from webapp.experiments.run_settings.settings_schema import catalogue
+from webapp.experiments.run_settings.settings_schema import setting_groups
 
 router = Router()
 
@@ -65,4 +65,4 @@ def list_settings(request: HttpRequest, recipe: str):
     """Lists every setting of a recipe with its help, its range and its value."""
     if recipe not in recipe_names():
         raise Http404
-    return catalogue(load_recipe(recipe))
+    return setting_groups(load_recipe(recipe))

@@ -20,7 +20,14 @@ from webapp.experiments.launch.creation import create_experiment_with_run
 from webapp.experiments.models import Star
 from webapp.experiments.presentation import summary
 from webapp.experiments.run_settings.override_schema import Overrides, checked, conflicts
-from webapp.experiments.runs_list.listing import CURSOR, LONGEST, ORDERS, Unusable, Wish, runs_page
+from webapp.experiments.runs_list.listing import (
+    CURSOR,
+    LONGEST,
+    ORDERS,
+    InvalidQuery,
+    RunQuery,
+    runs_page,
+)
 from webapp.experiments.selectors import visible_run
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
@@ -152,15 +159,17 @@ class Filter(Schema):
     cursor: str | None = Field(None, max_length=4000, pattern=CURSOR)
     limit: int = Field(50, ge=1, le=200)
 
-    def wish(self) -> Wish:
-        """Returns the query. Raises `Unusable` for an unknown value."""
-        told = {name: getattr(self, name) for name in ("q", "tag", "project", "name", "created_by")}
-        return Wish(
+    def run_query(self) -> RunQuery:
+        """Returns the query. Raises `InvalidQuery` for an unknown value."""
+        fields = {
+            name: getattr(self, name) for name in ("q", "tag", "project", "name", "created_by")
+        }
+        return RunQuery(
             state=self.state or "",
             starred=self.starred,
             archived=self.archived,
             sort={"newest": "-created", "oldest": "created"}.get(self.sort, self.sort),
-            **told,
+            **fields,
         )
 
 
@@ -168,11 +177,11 @@ class Filter(Schema):
 def list_runs(request: HttpRequest, query: Query[Filter]):
     """Lists the runs that you may see and that match the filters, newest first by default."""
     try:
-        page = runs_page(request.user, query.wish(), query.cursor, query.limit)
-    except Unusable as error:
+        page = runs_page(request.user, query.run_query(), query.cursor, query.limit)
+    except InvalidQuery as error:
         raise Invalid(error.path, error.value, error.reason, error.status) from None
-    told = [{**summary(run), "starred": run.starred} for run in page.runs]
-    return {"runs": told, "next": page.next}
+    runs = [{**summary(run), "starred": run.starred} for run in page.runs]
+    return {"runs": runs, "next": page.next}
 
 
 @router.post("", response={201: RunDetail})
@@ -180,10 +189,10 @@ def create_run(request: HttpRequest, new: NewRun):
     """Creates an experiment with one run, which is queued immediately."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.OPERATE, project)
-    make = external_engines.create_run if new.outside else create_experiment_with_run
+    create = external_engines.create_run if new.outside else create_experiment_with_run
     overrides = checked(new.overrides, any_location=new.outside)
     with conflicts():
-        run = make(project, request.user, new.recipe, overrides, new.name)
+        run = create(project, request.user, new.recipe, overrides, new.name)
     return Status(201, detail(request, run.pk))
 
 
@@ -193,20 +202,20 @@ def get_run(request: HttpRequest, run_id: uuid.UUID):
 
 
 @router.patch("/{uuid:run_id}", response=RunDetail)
-def mark_run(request: HttpRequest, run_id: uuid.UUID, told: Marks):
+def mark_run(request: HttpRequest, run_id: uuid.UUID, changes: Marks):
     """Sets the run's tags or notes, archives or restores it; or stars it for yourself, which anyone
     who sees it may. An active run continues when it is archived."""
     run = visible_run(request.user, run_id)
-    stars_only = told.starred is not None and told == Marks(starred=told.starred)
+    stars_only = changes.starred is not None and changes == Marks(starred=changes.starred)
     require(request.user, Action.READ if stars_only else Action.OPERATE, run.project)
     try:
-        annotations.describe(run.pk, tags=told.tags, notes=told.notes)
-    except annotations.BadMark as error:
+        annotations.describe(run.pk, tags=changes.tags, notes=changes.notes)
+    except annotations.InvalidAnnotation as error:
         raise Invalid(error.path, error.value, error.reason) from None
-    if told.archived is not None:
-        annotations.archive([run.pk], told.archived)
-    if told.starred is not None:
-        annotations.star([run.pk], request.user, told.starred)
+    if changes.archived is not None:
+        annotations.archive([run.pk], changes.archived)
+    if changes.starred is not None:
+        annotations.star([run.pk], request.user, changes.starred)
     return detail(request, run_id)
 
 
@@ -234,5 +243,5 @@ def detail(request: HttpRequest, run_id: uuid.UUID) -> dict[str, Any]:
     """Returns a run as in REST, with its settings."""
     run = visible_run(request.user, run_id)
     starred = Star.objects.filter(run=run, user=request.user.pk).exists()
-    rest = {"starred": starred, "config": run.config, "notes": run.notes}
-    return {**summary(run), **rest}
+    details = {"starred": starred, "config": run.config, "notes": run.notes}
+    return {**summary(run), **details}

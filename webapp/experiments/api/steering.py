@@ -15,8 +15,8 @@ from webapp.experiments.annotations.actions import actions_of
 from webapp.experiments.api.runs import RunDetail, detail, operate
 from webapp.experiments.forms import HIGHEST, LOWEST
 from webapp.experiments.launch.checkpoints import checkpoint_steps
-from webapp.experiments.launch.creation import clone_run as make_clone
-from webapp.experiments.launch.creation import fork_run as make_fork
+from webapp.experiments.launch.creation import clone_run as create_clone
+from webapp.experiments.launch.creation import fork_run as create_fork
 from webapp.experiments.models import Run
 from webapp.experiments.run_settings.override_schema import Overrides, checked, conflicts
 from webapp.experiments.selectors import visible_run
@@ -78,11 +78,9 @@ def kill_run(request: HttpRequest, run_id: uuid.UUID):
 
 
 @router.post("/{uuid:run_id}/priority", response=RunDetail)
-def set_priority(request: HttpRequest, run_id: uuid.UUID, wanted: Priority):
+def set_priority(request: HttpRequest, run_id: uuid.UUID, new: Priority):
     """Sets the priority: of a workspace's queued runs those of higher priority start first."""
-    return operate(
-        request, run_id, lambda pk, user: services.set_priority(pk, wanted.priority, user)
-    )
+    return operate(request, run_id, lambda pk, user: services.set_priority(pk, new.priority, user))
 
 
 @router.post("/{uuid:run_id}/notes", response={201: Told})
@@ -107,18 +105,18 @@ def get_checkpoints(request: HttpRequest, run_id: uuid.UUID):
 @router.post("/{uuid:run_id}/clone", response={201: RunDetail})
 def clone_run(request: HttpRequest, run_id: uuid.UUID):
     """Creates a new experiment with the same settings."""
-    made = make_clone(_operable(request, run_id), request.user)
-    return Status(201, detail(request, made.pk))
+    clone = create_clone(_operable(request, run_id), request.user)
+    return Status(201, detail(request, clone.pk))
 
 
 @router.post("/{uuid:run_id}/fork", response={201: RunDetail})
-def fork_run(request: HttpRequest, run_id: uuid.UUID, wanted: Fork):
+def fork_run(request: HttpRequest, run_id: uuid.UUID, new: Fork):
     """Creates a run that starts with the weights and optimizer state of one of its checkpoints."""
     run = _operable(request, run_id)
-    overrides = checked(wanted.overrides)
+    overrides = checked(new.overrides)
     with conflicts():
-        made = make_fork(run, wanted.step, request.user, overrides, wanted.name)
-    return Status(201, detail(request, made.pk))
+        fork = create_fork(run, new.step, request.user, overrides, new.name)
+    return Status(201, detail(request, fork.pk))
 
 
 def _operable(request: HttpRequest, run_id: uuid.UUID) -> Run:

@@ -75,17 +75,17 @@ def page(runs: Sequence[Run], split: str) -> dict[str, Any]:
 
 def labels_of(runs: Sequence[Run]) -> list[str]:
     """Returns A, B, C ...: the labels of the runs in tables and sentences."""
-    return [chr(ord("A") + place) for place in range(len(runs))]
+    return [chr(ord("A") + index) for index in range(len(runs))]
 
 
 def settings_that_differ(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Returns [{path, values}] of settings that are not the same in all runs; a value as TOML, or
     None where a run has no such setting."""
-    found = [flat(_with_defaults(run.config)) for run in runs]
-    paths = dict.fromkeys(path for settings in found for path in settings)
+    flattened = [flat(_with_defaults(run.config)) for run in runs]
+    paths = dict.fromkeys(path for settings in flattened for path in settings)
     rows = []
     for path in paths:
-        values = [value_text(one[path]) if path in one else None for one in found]
+        values = [value_text(one[path]) if path in one else None for one in flattened]
         if path not in _IGNORED and len(set(values)) > 1:
             rows.append({"path": path, "values": values})
     return rows
@@ -110,9 +110,9 @@ def pairs(runs: Sequence[Run], split: str) -> list[Pair]:
 
 
 def _newest(run: Run, split: str) -> dict[str, Any] | None:
-    told = Event.objects.filter(run=run, kind="eval.outcomes", payload__split=split)
-    found = told.order_by("-seq").values_list("payload", flat=True).first()
-    return found if found and found["contents"] else None
+    events = Event.objects.filter(run=run, kind="eval.outcomes", payload__split=split)
+    payload = events.order_by("-seq").values_list("payload", flat=True).first()
+    return payload if payload and payload["contents"] else None
 
 
 def _pair(
@@ -124,25 +124,25 @@ def _pair(
     budget: Budget,
 ) -> Pair:
     if a is None or b is None:
-        who = " and ".join(name for name, one in zip(names, (a, b), strict=True) if one is None)
-        reason = f"there are no results problem by problem of {who} on the {split} split yet"
+        missing = " and ".join(name for name, one in zip(names, (a, b), strict=True) if one is None)
+        reason = f"no per-problem results of {missing} on the {split} split yet"
         return Pair(run, names[1], split, None, [], reason)
     steps = (a["step"], b["step"])
     figures = differences(names, a, b, budget)
-    reason = "" if figures else "they were measured on other problems, or have no agent in common"
+    reason = "" if figures else "the evaluations have no common problems or agents"
     return Pair(run, names[1], split, steps, figures, reason)
 
 
 def differences(names: tuple[str, str], a: dict, b: dict, budget: Budget) -> list[Difference]:
     """Returns every figure that two `eval.outcomes` payloads share on common problems."""
     aligned = Aligned(a, b)
-    found = []
+    results = []
     for figure in aligned.figures():
         before, after = aligned.values(figure)
         if not len(before):
             continue
         one = interval(before, after, budget)
-        found.append(
+        results.append(
             Difference(
                 figure,
                 float(before.mean()),
@@ -154,7 +154,7 @@ def differences(names: tuple[str, str], a: dict, b: dict, budget: Budget) -> lis
                 sentence(names, one.difference, one.low, one.high, len(before)),
             )
         )
-    return found
+    return results
 
 
 def sentence(
@@ -163,15 +163,15 @@ def sentence(
     """Returns "B is 4.1 points above A, 95 % interval 0.9 to 7.4, 300 problems"; differences are
     shares."""
     one, other = names
-    known = low > 0 or high < 0
-    ends = (-high, -low) if known and difference < 0 else (low, high)
-    interval = f"{100 * CONFIDENCE:.0f} % interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
-    sure = f"{interval}, {problems} problems"
-    if not known:
-        told = f"{other} minus {one} is {100 * difference:.1f} points, {sure}"
-        return f"No difference is certain: {told}"
+    is_certain = low > 0 or high < 0
+    bounds = (-high, -low) if is_certain and difference < 0 else (low, high)
+    interval = f"{100 * CONFIDENCE:.0f} % interval {100 * bounds[0]:.1f} to {100 * bounds[1]:.1f}"
+    detail = f"{interval}, {problems} problems"
+    if not is_certain:
+        text = f"{other} minus {one} is {100 * difference:.1f} points, {detail}"
+        return f"No difference is certain: {text}"
     side = "above" if difference > 0 else "below"
-    return f"{other} is {100 * abs(difference):.1f} points {side} {one}, {sure}"
+    return f"{other} is {100 * abs(difference):.1f} points {side} {one}, {detail}"
 
 
 def charted(runs: Sequence[Run]) -> list[dict[str, Any]]:

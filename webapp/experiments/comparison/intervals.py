@@ -27,9 +27,9 @@ MOST_DRAWS = 200_000_000
 """Draws of one comparison: 66 figures of 300 problems."""
 MOST_FIGURES = 64
 """Figures of one pair: the first ones."""
-_MOST_KEPT = 10_000
+_MAX_CACHED = 10_000
 
-_kept: OrderedDict[bytes, Interval] = OrderedDict()
+_cache: OrderedDict[bytes, Interval] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -51,19 +51,19 @@ def interval(before_P: Any, after_P: Any, budget: Budget) -> Interval:
     """Returns the interval of the mean of `after_P` - `before_P`, float64, a value per problem."""
     key = hashlib.sha256(before_P.tobytes() + after_P.tobytes()).digest()
     with _lock:
-        if key in _kept:
-            _kept.move_to_end(key)
-            return _kept[key]
+        if key in _cache:
+            _cache.move_to_end(key)
+            return _cache[key]
     count = len(before_P)
     if count > MOST_PROBLEMS or not budget.take(count * RESAMPLES):
         return paired_normal(before_P, after_P, CONFIDENCE)
     rng = np.random.default_rng(0)
-    found = paired_bootstrap(before_P, after_P, rng, RESAMPLES, CONFIDENCE)
+    result = paired_bootstrap(before_P, after_P, rng, RESAMPLES, CONFIDENCE)
     with _lock:
-        _kept[key] = found
-        while len(_kept) > _MOST_KEPT:
-            _kept.popitem(last=False)
-    return found
+        _cache[key] = result
+        while len(_cache) > _MAX_CACHED:
+            _cache.popitem(last=False)
+    return result
 
 
 class Aligned:
@@ -72,13 +72,13 @@ class Aligned:
 
     def __init__(self, a: dict[str, Any], b: dict[str, Any]):
         self._a, self._b = a, b
-        places = {content: place for place, content in enumerate(b["contents"])}
+        index_in_b = {content: index for index, content in enumerate(b["contents"])}
         shared = [
-            (place, places[content])
-            for content, place in {one: place for place, one in enumerate(a["contents"])}.items()
-            if content in places
+            (index, index_in_b[content])
+            for content, index in {one: index for index, one in enumerate(a["contents"])}.items()
+            if content in index_in_b
         ]
-        self._places = np.array(shared, dtype=np.int64).reshape(-1, 2)
+        self._index_pairs = np.array(shared, dtype=np.int64).reshape(-1, 2)
 
     def figures(self) -> list[str]:
         """Returns the names that both have, with a value for each of their problems, in the order
@@ -88,11 +88,11 @@ class Aligned:
     def values(self, figure: str) -> tuple[Any, Any]:
         """Returns two float64 arrays, one value per problem for which both have one."""
         before, after = (
-            np.array(one["outcomes"][figure], dtype=np.float64)[self._places[:, side]]
+            np.array(one["outcomes"][figure], dtype=np.float64)[self._index_pairs[:, side]]
             for side, one in enumerate((self._a, self._b))
         )
-        known = ~(np.isnan(before) | np.isnan(after))  # None is NaN
-        return before[known], after[known]
+        has_both = ~(np.isnan(before) | np.isnan(after))  # None is NaN
+        return before[has_both], after[has_both]
 
     def _both_have(self, figure: str) -> bool:
         return all(

@@ -17,8 +17,8 @@ from webapp.experiments.models import Run
 
 def checkpoint_steps(run: Run) -> list[int]:
     """Returns the steps whose checkpoints exist, newest first."""
-    found = (_folder(run)).glob(f"step-*/{run_forks.MANIFEST}")
-    return sorted((int(path.parent.name.removeprefix("step-")) for path in found), reverse=True)
+    manifests = (_folder(run)).glob(f"step-*/{run_forks.MANIFEST}")
+    return sorted((int(path.parent.name.removeprefix("step-")) for path in manifests), reverse=True)
 
 
 def checkpoint_path(run: Run, step: int) -> Path:
@@ -26,7 +26,7 @@ def checkpoint_path(run: Run, step: int) -> Path:
     return _folder(run) / f"step-{step:06d}"
 
 
-def hold(origin: Run, step: int, fork: Run) -> bool:
+def link_checkpoint(origin: Run, step: int, fork: Run) -> bool:
     """Links a checkpoint into the directory of the fork that starts from it, so that `origin` may
     remove its own. Returns False if it has been removed already.
 

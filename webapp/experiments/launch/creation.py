@@ -17,7 +17,7 @@ from engine.config.run_forks import fork_errors
 from webapp.accounts.models import User
 from webapp.datasets.services import version_of
 from webapp.experiments.annotations.actions import note_action
-from webapp.experiments.launch.checkpoints import checkpoint_steps, hold, release
+from webapp.experiments.launch.checkpoints import checkpoint_steps, link_checkpoint, release
 from webapp.experiments.launch.sweeps import Planned, Request, plan
 from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.run_settings.isolation import refuse_beyond_caps, refuse_unsafe
@@ -57,14 +57,14 @@ def planned(request: Request, project: Project, origin: Origin | None = None) ->
 
 def _refuse_fork(origin: Origin, run: Planned, project: Project) -> None:
     if origin.run.project != project:
-        reason = f"a fork stays in the project of its run, {origin.run.project}; or clone it"
+        reason = f"a fork must be in its run's project, {origin.run.project}; or clone the run"
         raise ConfigError([{"path": "project", "value": project.name, "reason": reason}])
-    if origin.step not in (there := checkpoint_steps(origin.run)):
-        steps = ", ".join(map(str, there)) or "none"
+    if origin.step not in (available := checkpoint_steps(origin.run)):
+        steps = ", ".join(map(str, available)) or "none"
         reason = f"there is no checkpoint of this step; there are {steps}"
         raise NotNow([{"path": "step", "value": origin.step, "reason": reason}])
-    if faults := fork_errors(origin.run.config, run.config.model_dump(mode="json")):
-        raise ConfigError(faults)
+    if problems := fork_errors(origin.run.config, run.config.model_dump(mode="json")):
+        raise ConfigError(problems)
 
 
 @transaction.atomic
@@ -81,14 +81,14 @@ def create_experiment(
     admit(project, user, len(runs))
     name = (request.name or request.recipe)[:_NAME_CHARS]
     experiment = Experiment.objects.create(
-        project=project, name=name, created_by=user, config=request.asked()
+        project=project, name=name, created_by=user, config=request.to_config()
     )
-    made = [
+    created = [
         _create_run(experiment, number, user, one, origin)
         for number, one in enumerate(runs, start=1)
     ]
     if origin:
-        _hold(origin, made)
+        _link_checkpoints(origin, created)
     return experiment
 
 
@@ -102,20 +102,20 @@ def create_from(
     Raises:
         ConfigError: as `create_experiment`; nothing was created.
     """
-    _refuse_what_trains_nothing(source)
+    _refuse_search_or_evaluation(source)
     origin = None if step is None else Origin(source, step)
     request = replace(request, name=request.name or name_from(source, step))
-    made = create_experiment(project, user, request, origin)
-    if source.project == made.project:
+    experiment = create_experiment(project, user, request, origin)
+    if source.project == experiment.project:
         kind = RunAction.Kind.FORKED if origin else RunAction.Kind.CLONED
         where = f"from step {step}, " if origin else ""
-        note_action(source, user, kind, f"{where}as {made}")
-    return made
+        note_action(source, user, kind, f"{where}as {experiment}")
+    return experiment
 
 
-def _hold(origin: Origin, forks: list[Run]) -> None:
+def _link_checkpoints(origin: Origin, forks: list[Run]) -> None:
     """Links the checkpoint into the forks' directories, so that their parent may remove its own."""
-    if all(hold(origin.run, origin.step, fork) for fork in forks):
+    if all(link_checkpoint(origin.run, origin.step, fork) for fork in forks):
         return
     for fork in forks:
         release(fork)
@@ -163,22 +163,22 @@ def name_from(run: Run, step: int | None) -> str:
     return f"{run.experiment.name}, " + ("again" if step is None else f"from step {step}")
 
 
-def of_run(run: Run, **asked: Any) -> Request:
-    """Returns a request whose base is the settings of `run`; `asked` are fields of `Request`."""
+def request_from(run: Run, **fields: Any) -> Request:
+    """Returns a request whose base is the settings of `run`; `fields` are fields of `Request`."""
     base = {"base": run.config, "base_is_located": not run.outside}
-    return Request(recipe=run.config["recipe"], **base, **asked)
+    return Request(recipe=run.config["recipe"], **base, **fields)
 
 
 def clone_request(run: Run, name: str = "") -> Request:
     """Returns a request for the same settings: the recipe's, with the run's overrides."""
     name = name or name_from(run, None)
-    return of_run(run, name=name)
+    return request_from(run, name=name)
 
 
 def fork_request(run: Run, step: int, overrides: dict[str, Any], name: str = "") -> Request:
     """Returns a request for the run's settings with changes, from its checkpoint of `step`."""
     name = name or name_from(run, step)
-    return of_run(run, overrides=overrides, name=name)
+    return request_from(run, overrides=overrides, name=name)
 
 
 @transaction.atomic
@@ -188,10 +188,10 @@ def clone_run(run: Run, user: User) -> Run:
     Raises:
         ConfigError: the settings cannot run any more, or it is a search; nothing was created.
     """
-    _refuse_what_trains_nothing(run)
-    made = create_experiment(run.project, user, clone_request(run)).runs.get()
-    note_action(run, user, RunAction.Kind.CLONED, f"as {made}")
-    return made
+    _refuse_search_or_evaluation(run)
+    clone = create_experiment(run.project, user, clone_request(run)).runs.get()
+    note_action(run, user, RunAction.Kind.CLONED, f"as {clone}")
+    return clone
 
 
 @transaction.atomic
@@ -201,16 +201,16 @@ def fork_run(run: Run, step: int, user: User, overrides: dict[str, Any], name: s
     Raises:
         ConfigError: there is no such checkpoint, or a change does not fit it; nothing was created.
     """
-    _refuse_what_trains_nothing(run)
+    _refuse_search_or_evaluation(run)
     request = fork_request(run, step, overrides, name)
-    made = create_experiment(run.project, user, request, Origin(run, step)).runs.get()
-    note_action(run, user, RunAction.Kind.FORKED, f"from step {step}, as {made}")
-    return made
+    fork = create_experiment(run.project, user, request, Origin(run, step)).runs.get()
+    note_action(run, user, RunAction.Kind.FORKED, f"from step {step}, as {fork}")
+    return fork
 
 
-def _refuse_what_trains_nothing(run: Run) -> None:
+def _refuse_search_or_evaluation(run: Run) -> None:
     if hasattr(run, "evaluation"):
-        reason = "an evaluation trains nothing; have the version measured again instead"
+        reason = "an evaluation trains nothing; evaluate the version again instead"
         raise NotNow([{"path": "run", "value": str(run.pk), "reason": reason}])
     if hasattr(run, "search"):
         reason = "a search at test time trains nothing; start another search instead"

@@ -17,7 +17,12 @@ from webapp.experiments.launch.creation import create_experiment, create_from, p
 from webapp.experiments.launch.preflight import preflight
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.run_settings.presets import PRESETS
-from webapp.experiments.run_settings.settings_schema import NEW_AGENT, Group, catalogue, new_agent
+from webapp.experiments.run_settings.settings_schema import (
+    NEW_AGENT,
+    Group,
+    new_agent,
+    setting_groups,
+)
 from webapp.experiments.run_settings.toml import document, lines
 from webapp.experiments.scheduling.queue import refuse_too_many
 from webapp.experiments.selectors import visible_runs
@@ -39,29 +44,29 @@ def start(form: LaunchForm) -> Experiment:
     if not form.is_valid():
         raise FormRefused
     require(form.user, Action.OPERATE, form.cleaned_data["project"])
-    asked = form.cleaned_data["project"], form.user, form.request()
+    arguments = form.cleaned_data["project"], form.user, form.request()
     if source := form.cleaned_data["source"]:
-        return create_from(*asked, source, form.cleaned_data["step"])
-    return create_experiment(*asked)
+        return create_from(*arguments, source, form.cleaned_data["step"])
+    return create_experiment(*arguments)
 
 
-def told(form: LaunchForm, *, with_preflight: bool) -> dict[str, Any]:
+def form_report(form: LaunchForm, *, with_preflight: bool) -> dict[str, Any]:
     """Returns the data that the page shows alongside the form, as plain JSON.
 
     problems [{path, value, reason}], changes {path: text of the field}, lines (the changes as
     text), agents (their names in paths, null if unknown), runs (their number), toml (all settings
     of the first), preflight [{what, mark, text}] or null if not requested.
     """
-    nothing = {"changes": {}, "lines": "", "runs": 0, "toml": "", "preflight": None}
+    empty = {"changes": {}, "lines": "", "runs": 0, "toml": "", "preflight": None}
     if not form.is_valid():
-        return {"problems": form_problems(form), "agents": None, **nothing}
+        return {"problems": form_problems(form), "agents": None, **empty}
     base, request = form.base(), form.request()
     keys = keys_of(base, request.overrides)
     try:
         runs = planned(request, form.cleaned_data["project"], form.origin())
         refuse_too_many(form.cleaned_data["project"], form.user, len(runs))
     except ConfigError as error:
-        return {"problems": problems_of(form, error), "agents": keys, **nothing}
+        return {"problems": problems_of(form, error), "agents": keys, **empty}
     config = runs[0].config
     findings = preflight(config, form.user) if with_preflight else None
     return {
@@ -82,8 +87,8 @@ def changed_fields(base: RunConfig, overrides: dict[str, Any]) -> dict[str, str]
     after, keys = parse_config(data), keys_of(base, overrides)
     present = {agent.name for agent in base.agents}
     added = [new_agent(key) for key in keys if key not in present]
-    before = _shown([*catalogue(base), *added])
-    shown = _shown(catalogue(after, keys))
+    before = _shown([*setting_groups(base), *added])
+    shown = _shown(setting_groups(after, keys))
     return {path: text for path, text in shown.items() if before.get(path, text) != text}
 
 
@@ -108,31 +113,31 @@ def form_problems(form: SettingsForm) -> list[dict[str, Any]]:
 
 def problems_of(form: LaunchForm, error: ConfigError) -> list[dict[str, Any]]:
     """Returns the problems of a valid form whose settings cannot run."""
-    return named(error.problems, keys_of(form.base(), form.request().overrides))
+    return with_agent_names(error.problems, keys_of(form.base(), form.request().overrides))
 
 
-def named(problems: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
+def with_agent_names(problems: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
     """Returns the problems with paths that name agents as the form does, not by index."""
-    calls = {str(place): key for place, key in enumerate(keys)}
-    found = []
+    names = {str(index): key for index, key in enumerate(keys)}
+    renamed = []
     for problem in problems:
         parts = problem["path"].split(".")
         if len(parts) > 1 and parts[0] == "agents":
-            parts[1] = calls.get(parts[1], parts[1])
-        found.append({**problem, "path": ".".join(parts)})
-    return found
+            parts[1] = names.get(parts[1], parts[1])
+        renamed.append({**problem, "path": ".".join(parts)})
+    return renamed
 
 
-def page(form: LaunchForm, asked: dict[str, str], user: User) -> dict[str, Any]:
-    """Returns the template's context, see `views.launch`; `asked` is the address's query."""
-    given = {**asked, **form.data.dict()} if form.is_bound else asked
+def page(form: LaunchForm, query: dict[str, str], user: User) -> dict[str, Any]:
+    """Returns the template's context, see `views.launch`; `query` is the address's query."""
+    given = {**query, **form.data.dict()} if form.is_bound else query
     source = _source(given.get("source", ""), user)
     recipe = given.get("recipe") if given.get("recipe") in recipe_names() else DEFAULT_RECIPE
     base = parse_config(source.config) if source else load_recipe(recipe)
     step = given.get("step", "")
     return {
         "form": form,
-        "groups": catalogue(base),
+        "groups": setting_groups(base),
         "new_agent": new_agent(NEW_AGENT),
         "values": posted(form),
         "recipes": recipe_names(),

@@ -41,7 +41,7 @@ def preflight(config: RunConfig, user: User) -> list[Finding]:
 def _hardware(config: RunConfig) -> list[Finding]:
     machine = this_machine(config, Path(settings.RUNS_DIR))
     if machine.remote:
-        text = "it joins a Ray cluster elsewhere, which is asked when it starts"
+        text = "joins an existing Ray cluster, whose resources are checked when the run starts"
         return [Finding("Hardware", "unknown", text)]
     return [
         Finding(
@@ -72,16 +72,16 @@ def _data(config: RunConfig) -> Finding:
 
 def _time(config: RunConfig, user: User) -> Finding:
     """Returns the seconds of a step in runs of the same shape."""
-    found = [
+    step_seconds = [
         run.result["training_seconds"] / run.step
         for run in _of_the_same_shape(config, user)
         if run.step and run.result.get("training_seconds")
     ]
-    if not found:
-        text = "unknown: no run of this shape has done a step here"
+    if not step_seconds:
+        text = "unknown: no run of this shape has completed a step"
         return Finding("Time of a step", "unknown", text)
-    seconds = median(found)
-    runs = f"{len(found)} run{'s' if len(found) > 1 else ''}"
+    seconds = median(step_seconds)
+    runs = f"{len(step_seconds)} run{'s' if len(step_seconds) > 1 else ''}"
     total = seconds * config.training.steps
     limit = config.training.minutes
     most = min(total, 60 * limit if limit else total)
@@ -91,15 +91,15 @@ def _time(config: RunConfig, user: User) -> Finding:
 
 
 def _of_the_same_shape(config: RunConfig, user: User) -> list[Run]:
-    wanted = shape(config.model_dump(mode="json"))
+    target = shape(config.model_dump(mode="json"))
     same = {
         f"config__{path.replace('.', '__')}": value
-        for path, value in wanted.items()
+        for path, value in target.items()
         if path != "agents"
     }
     runs = Run.objects.visible_to(user).filter(step__gt=0, **same).order_by("-created")
     runs = runs.only("config", "step", "result", "experiment")[: 4 * _MOST_RUNS]
-    return [run for run in runs if shape(run.config) == wanted][:_MOST_RUNS]
+    return [run for run in runs if shape(run.config) == target][:_MOST_RUNS]
 
 
 def shape(config: dict) -> dict:

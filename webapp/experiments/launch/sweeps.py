@@ -38,14 +38,14 @@ class Request:
     """Whether `paths.located` resolved the paths in `base`: those of the site's own runs, never
     those of a run of an external engine."""
 
-    def asked(self) -> dict[str, Any]:
+    def to_config(self) -> dict[str, Any]:
         """Returns the request for the experiment's `config`."""
-        told: dict[str, Any] = {"recipe": self.recipe, "overrides": dict(self.overrides)}
+        config: dict[str, Any] = {"recipe": self.recipe, "overrides": dict(self.overrides)}
         if self.seeds:
-            told["seeds"] = list(self.seeds)
+            config["seeds"] = list(self.seeds)
         if self.sweep:
-            told["sweep"] = {path: list(values) for path, values in self.sweep.items()}
-        return told
+            config["sweep"] = {path: list(values) for path, values in self.sweep.items()}
+        return config
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def plan(request: Request) -> list[Planned]:
     axes = dict(request.sweep)
     if request.seeds:
         axes["seed"] = list(request.seeds)
-    if faults := _axis_faults(axes, request.overrides):
-        raise ConfigError(faults)
+    if problems := _axis_problems(axes, request.overrides):
+        raise ConfigError(problems)
     return [
         _planned(request, dict(zip(axes, values, strict=True)))
         for values in itertools.product(*axes.values())
@@ -83,24 +83,24 @@ def _planned(request: Request, variant: dict[str, Any]) -> Planned:
     return Planned(parse_config(data), variant)
 
 
-def _axis_faults(
+def _axis_problems(
     axes: Mapping[str, Sequence[Any]], overrides: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    faults = []
+    problems = []
     runs = 1
     for path, values in axes.items():
         runs *= len(values)
         if not values:
-            faults.append({"path": path, "value": [], "reason": "give at least one value to try"})
+            problems.append({"path": path, "value": [], "reason": "give at least one value to try"})
         elif len(values) <= MOST_RUNS and any(values[i] in values[:i] for i in range(len(values))):
-            faults.append({"path": path, "value": "...", "reason": "a value stands there twice"})
+            problems.append({"path": path, "value": "...", "reason": "a value is given twice"})
         if path in overrides:
             reason = "is both set and varied; leave one of the two out"
-            faults.append({"path": path, "value": overrides[path], "reason": reason})
+            problems.append({"path": path, "value": overrides[path], "reason": reason})
     if runs > MOST_RUNS:
         reason = f"these are {runs} runs; an experiment starts {MOST_RUNS} at most"
-        faults.append({"path": "sweep", "value": runs, "reason": reason})
-    return faults
+        problems.append({"path": "sweep", "value": runs, "reason": reason})
+    return problems
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -111,8 +111,8 @@ def parse_seeds(text: str) -> list[int]:
     """
     seeds: list[int] = []
     for part in filter(None, map(str.strip, text.split(","))):
-        found = _RANGE.fullmatch(part)
-        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        match = _RANGE.fullmatch(part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last or last - first >= MOST_RUNS or last >= 2**31:
             reason = f"write seeds as in 1-3, 7: whole numbers, {MOST_RUNS} at most"
             raise ConfigError([{"path": "seeds", "value": part, "reason": reason}])
@@ -127,15 +127,15 @@ def parse_sweep(text: str) -> dict[str, list[Any]]:
         ConfigError: a line is invalid.
     """
     listed = "\n".join(map(_listed, text.splitlines()))
-    found = parse_overrides(listed)
-    return {path: _values(value) for path, value in found.items()}
+    overrides = parse_overrides(listed)
+    return {path: _values(value) for path, value in overrides.items()}
 
 
-def _values(found: Any) -> list[Any]:
+def _values(value: Any) -> list[Any]:
     """Returns the values; a single list in brackets, `[1, 2]`, means its items."""
-    if isinstance(found, list) and len(found) == 1 and isinstance(found[0], list):
-        return found[0]
-    return found if isinstance(found, list) else [found]
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        return value[0]
+    return value if isinstance(value, list) else [value]
 
 
 def _listed(line: str) -> str:
@@ -148,15 +148,15 @@ def _listed(line: str) -> str:
 def _as_list(values: str) -> str:
     """Returns comma-separated values as a TOML list; bare words become strings."""
     try:
-        parse = parse_overrides(f"value = [{values}]")["value"]
+        parsed = parse_overrides(f"value = [{values}]")["value"]
     except ConfigError:
-        parse = values
-    if isinstance(parse, list):
+        parsed = values
+    if isinstance(parsed, list):
         return f"[{values}]"
     quoted = (part.strip() for part in values.split(","))
     return "[" + ", ".join(_word(part) for part in quoted if part) + "]"
 
 
 def _word(part: str) -> str:
-    found = parse_overrides(f"value = [{part}]").get("value")
-    return part if isinstance(found, list) else '"' + part.replace('"', "") + '"'
+    parsed = parse_overrides(f"value = [{part}]").get("value")
+    return part if isinstance(parsed, list) else '"' + part.replace('"', "") + '"'

@@ -22,10 +22,11 @@ def refuse_unsafe(config: RunConfig, project: Project) -> None:
     if not config.sandbox.allow_unsafe:
         return
     if not settings.ALLOW_UNSAFE:
-        reason = "programs would have no walls; only a server with GROVE_ALLOW_UNSAFE=1 allows it"
+        reason = "programs would not be isolated; only a server with GROVE_ALLOW_UNSAFE=1 allows it"
     elif Membership.objects.filter(workspace=project.workspace_id).count() > 1:
         reason = (
-            f"programs would have no walls, and {project.workspace} is shared; use one of your own"
+            f"programs would not be isolated, and {project.workspace} is shared; "
+            "use a workspace of your own"
         )
     else:
         return
@@ -35,14 +36,14 @@ def refuse_unsafe(config: RunConfig, project: Project) -> None:
 def refuse_beyond_caps(config: RunConfig) -> None:
     """Raises `ConfigError` with each setting of the sandbox above the operator's caps. A default
     above them was not requested: the engine lowers it, and reports that."""
-    faults = []
-    for name, most in settings.SANDBOX_CAPS.limits_of_settings().items():
+    problems = []
+    for name, limit in settings.SANDBOX_CAPS.limits_of_settings().items():
         value = getattr(config.sandbox, name)
-        if value > most and value != SandboxConfig.model_fields[name].default:
-            reason = f"this server's operator allows {most:.12g} at most ({VARIABLES[name]})"
-            faults.append({"path": f"sandbox.{name}", "value": value, "reason": reason})
-    if faults:
-        raise NotAllowed(faults)
+        if value > limit and value != SandboxConfig.model_fields[name].default:
+            reason = f"this server's operator allows {limit:.12g} at most ({VARIABLES[name]})"
+            problems.append({"path": f"sandbox.{name}", "value": value, "reason": reason})
+    if problems:
+        raise NotAllowed(problems)
 
 
 def banner(request: HttpRequest) -> dict[str, bool]:

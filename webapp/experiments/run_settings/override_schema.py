@@ -44,7 +44,7 @@ _NAMES = {
 }
 """Settings that name a location: pattern of the names, and their description in messages."""
 _OPERATORS = {
-    "compute.ray_address": "the server's operator says where Ray is, by RAY_ADDRESS; leave it unset"
+    "compute.ray_address": "the server's operator sets Ray's address (RAY_ADDRESS); leave it unset"
 }
 
 
@@ -59,17 +59,17 @@ class _Leaf:
     """Reason to refuse a text that does not match the pattern or, without one, any value except
     null."""
 
-    def faults(self, path: str, value: Any) -> list[dict[str, Any]]:
+    def problems(self, path: str, value: Any) -> list[dict[str, Any]]:
         try:
             self.adapter.validate_json(json.dumps(with_integers(value)), strict=True)
         except ValidationError as error:
-            return [_under(path, fault) for fault in validation_errors(error)]
-        known = self.schema.get("enum")
-        if known and value not in known:
-            return [_fault(path, value, f"choose one of {', '.join(known)}")]
+            return [_under(path, problem) for problem in validation_errors(error)]
+        choices = self.schema.get("enum")
+        if choices and value not in choices:
+            return [_problem(path, value, f"choose one of {', '.join(choices)}")]
         is_refused = self.reason and value is not None
         if is_refused and not (self.pattern and re.fullmatch(self.pattern, value, re.DOTALL)):
-            return [_fault(path, value, self.reason) | {"of_location": bool(self.pattern)}]
+            return [_problem(path, value, self.reason) | {"of_location": bool(self.pattern)}]
         return []
 
 
@@ -80,16 +80,16 @@ class _Table:
     parts: dict[str, _Leaf | _Table]
     optional: bool
 
-    def faults(self, path: str, value: Any) -> list[dict[str, Any]]:
+    def problems(self, path: str, value: Any) -> list[dict[str, Any]]:
         if value is None and self.optional:
             return []
         if not isinstance(value, dict):
-            return [_fault(path, value, "give an object of settings")]
-        return [fault for key, item in value.items() for fault in self._part(path, key, item)]
+            return [_problem(path, value, "give an object of settings")]
+        return [problem for key, item in value.items() for problem in self._part(path, key, item)]
 
     def _part(self, path: str, key: str, item: Any) -> list[dict[str, Any]]:
         at, part = f"{path}.{key}", self.parts.get(key)
-        return part.faults(at, item) if part else [_fault(at, item, _UNKNOWN)]
+        return part.problems(at, item) if part else [_problem(at, item, _UNKNOWN)]
 
 
 @dataclass(frozen=True)
@@ -98,18 +98,18 @@ class _Team:
 
     agent: _Table
 
-    def faults(self, path: str, value: Any) -> list[dict[str, Any]]:
+    def problems(self, path: str, value: Any) -> list[dict[str, Any]]:
         if not isinstance(value, list) or not 1 <= len(value) <= 64:
-            return [_fault(path, value, "give a list of 1 to 64 agents")]
-        lost = [
-            _fault(f"{path}.{place}.name", None, "each agent has a name")
-            for place, one in enumerate(value)
+            return [_problem(path, value, "give a list of 1 to 64 agents")]
+        unnamed = [
+            _problem(f"{path}.{index}.name", None, "each agent has a name")
+            for index, one in enumerate(value)
             if isinstance(one, dict) and "name" not in one
         ]
-        return lost + [
-            fault
-            for place, one in enumerate(value)
-            for fault in self.agent.faults(f"{path}.{place}", one)
+        return unnamed + [
+            problem
+            for index, one in enumerate(value)
+            for problem in self.agent.problems(f"{path}.{index}", one)
         ]
 
 
@@ -140,25 +140,25 @@ def checked(overrides: Overrides, *, any_location: bool = False) -> dict[str, An
     Raises:
         ConfigError: with every fault.
     """
-    told = overrides.root.items()
-    faults = [fault for path, value in told for fault in _faults(path, value)]
+    items = overrides.root.items()
+    problems = [problem for path, value in items for problem in _problems(path, value)]
     if any_location:
-        faults = [fault for fault in faults if not fault.pop("of_location", False)]
-    if faults:
-        raise ConfigError(faults)
+        problems = [problem for problem in problems if not problem.pop("of_location", False)]
+    if problems:
+        raise ConfigError(problems)
     return dict(overrides.root)
 
 
 def checked_sweep(sweep: Sweep) -> dict[str, list[Any]]:
     """Returns the values to try, checked as by `checked`. Raises `ConfigError`."""
-    faults = [
-        fault
+    problems = [
+        problem
         for path, values in sweep.root.items()
         for value in values
-        for fault in _faults(path, value)
+        for problem in _problems(path, value)
     ]
-    if faults:
-        raise ConfigError(faults)
+    if problems:
+        raise ConfigError(problems)
     return dict(sweep.root)
 
 
@@ -177,17 +177,17 @@ def conflicts() -> Iterator[None]:
         raise DoesNotFit(error.problems) from error
 
 
-def _faults(path: str, value: Any) -> list[dict[str, Any]]:
-    if found := unstorable(path, value):
-        return found
+def _problems(path: str, value: Any) -> list[dict[str, Any]]:
+    if unstorable_problems := unstorable(path, value):
+        return unstorable_problems
     setting = _setting(path)
-    return setting.faults(path, value) if setting else [_fault(path, value, _UNKNOWN)]
+    return setting.problems(path, value) if setting else [_problem(path, value, _UNKNOWN)]
 
 
 def _setting(path: str) -> _Setting | None:
-    known, of_agent = _settings()
-    if path in known:
-        return known[path]
+    of_run, of_agent = _settings()
+    if path in of_run:
+        return of_run[path]
     agent = re.fullmatch(rf"{_AGENT}(?:\.(.+))?", path)
     return of_agent.get(agent[2] or "") if agent else None
 
@@ -235,7 +235,7 @@ def _leaf(path: str, info: FieldInfo) -> _Leaf:
     pattern, names = _NAMES[path]
     text = {"type": "string", "pattern": f"^({pattern})$"}
     named = text if info.is_required() or info.default else {"anyOf": [text, {"type": "null"}]}
-    return _Leaf(adapter, named, pattern, f"no path or address is taken here: write {names}")
+    return _Leaf(adapter, named, pattern, f"paths and addresses are not accepted: write {names}")
 
 
 def _inlined(schema: Any, parts: Mapping[str, Any] | None = None) -> Any:
@@ -247,9 +247,9 @@ def _inlined(schema: Any, parts: Mapping[str, Any] | None = None) -> Any:
     parts = schema.get("$defs", parts) or {}
     if "$ref" in schema:
         return _inlined(parts[schema["$ref"].rpartition("/")[2]], parts)
-    kept = {k: _inlined(v, parts) for k, v in schema.items() if k not in (*_DROPPED, "$defs")}
-    is_free = kept.get("type") == "string" and not kept.keys() & {"pattern", "enum"}
-    return {**kept, "pattern": r"^[^\x00]*$"} if is_free else kept
+    inlined = {k: _inlined(v, parts) for k, v in schema.items() if k not in (*_DROPPED, "$defs")}
+    is_free = inlined.get("type") == "string" and not inlined.keys() & {"pattern", "enum"}
+    return {**inlined, "pattern": r"^[^\x00]*$"} if is_free else inlined
 
 
 def _documented(model: type[BaseModel], of_value: Any) -> dict[str, Any]:
@@ -267,16 +267,17 @@ def _documented(model: type[BaseModel], of_value: Any) -> dict[str, Any]:
         "title": model.__name__,
         "description": model.__doc__,
         "patternProperties": {
-            f"^({'|'.join(found)})$": of_value(json.loads(key)) for key, found in paths.items()
+            f"^({'|'.join(matching)})$": of_value(json.loads(key))
+            for key, matching in paths.items()
         },
         "additionalProperties": False,
     }
 
 
-def _under(path: str, fault: dict[str, Any]) -> dict[str, Any]:
-    inner = fault["path"]
-    return {**fault, "path": path if inner == "config" else f"{path}.{inner}"}
+def _under(path: str, problem: dict[str, Any]) -> dict[str, Any]:
+    inner = problem["path"]
+    return {**problem, "path": path if inner == "config" else f"{path}.{inner}"}
 
 
-def _fault(path: str, value: Any, reason: str) -> dict[str, Any]:
+def _problem(path: str, value: Any, reason: str) -> dict[str, Any]:
     return {"path": path, "value": "..." if isinstance(value, dict) else value, "reason": reason}

@@ -49,16 +49,16 @@ def _leaves(path: str, value: Any) -> list[tuple[str, Any]]:
 
 def _by_line(text: str) -> dict[str, Any]:
     overrides: dict[str, Any] = {}
-    faults = []
+    problems = []
     for line in text.splitlines():
         path, equals, value = (part.strip() for part in line.partition("="))
         if not (path or equals) or path.startswith("#"):
             continue
         if not (path and equals) or path in overrides:
             reason = "given twice" if path in overrides else "write one path = value per line"
-            faults.append({"path": path, "value": value, "reason": reason})
+            problems.append({"path": path, "value": value, "reason": reason})
             continue
         overrides[path] = typed_value(value)
-    if faults:
-        raise ConfigError(faults)
+    if problems:
+        raise ConfigError(problems)
     return overrides

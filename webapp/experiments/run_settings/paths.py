@@ -54,8 +54,8 @@ class Rule:
     def listed(self) -> dict[str, Path]:
         """Returns the files in the operator's directories, by name."""
         folders = [one for one in reversed(self.directories()) if one.is_dir()]
-        there = sorted(path for folder in folders for path in folder.iterdir())
-        return {path.name: path.resolve() for path in there if path.name.endswith(self.suffix)}
+        files = sorted(path for folder in folders for path in folder.iterdir())
+        return {path.name: path.resolve() for path in files if path.name.endswith(self.suffix)}
 
 
 def _models() -> Sequence[Path]:
@@ -89,45 +89,47 @@ def located(
         ConfigError: a path or an address instead of a name, a name that does not exist, or a stored
             dataset that may not be trained on.
     """
-    had = {(one.kind, one.value) for one in locations(RunConfig, base or {})}
-    if faults := [
+    trusted = {(one.kind, one.value) for one in locations(RunConfig, base or {})}
+    if problems := [
         _forbidden(one)
         for one in locations(RunConfig, config)
-        if one.kind not in RULES or ((one.kind, one.value) not in had and not _is_name(one))
+        if one.kind not in RULES or ((one.kind, one.value) not in trusted and not _is_name(one))
     ]:
-        raise NotAllowed(faults)
-    found = relocated(resolved(config, project), _local_path)
-    if is_reference(found.problems.dataset):
-        trainable(project, found.problems.dataset)
-    refuse_paths(found, project)
-    return found
+        raise NotAllowed(problems)
+    located_config = relocated(resolved(config, project), _local_path)
+    if is_reference(located_config.problems.dataset):
+        trainable(project, located_config.problems.dataset)
+    refuse_paths(located_config, project)
+    return located_config
 
 
 def refuse_paths(config: RunConfig, project: Project) -> None:
     """Raises `ConfigError` with each path in located settings that a run in `project` may not
     read."""
-    found = locations(RunConfig, config)
-    if faults := [_forbidden(one) for one in found if not _may_read(one, project)]:
-        raise NotAllowed(faults)
+    values = locations(RunConfig, config)
+    if problems := [_forbidden(one) for one in values if not _may_read(one, project)]:
+        raise NotAllowed(problems)
 
 
 def refuse_foreign(config: Any) -> None:
     """Raises `ConfigError` for what settings from the browser or REST may never name: a cluster, or
     a chat template that the operator has not listed. `config`: settings, or plain data."""
     rule = RULES[Kind.CHAT_TEMPLATE]
-    if faults := [
+    if problems := [
         _forbidden(one)
         for one in locations(RunConfig, config)
         if one.kind not in RULES
         or (one.kind is Kind.CHAT_TEMPLATE and Path(one.value) not in rule.listed().values())
     ]:
-        raise NotAllowed(faults)
+        raise NotAllowed(problems)
 
 
 def refuse_cluster(config: RunConfig) -> None:
     """Raises `ConfigError` if the settings name a Ray cluster."""
-    if faults := [_forbidden(one) for one in locations(RunConfig, config) if one.kind not in RULES]:
-        raise NotAllowed(faults)
+    if problems := [
+        _forbidden(one) for one in locations(RunConfig, config) if one.kind not in RULES
+    ]:
+        raise NotAllowed(problems)
 
 
 def refuse_dataset(dataset: str, project: Project) -> None:
@@ -183,11 +185,11 @@ def _is_registered(model: str, project: Project) -> bool:
 def _forbidden(one: Location) -> dict[str, str]:
     rule = RULES.get(one.kind)
     if rule is None:
-        reason = "the server's operator says where Ray is, by RAY_ADDRESS; leave it unset"
+        reason = "the server's operator sets Ray's address (RAY_ADDRESS); leave it unset"
         return {"path": one.path, "value": one.value, "reason": reason}
     names = ", ".join(f"{LOCAL}{name}" for name in sorted(rule.listed())[:_SHOWN])
     reason = (
-        f"no path or address is taken here: write {rule.names}local:NAME{rule.suffix}, of what "
-        f"the server's operator has put into {rule.setting} ({names or 'there is none yet'})"
+        f"paths and addresses are not accepted: write {rule.names}local:NAME{rule.suffix}, a "
+        f"name in the operator's {rule.setting} ({names or 'which lists none yet'})"
     )
     return {"path": one.path, "value": one.value, "reason": reason}

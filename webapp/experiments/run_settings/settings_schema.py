@@ -94,7 +94,7 @@ class Group:
         return self.path.removeprefix(AGENTS) if self.path.startswith(AGENTS) else ""
 
 
-def catalogue(config: RunConfig, keys: Sequence[str] | None = None) -> list[Group]:
+def setting_groups(config: RunConfig, keys: Sequence[str] | None = None) -> list[Group]:
     """Returns all settings, with the values of `config`; `keys` are its agents' names in paths, if
     they differ from their names."""
     groups = [Group("", "Run", list(_settings("", config, _RECORD)))]
@@ -111,8 +111,8 @@ def new_agent(key: str) -> Group:
     """Returns the default settings of an agent with the name `key` in paths: without a model, which
     each must have."""
     group = _agent(key, AgentConfig(name=NEW_AGENT, model=" "))
-    said = {f"{group.path}.name": value_text(key), f"{group.path}.model": value_text("")}
-    settings = [replace(one, value=said.get(one.path, one.value)) for one in group.settings]
+    values = {f"{group.path}.name": value_text(key), f"{group.path}.model": value_text("")}
+    settings = [replace(one, value=values.get(one.path, one.value)) for one in group.settings]
     return replace(group, settings=settings)
 
 
@@ -173,8 +173,8 @@ def _choices(path: str, kind: Any, limits: list[Any]) -> list[str]:
     if path in _REGISTRIES:
         return registered(_REGISTRIES[path])
     patterns = (getattr(limit, "pattern", None) for limit in limits)
-    found = next((_ONE_OF.fullmatch(p) for p in patterns if isinstance(p, str)), None)
-    return found[1].split("|") if found else []
+    match = next((_ONE_OF.fullmatch(p) for p in patterns if isinstance(p, str)), None)
+    return match[1].split("|") if match else []
 
 
 def _range(name: str, kind: Any, limits: list[Any]) -> str:
@@ -201,12 +201,12 @@ def _unwrapped(annotation: Any) -> tuple[list[Any], list[Any]]:
         kinds, more = _unwrapped(kind)
         return kinds, [*_constraints(metadata), *more]
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        kinds, found = [], []
+        kinds, constraints = [], []
         for part in typing.get_args(annotation):
             inner, metadata = _unwrapped(part)
             kinds += inner
-            found += metadata
-        return kinds, found
+            constraints += metadata
+        return kinds, constraints
     return [annotation], []
 
 
@@ -217,8 +217,8 @@ def _constraints(metadata: list[Any]) -> Iterator[Any]:
 
 def model_of(annotation: Any) -> type[BaseModel] | None:
     kinds, _ = _unwrapped(annotation)
-    found = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
-    return found[0] if found else None
+    models = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
+    return models[0] if models else None
 
 
 def _label(name: str) -> str:
@@ -239,16 +239,16 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield from _leaves(f"{path}.{key}" if path else key, item)
 
 
-def changes(base: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    """Returns the overrides that turn resolved settings `base` into `wanted`, without recipe and
+def changes(base: dict[str, Any], target: dict[str, Any]) -> dict[str, Any]:
+    """Returns the overrides that turn resolved settings `base` into `target`, without recipe and
     version."""
-    old, new = flat(with_shared_settings(base)), flat(with_shared_settings(wanted))
-    names = [[agent["name"] for agent in one["agents"]] for one in (base, wanted)]
-    found = {} if names[0] == names[1] else {"agents": wanted["agents"]}
+    old, new = flat(with_shared_settings(base)), flat(with_shared_settings(target))
+    names = [[agent["name"] for agent in one["agents"]] for one in (base, target)]
+    overrides = {} if names[0] == names[1] else {"agents": target["agents"]}
     for path, value in new.items():
         skip = path.split(".")[0] in ("recipe", "recipe_version") or (
-            found.get("agents") and path.startswith("agents.")
+            overrides.get("agents") and path.startswith("agents.")
         )
         if not skip and (path not in old or old[path] != value):
-            found[path] = value
-    return found
+            overrides[path] = value
+    return overrides

@@ -69,13 +69,13 @@ SORTS: dict[str, Any] = {
     "reward": _of_result("reward"),
 }
 ORDERS = tuple(sign + name for name in SORTS for sign in ("", "-"))
-"""Values of `Wish.sort`."""
+"""Values of `RunQuery.sort`."""
 CURSOR = rf'^({A_MOMENT}|"[^\x00-\x1f]*"|-?[0-9][-+.0-9e]*)_{A_UUID}$'
 """Pattern of a cursor."""
 _TEXTS = {"name", "state", "by"}
 
 
-class Unusable(ValueError):
+class InvalidQuery(ValueError):
     """Raised for an invalid query: the parameter, its value, and what is allowed. `status` is the
     HTTP status: 422, or 409 for a cursor of another list."""
 
@@ -85,7 +85,7 @@ class Unusable(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RunQuery:
     """Query of the list; the address holds all of it."""
 
     state: str = ""
@@ -105,20 +105,22 @@ class Wish:
     """Names of metrics whose newest value is shown."""
 
     def __post_init__(self) -> None:
-        """Raises `Unusable` for an unknown value."""
+        """Raises `InvalidQuery` for an unknown value."""
         if self.state and self.state not in set(RunState):
-            raise Unusable("state", self.state, f"give one of {', '.join(RunState)}, or none")
+            raise InvalidQuery("state", self.state, f"give one of {', '.join(RunState)}, or none")
         if self.sort.removeprefix("-") not in SORTS:
             allowed = ", ".join(SORTS)
-            raise Unusable(
+            raise InvalidQuery(
                 "sort", self.sort, f"give one of {allowed}, with - for the greatest first"
             )
-        known = {column.key for column in COLUMNS}
-        if unknown := [key for key in self.columns if key not in known]:
-            raise Unusable("col", unknown[0], f"give some of {', '.join(sorted(known))}")
+        keys = {column.key for column in COLUMNS}
+        if unknown := [key for key in self.columns if key not in keys]:
+            raise InvalidQuery("col", unknown[0], f"give some of {', '.join(sorted(keys))}")
         for path, text in (("q", self.q), ("tag", self.tag)):
             if "\0" in text or len(text) > LONGEST:
-                raise Unusable(path, text, f"give at most {LONGEST} characters, none of them NUL")
+                raise InvalidQuery(
+                    path, text, f"give at most {LONGEST} characters, none of them NUL"
+                )
 
     @property
     def is_filtered(self) -> bool:
@@ -139,18 +141,18 @@ class Wish:
 
     def address(self, **changes: Any) -> str:
         """Returns the address's query string of this query, with changes; "" for the plain list."""
-        wish = replace(self, **changes)
-        plain = Wish()
-        told: list[tuple[str, Any]] = [
-            (name, getattr(wish, name))
+        query = replace(self, **changes)
+        plain = RunQuery()
+        parameters: list[tuple[str, Any]] = [
+            (name, getattr(query, name))
             for name in ("state", "q", "tag", "project", "sort")
-            if getattr(wish, name) != getattr(plain, name)
+            if getattr(query, name) != getattr(plain, name)
         ]
-        told += [(name, 1) for name in ("starred", "archived") if getattr(wish, name)]
-        if wish.columns != DEFAULT_COLUMNS:
-            told += [("col", key) for key in wish.columns] or [("col", "")]
-        told += [("metric", name) for name in wish.metrics]
-        return f"?{urlencode(told)}" if told else ""
+        parameters += [(name, 1) for name in ("starred", "archived") if getattr(query, name)]
+        if query.columns != DEFAULT_COLUMNS:
+            parameters += [("col", key) for key in query.columns] or [("col", "")]
+        parameters += [("metric", name) for name in query.metrics]
+        return f"?{urlencode(parameters)}" if parameters else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,60 +163,60 @@ class RunsPage:
     next: str | None
 
 
-def matching_runs(user: User, wish: Wish) -> QuerySet[Run]:
+def matching_runs(user: User, query: RunQuery) -> QuerySet[Run]:
     """Returns all runs that match the query and that `user` may see, in the requested order."""
-    return _ordered(_matching(visible_runs(user).that_train(), user, wish), wish)
+    return _ordered(_matching(visible_runs(user).that_train(), user, query), query)
 
 
-def _ordered(runs: QuerySet[Run], wish: Wish) -> QuerySet[Run]:
-    names = (wish.sort_field, "id")
-    return runs.annotate(sort_key=SORTS[wish.sort_key]).order_by(
-        *(f"-{name}" if wish.is_down else name for name in names)
+def _ordered(runs: QuerySet[Run], query: RunQuery) -> QuerySet[Run]:
+    names = (query.sort_field, "id")
+    return runs.annotate(sort_key=SORTS[query.sort_key]).order_by(
+        *(f"-{name}" if query.is_down else name for name in names)
     )
 
 
-def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> RunsPage:
+def runs_page(user: User, query: RunQuery, cursor: str | None, limit: int = 50) -> RunsPage:
     """Returns one keyset page of the runs that `user` may see. Each has `starred`.
 
-    Raises `Unusable` for a cursor that no page returned.
+    Raises `InvalidQuery` for a cursor that no page returned.
     """
-    key, field, down = wish.sort_key, wish.sort_field, wish.is_down
-    runs = matching_runs(user, wish)
+    key, field, down = query.sort_key, query.sort_field, query.is_down
+    runs = matching_runs(user, query)
     if cursor:
         value, run_id = _parse_cursor(cursor, key)
         beyond = "lt" if down else "gt"
         after = Q(**{field: value, f"pk__{beyond}": run_id}) | Q(**{f"{field}__{beyond}": value})
         runs = runs.filter(after, **{f"{field}__{beyond}e": value})
     # Ids first, then their columns: with all shown columns joined, the planner sorts every run.
-    which = runs.select_related(None).values("pk")[: limit + 1]
-    found = list(_ordered(_shown(user, which), wish))
-    if len(found) <= limit:
-        return RunsPage(found, None)
-    return RunsPage(found[:limit], _cursor(found[limit - 1], wish))
+    page_ids = runs.select_related(None).values("pk")[: limit + 1]
+    rows = list(_ordered(_shown(user, page_ids), query))
+    if len(rows) <= limit:
+        return RunsPage(rows, None)
+    return RunsPage(rows[:limit], _cursor(rows[limit - 1], query))
 
 
-def _shown(user: User, which: QuerySet[Run]) -> QuerySet[Run]:
+def _shown(user: User, ids: QuerySet[Run]) -> QuerySet[Run]:
     """Returns these runs, whose visibility to `user` was checked, with the columns of a list."""
     stars = Star.objects.filter(run=OuterRef("pk"), user=user.pk)
-    runs = Run.objects.filter(pk__in=which).select_related("experiment__project", "created_by")
+    runs = Run.objects.filter(pk__in=ids).select_related("experiment__project", "created_by")
     return runs.defer(*TOO_BIG_FOR_A_LIST).annotate(starred=Exists(stars))
 
 
-def _matching(runs: QuerySet[Run], user: User, wish: Wish) -> QuerySet[Run]:
-    runs = runs.filter(archived_at__isnull=not wish.archived)
-    if wish.state:
-        runs = runs.filter(state=wish.state)
-    if wish.tag:
-        runs = runs.filter(tags__contains=[wish.tag])
-    if wish.project is not None:
-        runs = runs.filter(experiment__project=wish.project)
-    if wish.name:
-        runs = runs.filter(experiment__name__icontains=wish.name)
-    if wish.created_by:
-        runs = runs.filter(created_by__username=wish.created_by)
-    if wish.starred:
+def _matching(runs: QuerySet[Run], user: User, query: RunQuery) -> QuerySet[Run]:
+    runs = runs.filter(archived_at__isnull=not query.archived)
+    if query.state:
+        runs = runs.filter(state=query.state)
+    if query.tag:
+        runs = runs.filter(tags__contains=[query.tag])
+    if query.project is not None:
+        runs = runs.filter(experiment__project=query.project)
+    if query.name:
+        runs = runs.filter(experiment__name__icontains=query.name)
+    if query.created_by:
+        runs = runs.filter(created_by__username=query.created_by)
+    if query.starred:
         runs = runs.filter(pk__in=Star.objects.filter(user=user.pk).values("run"))
-    for word in wish.q.split():
+    for word in query.q.split():
         runs = runs.filter(
             Q(experiment__name__icontains=word)
             | Q(tags__contains=[word])
@@ -224,10 +226,10 @@ def _matching(runs: QuerySet[Run], user: User, wish: Wish) -> QuerySet[Run]:
     return runs
 
 
-def _cursor(run: Run, wish: Wish) -> str:
-    value = getattr(run, wish.sort_field)
-    told = value.isoformat() if wish.sort_key == "created" else json.dumps(value)
-    return f"{told}_{run.pk}"
+def _cursor(run: Run, query: RunQuery) -> str:
+    value = getattr(run, query.sort_field)
+    text = value.isoformat() if query.sort_key == "created" else json.dumps(value)
+    return f"{text}_{run.pk}"
 
 
 def _parse_cursor(cursor: str, key: str) -> tuple[Any, uuid.UUID]:
@@ -236,7 +238,7 @@ def _parse_cursor(cursor: str, key: str) -> tuple[Any, uuid.UUID]:
         return (moment_in(value) if key == "created" else _value(value, key)), uuid.UUID(run_id)
     except (ValueError, OverflowError, RecursionError):
         reason = "give the `next` of an earlier page of the same list, or none"
-        raise Unusable("cursor", cursor, reason, 409) from None
+        raise InvalidQuery("cursor", cursor, reason, 409) from None
 
 
 def _value(text: str, key: str) -> Any:
@@ -255,11 +257,11 @@ def _value(text: str, key: str) -> Any:
 
 def minutes_of(runs: Sequence[Run]) -> dict[uuid.UUID, float | None]:
     """Returns by run the minutes of training that end it; None where only steps do."""
-    found = Run.objects.filter(pk__in=[run.pk for run in runs])
-    return dict(found.values_list("pk", "config__training__minutes"))
+    rows = Run.objects.filter(pk__in=[run.pk for run in runs])
+    return dict(rows.values_list("pk", "config__training__minutes"))
 
 
 def recipes_of(runs: Sequence[Run]) -> dict[uuid.UUID, str]:
     """Returns the recipe of each of these runs."""
-    found = Run.objects.filter(pk__in=[run.pk for run in runs])
-    return dict(found.values_list("pk", KT("config__recipe")))
+    rows = Run.objects.filter(pk__in=[run.pk for run in runs])
+    return dict(rows.values_list("pk", KT("config__recipe")))

@@ -16,8 +16,8 @@ from webapp.experiments.runs_list.listing import (
     DEFAULT_COLUMNS,
     MOST_METRICS,
     Column,
-    Unusable,
-    Wish,
+    InvalidQuery,
+    RunQuery,
     minutes_of,
     recipes_of,
 )
@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RunsTable:
-    wish: Wish
+    query: RunQuery
     name_heading: Heading
     headings: list[Heading]
     rows: list[Row]
@@ -61,25 +61,25 @@ class RunsTable:
         return {column.key: column.key in keys for column in COLUMNS}
 
     @property
-    def query(self) -> str:
-        return self.wish.address()
+    def address(self) -> str:
+        return self.query.address()
 
     @property
     def by_state(self) -> dict[str, str]:
         """Address for each state, and for all ("")."""
-        return {state: self.wish.address(state=state) or "?" for state in ("", *RunState)}
+        return {state: self.query.address(state=state) or "?" for state in ("", *RunState)}
 
 
-def wish_of(fields: QueryDict) -> Wish:
-    """Returns the query of an address. Raises `Unusable` for an unknown value."""
+def parse_query(fields: QueryDict) -> RunQuery:
+    """Returns the query of an address. Raises `InvalidQuery` for an unknown value."""
     project = fields.get("project", "")
     if project and not (project.isascii() and project.isdigit() and len(project) < 18):
-        raise Unusable("project", project, "give the number of a project, or none")
+        raise InvalidQuery("project", project, "give the number of a project, or none")
     metrics = tuple(dict.fromkeys(name for name in fields.getlist("metric") if name))
     if len(metrics) > MOST_METRICS or any("\0" in name or len(name) > 200 for name in metrics):
-        raise Unusable("metric", len(metrics), f"give at most {MOST_METRICS} names of metrics")
+        raise InvalidQuery("metric", len(metrics), f"give at most {MOST_METRICS} names of metrics")
     chosen = tuple(dict.fromkeys(fields.getlist("col")))
-    return Wish(
+    return RunQuery(
         state=fields.get("state", ""),
         q=fields.get("q", "").strip(),
         tag=fields.get("tag", "").strip(),
@@ -92,37 +92,39 @@ def wish_of(fields: QueryDict) -> Wish:
     )
 
 
-def runs_table(wish: Wish, runs: Sequence[Run]) -> RunsTable:
+def runs_table(query: RunQuery, runs: Sequence[Run]) -> RunsTable:
     """Returns the requested columns, with one row for each of the runs."""
-    shown = [column for column in COLUMNS if column.key in wish.columns]
-    metrics = _newest(wish, runs)
-    recipes = recipes_of(runs) if "recipe" in wish.columns else {}
-    minutes = minutes_of(runs) if "progress" in wish.columns else {}
+    shown = [column for column in COLUMNS if column.key in query.columns]
+    metrics = _newest(query, runs)
+    recipes = recipes_of(runs) if "recipe" in query.columns else {}
+    minutes = minutes_of(runs) if "progress" in query.columns else {}
     rows = [
         Row(
             run,
             recipes.get(run.pk) or "",
             progress_of(run, minutes.get(run.pk)),
-            [metrics.get((run.pk, name)) for name in wish.metrics],
+            [metrics.get((run.pk, name)) for name in query.metrics],
         )
         for run in runs
     ]
-    name = _heading(wish, Column("name", "Run", "name"))
-    return RunsTable(wish, name, [_heading(wish, column) for column in shown], rows)
+    name = _heading(query, Column("name", "Run", "name"))
+    return RunsTable(query, name, [_heading(query, column) for column in shown], rows)
 
 
-def _heading(wish: Wish, column: Column) -> Heading:
+def _heading(query: RunQuery, column: Column) -> Heading:
     """Returns a column's header. Its link sorts by it, descending; a second time, ascending."""
     if column.sort is None:
         return Heading(column, None, "none")
-    order = {column.sort: "ascending", f"-{column.sort}": "descending"}.get(wish.sort, "none")
+    order = {column.sort: "ascending", f"-{column.sort}": "descending"}.get(query.sort, "none")
     first = column.sort if column.sort in ("name", "by", "state") else f"-{column.sort}"
     other = column.sort if first.startswith("-") else f"-{column.sort}"
-    return Heading(column, wish.address(sort=other if wish.sort == first else first) or "?", order)
+    return Heading(
+        column, query.address(sort=other if query.sort == first else first) or "?", order
+    )
 
 
-def _newest(wish: Wish, runs: Sequence[Run]) -> dict[tuple[Any, str], float]:
-    if not wish.metrics or not runs:
+def _newest(query: RunQuery, runs: Sequence[Run]) -> dict[tuple[Any, str], float]:
+    if not query.metrics or not runs:
         return {}
-    told = Metric.objects.filter(run__in=[run.pk for run in runs], name__in=wish.metrics)
-    return {(run, name): value for run, name, value in told.values_list("run", "name", "value")}
+    rows = Metric.objects.filter(run__in=[run.pk for run in runs], name__in=query.metrics)
+    return {(run, name): value for run, name, value in rows.values_list("run", "name", "value")}

@@ -27,7 +27,9 @@ def dispatch(run_id: uuid.UUID) -> bool:
     try:
         app.send_task(RUN_TASK, [str(run_id)], retry=False)
     except (OperationalError, OSError) as error:
-        logger.warning("run %s: the queue did not take it (%s); it is sent again", run_id, error)
+        logger.warning(
+            "run %s: the broker did not accept it (%s); the sweep sends it again", run_id, error
+        )
         return False
     Run.objects.filter(pk=run_id).update(dispatched_at=Now())
     return True

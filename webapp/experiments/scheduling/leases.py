@@ -19,16 +19,16 @@ from engine.events.vocabulary import RunState
 from webapp.experiments.models import Run
 from webapp.experiments.scheduling.states import HELD
 
-OUTSIDE_SECONDS = 900.0
+EXTERNAL_LEASE_SECONDS = 900.0
 """Longest silence of an external engine; its events renew the lease."""
-_OUTSIDE = "an engine elsewhere"
+_EXTERNAL_OWNER = "an external engine"
 
 
 class LeaseLost(Exception):
     """Raised when another worker, or none, holds the run: stop working on it immediately."""
 
     def __init__(self, run_id: uuid.UUID, fencing: int):
-        super().__init__(f"run {run_id}: the lease with fencing token {fencing} is gone")
+        super().__init__(f"run {run_id}: the lease with fencing token {fencing} is lost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ def take_lease(run_id: uuid.UUID, owner: str, seconds: float) -> int | None:
     return run.fencing + 1
 
 
-def take_lease_outside(run_id: uuid.UUID) -> int:
+def take_external_lease(run_id: uuid.UUID) -> int:
     """Returns the fencing token of an external engine's new lease on a queued run."""
-    return take_lease(run_id, _OUTSIDE, OUTSIDE_SECONDS)
+    return take_lease(run_id, _EXTERNAL_OWNER, EXTERNAL_LEASE_SECONDS)
 
 
 def renew_lease(run_id: uuid.UUID, fencing: int, seconds: float) -> Orders:

@@ -56,16 +56,16 @@ def refuse_too_many(project: Project, user: User, runs: int = 1) -> None:
     """Raises `NotNow` as `admit` would at this moment, without a lock."""
     active = Run.objects.exclude(state__in=ENDED)
     of_user, of_project = active.filter(created_by=user.pk), active.filter(**{_PROJECT: project.pk})
-    for path, whose, found, most, variable in (
+    for path, owner, active_runs, limit, variable in (
         ("user", f"{user}", of_user, settings.USER_RUNS, "GROVE_USER_RUNS"),
         ("project", f"{project}", of_project, settings.PROJECT_RUNS, "GROVE_PROJECT_RUNS"),
     ):
-        if (there := found.count()) + runs > most:
+        if (count := active_runs.count()) + runs > limit:
             reason = (
-                f"{there} runs of {whose} are queued or at work, and at most {most} may be: wait "
-                f"until some end, stop some, or ask the operator of the site ({variable})"
+                f"{count} runs of {owner} are queued or active, and at most {limit} may be: wait "
+                f"until some end, stop some, or ask the site's operator to raise {variable}"
             )
-            raise NotNow([{"path": path, "value": there + runs, "reason": reason}])
+            raise NotNow([{"path": path, "value": count + runs, "reason": reason}])
     try:
         refuse_events("project", project.name, events_of(project.workspace_id))
     except AllowanceSpent as refusal:
@@ -106,11 +106,11 @@ def take_next(owner: str, seconds: float) -> Taken | None:
 def next_run() -> Run | None:
     """Returns the next queued run. None if no run is queued whose project and user are both below
     their limits of active runs."""
-    at_work = _at_work().values_list(_WORKSPACE, _PROJECT, "created_by")
+    active = _active_runs().values_list(_WORKSPACE, _PROJECT, "created_by")
     of_workspaces: Counter[int] = Counter()
     of_projects: Counter[int] = Counter()
     of_users: Counter[int] = Counter()
-    for workspace, project, user, runs in at_work.annotate(runs=Count("pk")).order_by():
+    for workspace, project, user, runs in active.annotate(runs=Count("pk")).order_by():
         of_workspaces[workspace] += runs
         of_projects[project] += runs
         of_users[user] += runs
@@ -136,14 +136,14 @@ def next_run() -> Run | None:
     return min(first_of_each, key=turn, default=None)
 
 
-def _at_work() -> QuerySet[Run]:
+def _active_runs() -> QuerySet[Run]:
     """Returns the runs that occupy a worker's slot, including those whose worker was just lost."""
     just_taken = Q(state=RunState.QUEUED) & ~unheld()
     return Run.objects.filter(Q(state__in=HELD) | just_taken, outside=False)
 
 
-def _full(running: Counter[int], most: int) -> list[int]:
-    return [one for one, runs in running.items() if runs >= most]
+def _full(running: Counter[int], limit: int) -> list[int]:
+    return [one for one, runs in running.items() if runs >= limit]
 
 
 def _lock(name: str) -> None:

@@ -55,12 +55,12 @@ class TransitionRefused(Refused):
 
     sentence = "Nothing changed: {}."
 
-    def __init__(self, now: RunState, wanted: RunState):
-        self.now, self.wanted = now, wanted
-        super().__init__(f"a run that is {now} cannot become {wanted}")
+    def __init__(self, now: RunState, target: RunState):
+        self.now, self.target = now, target
+        super().__init__(f"a run that is {now} cannot become {target}")
 
 
-def check(now: RunState, wanted: RunState) -> None:
-    """Raises `TransitionRefused` unless `wanted` may follow `now`."""
-    if wanted not in ALLOWED[now]:
-        raise TransitionRefused(now, wanted)
+def check(now: RunState, target: RunState) -> None:
+    """Raises `TransitionRefused` unless `target` may follow `now`."""
+    if target not in ALLOWED[now]:
+        raise TransitionRefused(now, target)

@@ -8,7 +8,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router
 
-from webapp.experiments.external_engines import Ended, NotOutside
+from webapp.experiments.external_engines import Ended, NotExternalRun
 from webapp.experiments.models import Run
 from webapp.experiments.selectors import visible_run
 from webapp.http.rate_limits import address_of
@@ -103,7 +103,7 @@ def add_events(request: HttpRequest, run_id: uuid.UUID):
         return store_batch(run_id, read_batch(request.body))
     except Gap as gap:
         return problem(409, f"{gap}.", expected_seq=gap.expected)
-    except NotOutside:
+    except NotExternalRun:
         return problem(409, "An engine of this server has the run: its worker sends its events.")
     except Ended:
         return problem(409, "The run has ended and takes no more events; resume it first.")

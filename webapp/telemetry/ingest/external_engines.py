@@ -100,7 +100,7 @@ def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
             if run.lease_expires is not None:
                 refuse_broken_trees(run_id, events, run.head_seq)
                 ingest(run_id, run.fencing, new)
-                external_engines.heard_of(run, _last_state(new))
+                external_engines.record_contact(run, _last_state(new))
     except GapError as gap:
         raise Gap(run.head_seq + 1, str(gap)) from None
     except Unwritable as fault:
