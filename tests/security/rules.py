@@ -148,7 +148,7 @@ def _planted_tree(cast: Any) -> dict[str, Any]:
 
 def _new_token(cast: Any) -> dict[str, Any]:
     place = f"workspace-{cast.project.workspace_id}"
-    return {"name": "robot", "place": place, "scopes": ["runs:read"], "days": 30}
+    return {"name": "robot", "resource": place, "scopes": ["runs:read"], "days": 30}
 
 
 def _marked(cast: Any) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def test_the_command_says_for_whom_it_can_make_links(cast, name):
     cast.charlie.is_active = False
     cast.charlie.save()
     with pytest.raises(
-        CommandError, match=f"no open account '{name}'. Accounts: alice, bob, mia, vera"
+        CommandError, match=f"no active account '{name}'. Accounts: alice, bob, mia, vera"
     ):
         call_command("sign_in_link", name)
 

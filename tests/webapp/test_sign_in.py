@@ -16,7 +16,7 @@ from django.test import Client
 from tests.builders import a_token
 from webapp.accounts.models import Scope, User
 from webapp.accounts.services import create_sign_in_link
-from webapp.accounts.tokens import user_behind
+from webapp.accounts.tokens import user_by_secret
 from webapp.config.environment import SettingError, read_mail, read_provider
 from webapp.projects.membership import invite
 from webapp.projects.models import Role
@@ -163,7 +163,7 @@ def test_tokens_links_and_other_sessions_end_with_the_password(client, cast, mai
     tokens = [a_token(who, cast.project, Scope.RUNS_READ) for who in (cast.bob, cast.mia)]
     link = create_sign_in_link(cast.bob)
     change(client)
-    assert [user_behind(token) is None for token in tokens] == [True, False]
+    assert [user_by_secret(token) is None for token in tokens] == [True, False]
     assert stranger.get(link).status_code == 410 and other.get("/").status_code == 302
     assert client.get("/").status_code == (200 if change is _by_the_page else 302)
     assert sign_in(stranger, password=NEW).url == "/"
@@ -175,7 +175,7 @@ def test_tokens_outlive_the_password_where_that_is_asked_for(client, cast):
     sign_in(client)
     assert b"Keep my API tokens" in client.get("/account/password/").content
     _by_the_page(client, keep_tokens="on")
-    assert user_behind(token) == cast.bob
+    assert user_by_secret(token) == cast.bob
 
 
 def test_a_stronger_digest_of_the_same_password_ends_nothing(client, cast, settings):
@@ -185,7 +185,7 @@ def test_a_stronger_digest_of_the_same_password_ends_nothing(client, cast, setti
                                  *settings.PASSWORD_HASHERS]  # fmt: skip
     assert sign_in(client).url == "/"
     assert User.objects.get(pk=cast.bob.pk).password.startswith("scrypt")
-    assert user_behind(token) == cast.bob
+    assert user_by_secret(token) == cast.bob
 
 
 def test_a_link_of_the_server_lets_in_without_any_of_it(client, cast):

@@ -19,7 +19,7 @@ def told(secret: str) -> dict[str, str]:
 
 def make(client, cast, **changes):
     place = f"workspace-{cast.project.workspace_id}"
-    form = {"name": "robot", "place": place, "scopes": ["runs:read"], "days": 30}
+    form = {"name": "robot", "resource": place, "scopes": ["runs:read"], "days": 30}
     return client.post("/tokens/", form | changes)
 
 
@@ -108,7 +108,7 @@ def test_a_members_token_asks_for_a_promotion_and_makes_none(client, cast):
 
 @pytest.mark.parametrize(
     "change",
-    [{"place": "workspace-0"}, {"days": 1000}, {"scopes": []}, {"scopes": ["runs:steer"]}],
+    [{"resource": "workspace-0"}, {"days": 1000}, {"scopes": []}, {"scopes": ["runs:steer"]}],
 )
 def test_what_the_form_does_not_offer_is_refused(client, cast, change):
     client.force_login(cast.bob)

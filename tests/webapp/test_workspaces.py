@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from tests.builders import a_held_run, a_token, an_event
 from webapp.accounts.models import Scope, SignInLink, User
-from webapp.accounts.tokens import user_behind
+from webapp.accounts.tokens import user_by_secret
 from webapp.artifacts.models import Artifact
 from webapp.comments.models import ComparedRun
 from webapp.experiments.models import Turn
@@ -170,10 +170,10 @@ def test_who_goes_loses_their_tokens_for_the_workspace_for_good(cast, client):
     token = a_token(cast.bob, workspace, Scope.RUNS_READ)
     client.force_login(cast.bob)
     client.post(at(cast, "leave/"))
-    assert user_behind(token) is None
+    assert user_by_secret(token) is None
     path = an_invitation(cast)
     accept_invitation(path.rstrip("/").rsplit("/", 1)[1], cast.bob)
-    assert user_behind(token) is None
+    assert user_by_secret(token) is None
 
 
 def test_a_private_project_is_seen_by_its_creator_and_the_owners(client, cast):

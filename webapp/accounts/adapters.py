@@ -70,12 +70,14 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def get_login_stages(self) -> list[str]:
         return [
-            "webapp.accounts.adapters.KnownAddressStage" if "EmailVerification" in path else path
+            "webapp.accounts.adapters.OptionalVerificationStage"
+            if "EmailVerification" in path
+            else path
             for path in super().get_login_stages()
         ]
 
 
-class KnownAddressStage(EmailVerificationStage):
+class OptionalVerificationStage(EmailVerificationStage):
     """Requires a verified address only of accounts that have one to verify: those created before
     mail was configured would be locked out."""
 

@@ -99,13 +99,15 @@ def list_tokens(request: HttpRequest, query: Query[Cursor]):
 def create_token(request: HttpRequest, new: NewToken):
     """Creates a token that acts for you, and never does more than you may."""
     require_person(request.user)
-    place = _place(request, new)
-    role = role_in(request.user, place.workspace if isinstance(place, Project) else place)
+    resource = _resource(request, new)
+    role = role_in(request.user, resource.workspace if isinstance(resource, Project) else resource)
     if beyond := set(new.scopes) - set(grantable_scopes(role)):
         names = ", ".join(sorted(beyond))
-        raise Invalid("scopes", names, "your role there does not allow it; ask for a lesser one")
+        raise Invalid("scopes", names, "your role there does not allow it; leave it out")
     lifetime = timedelta(days=new.days)
-    return Status(201, {"token": make_token(request.user, new.name, new.scopes, place, lifetime)})
+    return Status(
+        201, {"token": make_token(request.user, new.name, new.scopes, resource, lifetime)}
+    )
 
 
 @router.delete("/{token_id}", response={204: None})
@@ -116,7 +118,7 @@ def delete_token(request: HttpRequest, token_id: Annotated[int, Path(ge=0, le=LA
     return Status(204, None)
 
 
-def _place(request: HttpRequest, new: NewToken) -> Workspace | Project:
+def _resource(request: HttpRequest, new: NewToken) -> Workspace | Project:
     if (new.workspace is None) == (new.project is None):
         raise Invalid("workspace", new.workspace, "give either it or `project`")
     if new.project is None:

@@ -50,4 +50,4 @@ class ActiveSession(SessionAuth):
 def require_person(user: User) -> None:
     """Raises `PermissionDenied` if the request uses a token: only its user may do this."""
     if user.token is not None:
-        raise PermissionDenied("No token does this: sign in, and do it yourself.")
+        raise PermissionDenied("Not possible with a token: sign in and use the site.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest
 
-from webapp.accounts.tokens import user_behind
+from webapp.accounts.tokens import user_by_secret
 from webapp.http.callers import Caller
 
 _SCHEME = "bearer"
@@ -18,7 +18,7 @@ def identify(request: HttpRequest) -> Caller:
     """The caller of a request, by its token or its session."""
     secret = secret_in(request.headers.get("Authorization", ""))
     if secret is not None and request.path.startswith("/api/"):
-        return Caller(user_behind(secret), shows_token=True)
+        return Caller(user_by_secret(secret), shows_token=True)
     user = request.user
     return Caller(user if user.is_authenticated and user.is_active else None)
 

@@ -15,10 +15,10 @@ _DAYS = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"))
 
 
 class TokenForm(forms.Form):
-    """`cleaned_data["place"]` is the Workspace or Project that the token is bound to."""
+    """`cleaned_data["resource"]` is the Workspace or Project that the token is bound to."""
 
     name = forms.CharField(max_length=100)
-    place = forms.ChoiceField()
+    resource = forms.ChoiceField()
     scopes = forms.MultipleChoiceField(
         widget=forms.CheckboxSelectMultiple, initial=[Scope.RUNS_READ]
     )
@@ -35,22 +35,24 @@ class TokenForm(forms.Form):
         super().__init__(*args, **kwargs)
         self._user = user
         self.fields["scopes"].choices = [(one.value, one.label) for one in useful_scopes()]
-        self._places = {f"workspace-{one.pk}": one for one in workspaces}
-        self._places |= {f"project-{one.pk}": one for one in projects}
-        self.fields["place"].choices = [
+        self._resources = {f"workspace-{one.pk}": one for one in workspaces}
+        self._resources |= {f"project-{one.pk}": one for one in projects}
+        self.fields["resource"].choices = [
             ("Workspaces", [(f"workspace-{one.pk}", str(one)) for one in workspaces]),
             ("Projects", [(f"project-{one.pk}", f"{one} in {one.workspace}") for one in projects]),
         ]
 
-    def clean_place(self) -> Workspace | Project:
-        return self._places[self.cleaned_data["place"]]
+    def clean_resource(self) -> Workspace | Project:
+        return self._resources[self.cleaned_data["resource"]]
 
     def clean(self) -> dict[str, Any]:
         """Rejects scopes that the user's own role does not allow."""
         given = super().clean()
-        if {"place", "scopes"} <= given.keys():
-            place = given["place"]
-            role = role_in(self._user, place.workspace if isinstance(place, Project) else place)
+        if {"resource", "scopes"} <= given.keys():
+            resource = given["resource"]
+            role = role_in(
+                self._user, resource.workspace if isinstance(resource, Project) else resource
+            )
             beyond = set(given["scopes"]) - set(grantable_scopes(role) if role else ())
             if beyond:
                 self.add_error(

@@ -21,15 +21,15 @@ forms = require_http_methods(["GET", "HEAD", "POST"])
 
 def with_mail(view: View) -> View:
     """404 unless mail is configured: what is sent there would reach nobody."""
-    return _where("MAIL_IS_SENT", view)
+    return _if_configured("MAIL_IS_SENT", view)
 
 
 def with_provider(view: View) -> View:
     """404 unless an OpenID provider is configured."""
-    return _where("OIDC", view)
+    return _if_configured("OIDC", view)
 
 
-def _where(setting: str, view: View) -> View:
+def _if_configured(setting: str, view: View) -> View:
     @wraps(view)
     def gate(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         if not getattr(settings, setting):
@@ -39,7 +39,7 @@ def _where(setting: str, view: View) -> View:
     return gate
 
 
-def told_when_locked(view: View) -> View:
+def with_lockout_status(view: View) -> View:
     """429 with Retry-After, instead of 200, after too many wrong passwords."""
 
     @wraps(view)

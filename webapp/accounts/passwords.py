@@ -14,7 +14,7 @@ from webapp.accounts.models import User
 from webapp.accounts.services import announce_access
 
 
-class EndsAccess:
+class AccessRevokingValidator:
     """A validator that refuses no password."""
 
     def validate(self, password: str, user: User | None = None) -> None:
@@ -22,14 +22,14 @@ class EndsAccess:
 
     def password_changed(self, password: str, user: User | None = None) -> None:
         if user is not None and user.pk is not None:
-            end_access(user)
+            revoke_access(user)
 
     def get_help_text(self) -> str:
-        return "Another password later ends your API tokens and your other sessions."
+        return "A later change of password revokes your API tokens and ends your other sessions."
 
 
 @transaction.atomic
-def end_access(user: User) -> None:
+def revoke_access(user: User) -> None:
     """Revokes the user's open sign-in links and, unless `user.keeps_tokens`, their API tokens;
     closes the connections that these opened."""
     now = timezone.now()

@@ -21,6 +21,6 @@ def valid_tokens(user: User) -> QuerySet[ApiToken]:
     )
 
 
-def ways_in(request: HttpRequest) -> dict[str, Any]:
+def sign_in_options(request: HttpRequest) -> dict[str, Any]:
     """Context of every template: `MAIL_IS_SENT`, and `OIDC` (name of the provider) or None."""
     return {"MAIL_IS_SENT": settings.MAIL_IS_SENT, "OIDC": settings.OIDC}

@@ -18,46 +18,46 @@ from webapp.accounts.services import announce_access
 from webapp.projects.models import Project, Workspace
 
 _SALT = "webapp.accounts.tokens"
-_BEGINNING = "grove_"
-_PREFIX_CHARS = len(_BEGINNING) + 6
-_USE_IS_NOTED_EVERY = timedelta(minutes=1)
+_PREFIX = "grove_"
+_PREFIX_CHARS = len(_PREFIX) + 6
+_LAST_USED_PRECISION = timedelta(minutes=1)
 
 
 def create_token(
-    user: User, name: str, scopes: list[Scope], place: Workspace | Project, lifetime: timedelta
+    user: User, name: str, scopes: list[Scope], resource: Workspace | Project, lifetime: timedelta
 ) -> str:
-    """Returns the secret of a new token for `place`; it is not stored, only its digest.
+    """Returns the secret of a new token for `resource`; it is not stored, only its digest.
 
     Callers have checked that the role of `user` there may grant the scopes.
     """
-    secret = _BEGINNING + secrets.token_urlsafe(32)
-    project = place if isinstance(place, Project) else None
+    secret = _PREFIX + secrets.token_urlsafe(32)
+    project = resource if isinstance(resource, Project) else None
     ApiToken.objects.create(
         user=user,
         name=name,
         prefix=secret[:_PREFIX_CHARS],
         digest=_digest(secret),
         scopes=[scope.value for scope in scopes],
-        workspace=project.workspace if project else place,
+        workspace=project.workspace if project else resource,
         project=project,
         expires=timezone.now() + lifetime,
     )
     return secret
 
 
-def user_behind(secret: str) -> User | None:
+def user_by_secret(secret: str) -> User | None:
     """The user for whom the token acts, carrying it; None if the token is not valid (any more)."""
     token = ApiToken.objects.valid().select_related("user").filter(digest=_digest(secret)).first()
     if token is None:
         return None
     now = timezone.now()
-    if token.last_used is None or now - token.last_used >= _USE_IS_NOTED_EVERY:
+    if token.last_used is None or now - token.last_used >= _LAST_USED_PRECISION:
         ApiToken.objects.filter(pk=token.pk).update(last_used=now)
     token.user.token = token
     return token.user
 
 
-def as_of_now(user: User) -> User | None:
+def reloaded(user: User) -> User | None:
     """The user and their token, read again; None if either is no longer valid."""
     if user.token is None:
         return User.objects.filter(pk=user.pk, is_active=True).first()

@@ -11,13 +11,13 @@ from django.urls import path, re_path
 from django.views.decorators.http import require_POST
 
 from webapp.accounts import views
-from webapp.accounts.gates import forms, pages, told_when_locked, with_mail, with_provider
+from webapp.accounts.gates import forms, pages, with_lockout_status, with_mail, with_provider
 
 _RESET_KEY = r"^account/password/reset/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$"
 _CONFIRM_KEY = r"^account/email/confirm/(?P<key>[-:\w]+)/$"
 
 urlpatterns = [
-    path("sign-in/", forms(told_when_locked(account.login)), name="account_login"),
+    path("sign-in/", forms(with_lockout_status(account.login)), name="account_login"),
     path("sign-in/code/", forms(factors.authenticate), name="mfa_authenticate"),
     path("sign-in/passkey/", forms(passkeys.login_webauthn), name="mfa_login_webauthn"),
     path("sign-in/<str:token>/", views.sign_in_link, name="sign-in-link"),

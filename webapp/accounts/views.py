@@ -35,7 +35,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
         context = {
             "status": 410,
             "title": "This sign-in link no longer works",
-            "detail": "It is used up or older than ten minutes. The command "
+            "detail": "It has been used or is older than ten minutes. The command "
             "manage.py sign_in_link prints a new one on the server.",
         }
         return render(request, "error.html", context, status=410)
@@ -51,8 +51,8 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
 def tokens(request: HttpRequest) -> HttpResponse:
     """tokens.html: `tokens` (ApiToken: name, prefix, scopes, workspace, project, created, expires,
     last_used), `form` (TokenForm) and, right after a token was created, its `secret`."""
-    places = list(visible_workspaces(request.user)), list(visible_projects(request.user))
-    form = TokenForm(request.user, *places, request.POST if request.method == "POST" else None)
+    resources = list(visible_workspaces(request.user)), list(visible_projects(request.user))
+    form = TokenForm(request.user, *resources, request.POST if request.method == "POST" else None)
     context = {"tokens": valid_tokens(request.user), "form": form}
     if form.is_valid():
         given = form.cleaned_data
@@ -60,10 +60,10 @@ def tokens(request: HttpRequest) -> HttpResponse:
             request.user,
             given["name"],
             [Scope(scope) for scope in given["scopes"]],
-            given["place"],
+            given["resource"],
             timedelta(days=given["days"]),
         )
-        context["form"] = TokenForm(request.user, *places)
+        context["form"] = TokenForm(request.user, *resources)
         return render(request, "tokens.html", context)
     return render(request, "tokens.html", context, status=422 if form.is_bound else 200)
 

@@ -99,7 +99,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "webapp.experiments.run_settings.isolation.banner",
-                "webapp.accounts.selectors.ways_in",
+                "webapp.accounts.selectors.sign_in_options",
                 "webapp.comments.selectors.unread",
             ]
         },
@@ -115,7 +115,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-AUTH_PASSWORD_VALIDATORS.append({"NAME": "webapp.accounts.passwords.EndsAccess"})
+AUTH_PASSWORD_VALIDATORS.append({"NAME": "webapp.accounts.passwords.AccessRevokingValidator"})
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 LOGIN_URL = LOGOUT_REDIRECT_URL = "account_login"
 LOGIN_REDIRECT_URL = "runs"

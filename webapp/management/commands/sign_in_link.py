@@ -32,8 +32,8 @@ class Command(BaseCommand):
 
 
 def _find(name: str) -> User:
-    if found := User.objects.filter(username=name, is_active=True).first():
-        return found
-    names = User.objects.filter(is_active=True).order_by("username")[:20]
-    known = ", ".join(user.username for user in names) or f"none yet; the first `{UP}` makes one"
-    raise CommandError(f"There is no open account {name!r}. Accounts: {known}.")
+    if user := User.objects.filter(username=name, is_active=True).first():
+        return user
+    users = User.objects.filter(is_active=True).order_by("username")[:20]
+    names = ", ".join(one.username for one in users) or f"none yet; the first `{UP}` creates one"
+    raise CommandError(f"There is no active account {name!r}. Accounts: {names}.")

@@ -16,7 +16,7 @@ from django.utils.crypto import constant_time_compare
 
 from webapp.accounts.callers import secret_in
 from webapp.accounts.models import User
-from webapp.accounts.tokens import as_of_now, user_behind
+from webapp.accounts.tokens import reloaded, user_by_secret
 from webapp.experiments.models import Run
 from webapp.http.rate_limits import count_guess, counted_address
 from webapp.projects.permissions import Action, has_scope
@@ -47,7 +47,7 @@ class Nobody(AnonymousUser):
 @database_sync_to_async
 def user_by_token(header: bytes, address: str) -> User | Nobody:
     """Returns the user of an authorization header's token; `Nobody` if it is invalid."""
-    user = user_behind(secret_in(header.decode("latin-1")) or "")
+    user = user_by_secret(secret_in(header.decode("latin-1")) or "")
     return user or _nobody(address, "this token is not valid: make another")
 
 
@@ -97,7 +97,7 @@ def visible_among(user: User | Guest, run_ids: Collection[uuid.UUID]) -> set[uui
     """Returns those of the runs that the user may see now; none if the account was closed."""
     if isinstance(user, Guest):
         return {user.share.run_id} & set(run_ids) if still_valid(user) else set()
-    now = as_of_now(user)
+    now = reloaded(user)
     if now is None or not has_scope(now, Action.READ):
         return set()
     visible = Run.objects.visible_to(now).filter(pk__in=run_ids)
@@ -110,7 +110,7 @@ def why_to_leave(scope: dict[str, Any]) -> str | None:
     if isinstance(scope["user"], Guest):
         return None if still_valid(scope["user"]) else "this link was revoked or has expired"
     if scope["user"].token is not None:
-        return None if as_of_now(scope["user"]) else "this token was revoked or has expired"
+        return None if reloaded(scope["user"]) else "this token was revoked or has expired"
     return None if _is_still_signed_in(scope) else "you signed out"
 
 
