@@ -83,5 +83,7 @@ def test_the_database_that_these_tests_ask_is_really_not_there(db):
 
 def test_a_viewer_is_told_whom_to_ask(client, cast):
     client.force_login(cast.vera)
-    told = client.post(f"/runs/{a_run(cast).pk}/stop/").content.decode()
-    assert "Your role in Trees does not let you start, stop or resume runs; ask an owner." in told
+    page = client.post(f"/runs/{a_run(cast).pk}/stop/").content.decode()
+    assert (
+        "Your role in Trees does not allow you to start, stop or resume runs; ask an owner." in page
+    )

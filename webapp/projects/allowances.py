@@ -17,7 +17,7 @@ from webapp.projects.models import Role, Workspace
 class AllowanceSpent(Refused):
     """Raised at a limit of the server; names the subject, the count and the remedy."""
 
-    sentence = "There are as many as may be."
+    sentence = "The limit of the server is reached."
 
     def __init__(self, path: str, value: object, reason: str):
         self.problems = [{"path": path, "value": shown(value), "reason": reason}]
@@ -37,9 +37,9 @@ def refuse_workspace(name: str, owner: User) -> None:
 def refuse_project(name: str, workspace: Workspace) -> None:
     """Raises `AllowanceSpent` if the workspace has as many projects as one may."""
     most = settings.MOST_PROJECTS
-    there = workspace.projects.count()
-    if there >= most:
-        raise AllowanceSpent("name", name, _reason(f"{workspace} has {there} projects", most,
+    current = workspace.projects.count()
+    if current >= most:
+        raise AllowanceSpent("name", name, _reason(f"{workspace} has {current} projects", most,
             "use one of them", "GROVE_MOST_PROJECTS"))  # fmt: skip
 
 
@@ -51,5 +51,5 @@ def refuse_events(path: str, value: object, stored: int, more: int = 1) -> None:
             most, "delete experiments that it does not need", "GROVE_MOST_EVENTS"))  # fmt: skip
 
 
-def _reason(there: str, most: int, remedy: str, setting: str) -> str:
-    return f"{there} of at most {most}: {remedy}, or have the server's operator raise {setting}"
+def _reason(current: str, most: int, remedy: str, setting: str) -> str:
+    return f"{current} of at most {most}: {remedy}, or have the server's operator raise {setting}"

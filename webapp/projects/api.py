@@ -177,47 +177,47 @@ def get_workspace(request: HttpRequest, slug: Slug):
 @router.get("/{slug}/members", response=MemberList)
 def list_members(request: HttpRequest, slug: Slug, query: Query[Cursor]):
     """Lists the members and their roles."""
-    found = visible_workspace(request.user, slug)
-    return page(found.memberships.select_related("user"), "members", query)
+    workspace = visible_workspace(request.user, slug)
+    return page(workspace.memberships.select_related("user"), "members", query)
 
 
 @router.patch("/{slug}/members/{user_id}", response=MemberOut)
 def change_member(request: HttpRequest, slug: Slug, user_id: Id, change: RoleChange):
     """Changes a member's role, within the limits of your own."""
-    found = visible_workspace(request.user, slug)
-    get_object_or_404(found.memberships, user=user_id)
-    membership.change_role(found, user_id, change.role, request.user)
-    return found.memberships.select_related("user").get(user=user_id)
+    workspace = visible_workspace(request.user, slug)
+    get_object_or_404(workspace.memberships, user=user_id)
+    membership.change_role(workspace, user_id, change.role, request.user)
+    return workspace.memberships.select_related("user").get(user=user_id)
 
 
 @router.delete("/{slug}/members/{user_id}", response={204: None})
 def delete_member(request: HttpRequest, slug: Slug, user_id: Id):
     """Removes a member, or yourself. Their open pages close at once."""
-    found = visible_workspace(request.user, slug)
-    get_object_or_404(found.memberships, user=user_id)
+    workspace = visible_workspace(request.user, slug)
+    get_object_or_404(workspace.memberships, user=user_id)
     require_scope(request.user, Action.MANAGE_MEMBERS)
     if user_id == request.user.pk:
-        membership.leave(found, request.user)
+        membership.leave(workspace, request.user)
     else:
-        membership.remove_member(found, user_id, request.user)
+        membership.remove_member(workspace, user_id, request.user)
     return Status(204, None)
 
 
 @router.post("/{slug}/members/{user_id}/transfer", response=MemberOut)
 def transfer_workspace(request: HttpRequest, slug: Slug, user_id: Id):
     """Makes the member the owner; you remain as a maintainer."""
-    found = visible_workspace(request.user, slug)
-    get_object_or_404(found.memberships, user=user_id)
-    membership.transfer(found, request.user, user_id)
-    return found.memberships.select_related("user").get(user=user_id)
+    workspace = visible_workspace(request.user, slug)
+    get_object_or_404(workspace.memberships, user=user_id)
+    membership.transfer(workspace, request.user, user_id)
+    return workspace.memberships.select_related("user").get(user=user_id)
 
 
 @router.get("/{slug}/invitations", response=InvitationList)
 def list_invitations(request: HttpRequest, slug: Slug, query: Query[Cursor]):
     """Lists valid invitation links; for users who may create them."""
-    found = visible_workspace(request.user, slug)
-    require(request.user, Action.MANAGE_MEMBERS, found)
-    links = Invitation.objects.visible_to(request.user).open().filter(workspace=found)
+    workspace = visible_workspace(request.user, slug)
+    require(request.user, Action.MANAGE_MEMBERS, workspace)
+    links = Invitation.objects.visible_to(request.user).open().filter(workspace=workspace)
     return page(links.select_related("created_by"), "invitations", query)
 
 
@@ -225,12 +225,12 @@ def list_invitations(request: HttpRequest, slug: Slug, query: Query[Cursor]):
 def create_invitation(request: HttpRequest, slug: Slug, new: NewInvitation):
     """Creates a link that admits a new member, for seven days. Links do not make owners; promote a
     member instead."""
-    found = visible_workspace(request.user, slug)
-    require(request.user, Action.MANAGE_MEMBERS, found)
-    givable = [one for one in givable_roles(request.user, found) if one is not Role.OWNER]
+    workspace = visible_workspace(request.user, slug)
+    require(request.user, Action.MANAGE_MEMBERS, workspace)
+    givable = [one for one in givable_roles(request.user, workspace) if one is not Role.OWNER]
     if new.role not in givable:
         raise Invalid("role", new.role, f"by a link you can give {', '.join(givable)}")
-    path = membership.invite(found, request.user, new.role, new.single_use)
+    path = membership.invite(workspace, request.user, new.role, new.single_use)
     return Status(201, {"link": request.build_absolute_uri(path)})
 
 
@@ -243,7 +243,7 @@ def accept_invitation(request: HttpRequest, invited: Invited):
     except membership.InvitationRefused:
         reason = (
             "its link is used up, revoked, older than seven days, or you left the workspace since "
-            "it was made: ask for another"
+            "it was created: ask for a new one"
         )
         raise Invalid("token", "...", reason, 404) from None
     return visible_workspaces(request.user).get(pk=joined.pk)
@@ -252,18 +252,18 @@ def accept_invitation(request: HttpRequest, invited: Invited):
 @router.delete("/{slug}/invitations/{invitation_id}", response={204: None})
 def delete_invitation(request: HttpRequest, slug: Slug, invitation_id: Id):
     """Revokes the link: it admits nobody any more."""
-    found = visible_workspace(request.user, slug)
-    require(request.user, Action.MANAGE_MEMBERS, found)
-    links = Invitation.objects.visible_to(request.user).filter(workspace=found)
+    workspace = visible_workspace(request.user, slug)
+    require(request.user, Action.MANAGE_MEMBERS, workspace)
+    links = Invitation.objects.visible_to(request.user).filter(workspace=workspace)
     membership.revoke_invitation(get_object_or_404(links, pk=invitation_id))
     return Status(204, None)
 
 
 @router.post("/{slug}/projects", response={201: ProjectOut})
 def create_project(request: HttpRequest, slug: Slug, new: NewProject):
-    found = visible_workspace(request.user, slug)
-    require(request.user, Action.ADD_PROJECT, found)
-    return Status(201, services.add_project(found, new.name, new.visibility, request.user))
+    workspace = visible_workspace(request.user, slug)
+    require(request.user, Action.ADD_PROJECT, workspace)
+    return Status(201, services.add_project(workspace, new.name, new.visibility, request.user))
 
 
 @projects.get("", response=ProjectList)
@@ -280,7 +280,7 @@ def get_project(request: HttpRequest, project_id: Id):
 @projects.patch("/{project_id}", response=ProjectOut)
 def change_project(request: HttpRequest, project_id: Id, change: ProjectChange):
     """Changes who in the workspace sees it."""
-    found = get_object_or_404(visible_projects(request.user), pk=project_id)
-    require(request.user, Action.SHARE_PROJECT, found)
-    services.change_visibility(found, change.visibility)
-    return found
+    project = get_object_or_404(visible_projects(request.user), pk=project_id)
+    require(request.user, Action.SHARE_PROJECT, project)
+    services.change_visibility(project, change.visibility)
+    return project

@@ -23,7 +23,7 @@ from webapp.accounts.models import User
 from webapp.errors import Refused
 from webapp.projects.models import Invitation, Membership, Role, Workspace
 from webapp.projects.permissions import Action, givable_roles, require, require_over
-from webapp.projects.revocation import revoke_beyond
+from webapp.projects.revocation import revoke_beyond_role
 
 LIFETIME = timedelta(days=7)
 
@@ -47,7 +47,9 @@ def invite(workspace: Workspace, user: User, role: Role, single_use: bool) -> st
     """
     _lock(workspace)
     if role is Role.OWNER or role not in givable_roles(user, workspace):
-        raise PermissionDenied(f"Your role in {workspace} does not let you invite a {role.value}.")
+        raise PermissionDenied(
+            f"Your role in {workspace} does not allow you to invite a {role.value}."
+        )
     token = secrets.token_urlsafe(32)
     Invitation.objects.create(
         workspace=workspace,
@@ -70,8 +72,8 @@ def find_invitation(token: str, user: User | None = None) -> Invitation:
     Raises:
         InvitationRefused: the link admits nobody, or not `user`, who left since it was created.
     """
-    found = Invitation.objects.open().select_related("workspace", "created_by")
-    invitation = found.filter(digest=_digest(token)).first()
+    open_invitations = Invitation.objects.open().select_related("workspace", "created_by")
+    invitation = open_invitations.filter(digest=_digest(token)).first()
     if invitation is None or (user is not None and user.pk in invitation.barred):
         raise InvitationRefused
     return invitation
@@ -138,25 +140,25 @@ def transfer(workspace: Workspace, owner: User, user_id: int) -> None:
     member = _member(workspace, user_id)
     require(owner, Action.TRANSFER, workspace)
     if owner.pk == user_id:
-        raise MembershipRefused("You own it already; choose another member.")
+        raise MembershipRefused("You already own it; choose another member.")
     _set_role(workspace, member, Role.OWNER)
     _set_role(workspace, _member(workspace, owner.pk), Role.MAINTAINER)
 
 
 def _end(workspace: Workspace, member: Membership) -> None:
-    _keep_an_owner(workspace, member)
+    _require_another_owner(workspace, member)
     member.delete()
     barred = Func(F("barred"), Value(member.user_id), function="array_append")
     workspace.invitations.filter(expires__gt=timezone.now()).update(barred=barred)
-    revoke_beyond(workspace, member.user_id)
+    revoke_beyond_role(workspace, member.user_id)
 
 
 def _set_role(workspace: Workspace, member: Membership, role: Role) -> None:
     if role is not Role.OWNER:
-        _keep_an_owner(workspace, member)
+        _require_another_owner(workspace, member)
     member.role = role
     member.save(update_fields=["role"])
-    revoke_beyond(workspace, member.user_id)
+    revoke_beyond_role(workspace, member.user_id)
 
 
 def _lock(workspace: Workspace) -> None:
@@ -168,16 +170,14 @@ def _member(workspace: Workspace, user_id: int) -> Membership:
     _lock(workspace)
     member = workspace.memberships.filter(user=user_id).first()
     if member is None:
-        raise MembershipRefused("Whom this is about is not a member (any more).")
+        raise MembershipRefused("This user is not a member (any more).")
     return member
 
 
-def _keep_an_owner(workspace: Workspace, member: Membership) -> None:
+def _require_another_owner(workspace: Workspace, member: Membership) -> None:
     others = workspace.memberships.filter(role=Role.OWNER).exclude(pk=member.pk)
     if member.role == Role.OWNER and not others.exists():
-        raise MembershipRefused(
-            f"{workspace} needs an owner: hand it over to another member first."
-        )
+        raise MembershipRefused(f"{workspace} needs an owner: transfer it to another member first.")
 
 
 def _digest(token: str) -> str:

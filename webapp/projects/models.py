@@ -97,13 +97,13 @@ class ProjectQuerySet(models.QuerySet):
         if not user.is_active:
             return self.none()
         mine = Membership.objects.filter(user=user.pk)
-        found = self
+        projects = self
         if user.token is not None:
             mine = mine.filter(workspace=user.token.workspace_id)
             if user.token.project_id:
-                found = found.filter(pk=user.token.project_id)
+                projects = projects.filter(pk=user.token.project_id)
         owned = mine.filter(role=Role.OWNER)
-        return found.filter(
+        return projects.filter(
             Q(visibility=Visibility.WORKSPACE)
             | Q(created_by=user.pk)
             | Q(workspace__in=owned.values("workspace")),

@@ -35,12 +35,12 @@ class Action(StrEnum):
     """Change who in the workspace sees a project."""
     MANAGE_MEMBERS = "manage-members"
     """Invite, remove, change roles, within `require_over`."""
-    ASK_PROMOTION = "ask-promotion"
+    REQUEST_PROMOTION = "request-promotion"
     """Request that an alias be moved, where a second person decides."""
     PROMOTE = "promote"
     """Move aliases, and decide on the requests of others."""
     DELETE_MODELS = "delete-models"
-    ASK_SECOND_PAIR = "ask-second-pair"
+    CHANGE_SECOND_PAIR = "change-second-pair"
     """Decide whether promotions take two people."""
     TRANSFER = "transfer"
     """Transfer the workspace to another owner."""
@@ -56,7 +56,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    words: str
+    label: str
     roles: frozenset[Role]
     scopes: frozenset[Scope] = frozenset()
     """Any of these, or admin, allows it to a token."""
@@ -77,16 +77,16 @@ _RULES: dict[Action, Rule] = {
     Action.ADD_DATASETS: Rule("add datasets", _OPERATORS, frozenset({Scope.DATASETS_WRITE})),
     Action.ADD_MODELS: Rule("add models", _OPERATORS, frozenset({Scope.REGISTRY_WRITE})),
     Action.SHARE: Rule("share it by links", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
-    Action.ADD_PROJECT: Rule("make projects", _OPERATORS),
+    Action.ADD_PROJECT: Rule("create projects", _OPERATORS),
     Action.SHARE_PROJECT: Rule("change who sees it", _OWNERS, creators_too=True),
     Action.MANAGE_MEMBERS: Rule("manage its members", _MANAGERS),
-    Action.ASK_PROMOTION: Rule(
-        "ask for promotions", _OPERATORS, frozenset({Scope.REGISTRY_PROMOTE})
+    Action.REQUEST_PROMOTION: Rule(
+        "request promotions", _OPERATORS, frozenset({Scope.REGISTRY_PROMOTE})
     ),
     Action.PROMOTE: Rule("promote models", _MANAGERS, frozenset({Scope.REGISTRY_PROMOTE})),
     Action.DELETE_MODELS: Rule("delete models", _MANAGERS, frozenset({Scope.REGISTRY_WRITE})),
-    Action.ASK_SECOND_PAIR: Rule("decide how models are promoted", _OWNERS),
-    Action.TRANSFER: Rule("hand it over", _OWNERS),
+    Action.CHANGE_SECOND_PAIR: Rule("decide how models are promoted", _OWNERS),
+    Action.TRANSFER: Rule("transfer it", _OWNERS),
     Action.COMMENT: Rule("write comments", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
     Action.MODERATE: Rule("remove what others wrote", _MANAGERS, frozenset({Scope.RUNS_WRITE})),
     Action.CLOSE: Rule("export or delete it", _OWNERS),
@@ -94,26 +94,26 @@ _RULES: dict[Action, Rule] = {
 }
 
 
-def may(user: User, action: Action, place: Project | Workspace) -> bool:
+def may(user: User, action: Action, resource: Project | Workspace) -> bool:
     """Whether the role of `user` there, and the token they act through, allow `action`."""
     if not (user.is_active and has_scope(user, action)):
         return False
     rule = _RULES[action]
-    path = "workspace__memberships" if isinstance(place, Project) else "memberships"
+    path = "workspace__memberships" if isinstance(resource, Project) else "memberships"
     roles = rule.roles
-    if rule.creators_too and isinstance(place, Project) and place.created_by_id == user.pk:
+    if rule.creators_too and isinstance(resource, Project) and resource.created_by_id == user.pk:
         roles |= _OPERATORS
     held = {f"{path}__user": user.pk, f"{path}__role__in": roles}
-    return type(place).objects.visible_to(user).filter(pk=place.pk, **held).exists()
+    return type(resource).objects.visible_to(user).filter(pk=resource.pk, **held).exists()
 
 
-def require(user: User, action: Action, place: Project | Workspace) -> None:
+def require(user: User, action: Action, resource: Project | Workspace) -> None:
     """Raises `PermissionDenied` unless `may`."""
     require_scope(user, action)
-    if not may(user, action, place):
-        team = place.workspace if isinstance(place, Project) else place
-        words = _RULES[action].words
-        raise PermissionDenied(f"Your role in {team} does not let you {words}; ask an owner.")
+    if not may(user, action, resource):
+        team = resource.workspace if isinstance(resource, Project) else resource
+        label = _RULES[action].label
+        raise PermissionDenied(f"Your role in {team} does not allow you to {label}; ask an owner.")
 
 
 def has_scope(user: User, action: Action) -> bool:
@@ -127,29 +127,29 @@ def require_scope(user: User, *actions: Action) -> None:
     """Raises `PermissionDenied` unless `has_scope` of one of the actions."""
     if not any(has_scope(user, action) for action in actions):
         scopes = " or ".join(sorted({Scope.ADMIN}.union(*(_RULES[one].scopes for one in actions))))
-        raise PermissionDenied(f"This token does not allow it: make one with the scope {scopes}.")
+        raise PermissionDenied(f"This token does not allow it: create one with the scope {scopes}.")
 
 
 def grantable_scopes(role: Role) -> list[Scope]:
     """The scopes that a token of a user in this role may have: those that allow something that the
     role allows and `runs:read` does not. Each action is checked against the role again."""
-    found = {Scope.RUNS_READ}
+    grantable = {Scope.RUNS_READ}
     for action, rule in _RULES.items():
         if action is not Action.READ and role in rule.roles:
-            found |= rule.scopes or {Scope.ADMIN}
-    return [scope for scope in Scope if scope in found]
+            grantable |= rule.scopes or {Scope.ADMIN}
+    return [scope for scope in Scope if scope in grantable]
 
 
 def useful_scopes() -> list[Scope]:
     """The scopes that some operation requires: others would promise what no operation does yet."""
-    asked = {Scope.ADMIN}.union(*(rule.scopes for rule in _RULES.values()))
-    return [scope for scope in Scope if scope in asked]
+    used = {Scope.ADMIN}.union(*(rule.scopes for rule in _RULES.values()))
+    return [scope for scope in Scope if scope in used]
 
 
 def role_in(user: User, workspace: Workspace) -> Role | None:
     """The role of `user` in the workspace; None for a non-member."""
-    found = Membership.objects.filter(workspace=workspace.pk, user=user.pk).first()
-    return Role(found.role) if found else None
+    membership = Membership.objects.filter(workspace=workspace.pk, user=user.pk).first()
+    return Role(membership.role) if membership else None
 
 
 def givable_roles(user: User, workspace: Workspace) -> list[Role]:

@@ -19,7 +19,7 @@ access_changed = Signal()
 """Sent by a `Workspace` with `user_ids`: these people's rights there may be fewer than before."""
 
 
-def revoke_beyond(workspace: Workspace, *user_ids: int) -> None:
+def revoke_beyond_role(workspace: Workspace, *user_ids: int) -> None:
     """Revokes what these people created in the workspace and their roles there no longer allow:
     tokens, invitations and the objects of the receivers of `access_changed`. Their open sockets are
     checked again.
@@ -41,6 +41,6 @@ def _revoke_tokens(workspace: Workspace, user_id: int, role: Role | None) -> Non
 
 
 def _revoke_invitations(workspace: Workspace, user_id: int, role: Role | None) -> None:
-    kept = Q(role__in=GIVEN_BY_LINK.get(role, ()))
-    made = workspace.invitations.unspent().filter(created_by=user_id).exclude(kept)
+    still_allowed = Q(role__in=GIVEN_BY_LINK.get(role, ()))
+    made = workspace.invitations.unspent().filter(created_by=user_id).exclude(still_allowed)
     made.update(revoked_at=timezone.now())

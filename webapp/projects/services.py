@@ -13,7 +13,7 @@ from django.utils.text import slugify
 from webapp.accounts.models import User
 from webapp.projects.allowances import refuse_project, refuse_workspace
 from webapp.projects.models import Membership, Project, Role, Visibility, Workspace
-from webapp.projects.revocation import revoke_beyond
+from webapp.projects.revocation import revoke_beyond_role
 
 DEMO = "demo"
 
@@ -73,7 +73,7 @@ def change_visibility(project: Project, visibility: Visibility) -> None:
     project.visibility = visibility
     project.save(update_fields=["visibility"])
     members = project.workspace.memberships.values_list("user", flat=True)
-    revoke_beyond(project.workspace, *members)
+    revoke_beyond_role(project.workspace, *members)
 
 
 @receiver(user_logged_in)

@@ -55,50 +55,52 @@ def workspace(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def add_project(request: HttpRequest, slug: str) -> HttpResponse:
     """Creates a project; redirects to the workspace."""
-    found = visible_workspace(request.user, slug)
-    require(request.user, Action.ADD_PROJECT, found)
+    workspace = visible_workspace(request.user, slug)
+    require(request.user, Action.ADD_PROJECT, workspace)
     form = ProjectForm(request.POST)
     if not form.is_valid():
-        return _workspace_page(request, found, project_form=form, status=422)
+        return _workspace_page(request, workspace, project_form=form, status=422)
     given = form.cleaned_data
     try:
-        services.add_project(found, given["name"], Visibility(given["visibility"]), request.user)
+        services.add_project(
+            workspace, given["name"], Visibility(given["visibility"]), request.user
+        )
     except AllowanceSpent as refusal:
         form.add_error("name", _sentence(refusal))
-        return _workspace_page(request, found, project_form=form, status=409)
+        return _workspace_page(request, workspace, project_form=form, status=409)
     return redirect("workspace", slug)
 
 
 @require_POST
 def visibility(request: HttpRequest, project_id: int) -> HttpResponse:
     """Changes who in the workspace sees a project; redirects to the workspace."""
-    found = get_object_or_404(Project.objects.visible_to(request.user), pk=project_id)
-    require(request.user, Action.SHARE_PROJECT, found)
+    project = get_object_or_404(Project.objects.visible_to(request.user), pk=project_id)
+    require(request.user, Action.SHARE_PROJECT, project)
     given = _cleaned(VisibilityForm(request.POST))
-    services.change_visibility(found, Visibility(given["visibility"]))
-    return redirect("workspace", found.workspace.slug)
+    services.change_visibility(project, Visibility(given["visibility"]))
+    return redirect("workspace", project.workspace.slug)
 
 
 @never_cache
 @require_POST
 def invite(request: HttpRequest, slug: str) -> HttpResponse:
     """Creates a link; the workspace's page shows it once, as `link`."""
-    found = visible_workspace(request.user, slug)
-    require(request.user, Action.MANAGE_MEMBERS, found)
-    form = InvitationForm(givable_roles(request.user, found), request.POST)
+    workspace = visible_workspace(request.user, slug)
+    require(request.user, Action.MANAGE_MEMBERS, workspace)
+    form = InvitationForm(givable_roles(request.user, workspace), request.POST)
     if not form.is_valid():
-        return _workspace_page(request, found, invitation_form=form, status=422)
+        return _workspace_page(request, workspace, invitation_form=form, status=422)
     given = form.cleaned_data
-    path = membership.invite(found, request.user, Role(given["role"]), given["single_use"])
-    return _workspace_page(request, found, link=request.build_absolute_uri(path))
+    path = membership.invite(workspace, request.user, Role(given["role"]), given["single_use"])
+    return _workspace_page(request, workspace, link=request.build_absolute_uri(path))
 
 
 @require_POST
 def revoke_invitation(request: HttpRequest, slug: str, invitation_id: int) -> HttpResponse:
     """Revokes the link: it admits nobody any more; redirects to the workspace."""
-    found = visible_workspace(request.user, slug)
-    require(request.user, Action.MANAGE_MEMBERS, found)
-    invitations = Invitation.objects.visible_to(request.user).filter(workspace=found)
+    workspace = visible_workspace(request.user, slug)
+    require(request.user, Action.MANAGE_MEMBERS, workspace)
+    invitations = Invitation.objects.visible_to(request.user).filter(workspace=workspace)
     membership.revoke_invitation(get_object_or_404(invitations, pk=invitation_id))
     return redirect("workspace", slug)
 
@@ -106,36 +108,36 @@ def revoke_invitation(request: HttpRequest, slug: str, invitation_id: int) -> Ht
 @require_POST
 def leave(request: HttpRequest, slug: str) -> HttpResponse:
     """Leaves; redirects to one's other workspaces, or back if the user is the last owner."""
-    found = visible_workspace(request.user, slug)
+    workspace = visible_workspace(request.user, slug)
     try:
-        membership.leave(found, request.user)
+        membership.leave(workspace, request.user)
     except MembershipRefused as refusal:
         messages.error(request, str(refusal))
         return redirect("workspace", slug)
-    messages.success(request, f"You left {found}.")
+    messages.success(request, f"You left {workspace}.")
     return redirect("workspaces")
 
 
 @require_POST
 def change_role(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
     """Changes a member's role; redirects to the workspace."""
-    found = _with_member(request, slug, user_id)
+    workspace = _with_member(request, slug, user_id)
     role = Role(_cleaned(RoleForm(request.POST))["role"])
-    return _change(request, slug, membership.change_role, found, user_id, role, request.user)
+    return _change(request, slug, membership.change_role, workspace, user_id, role, request.user)
 
 
 @require_POST
 def remove(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
     """Removes a member; redirects to the workspace."""
-    found = _with_member(request, slug, user_id)
-    return _change(request, slug, membership.remove_member, found, user_id, request.user)
+    workspace = _with_member(request, slug, user_id)
+    return _change(request, slug, membership.remove_member, workspace, user_id, request.user)
 
 
 @require_POST
 def transfer(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
     """Transfers the workspace to a member; redirects to it, as a maintainer."""
-    found = _with_member(request, slug, user_id)
-    return _change(request, slug, membership.transfer, found, request.user, user_id)
+    workspace = _with_member(request, slug, user_id)
+    return _change(request, slug, membership.transfer, workspace, request.user, user_id)
 
 
 @never_cache
@@ -156,23 +158,23 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     except InvitationRefused:
         return render(request, "error.html", _REFUSED, status=410)
     request.session[INVITED_BY] = token
-    goes_to = urlencode({"next": reverse("workspace", args=[joined.slug])})
-    return redirect(f"{reverse('account_signup')}?{goes_to}")
+    query = urlencode({"next": reverse("workspace", args=[joined.slug])})
+    return redirect(f"{reverse('account_signup')}?{query}")
 
 
 _REFUSED = {
     "status": 410,
     "title": "This invitation no longer works",
     "detail": "It is used up, was revoked, is older than seven days, or you left the workspace "
-    "since it was made. Ask for another one.",
+    "since it was created. Ask for a new one.",
 }
 
 
 def _with_member(request: HttpRequest, slug: str, user_id: int) -> Workspace:
     """Returns the workspace; raises `Http404` if it has no such member."""
-    found = visible_workspace(request.user, slug)
-    get_object_or_404(found.memberships, user=user_id)
-    return found
+    workspace = visible_workspace(request.user, slug)
+    get_object_or_404(workspace.memberships, user=user_id)
+    return workspace
 
 
 def _sentence(refusal: Exception) -> str:
@@ -184,8 +186,8 @@ def _cleaned(form: Form) -> dict:
     """The values of a form that has only choices: other values come from no page of ours."""
     if form.is_valid():
         return form.cleaned_data
-    field, faults = next(iter(form.errors.items()))
-    raise BadRequest(f"{field}: {faults[0]}")
+    field, reasons = next(iter(form.errors.items()))
+    raise BadRequest(f"{field}: {reasons[0]}")
 
 
 def _change(request: HttpRequest, slug: str, service, *values) -> HttpResponse:
@@ -197,26 +199,26 @@ def _change(request: HttpRequest, slug: str, service, *values) -> HttpResponse:
 
 
 def _workspace_page(
-    request: HttpRequest, found: Workspace, status: int = 200, **context: object
+    request: HttpRequest, workspace: Workspace, status: int = 200, **context: object
 ) -> HttpResponse:
     """workspace.html: `team` (selectors.Team), `roles` (Role members), `can_add_project`,
-    `can_manage`, `can_transfer`, `can_audit`, `can_close`, `can_ask_second_pair`, `second_pair`,
+    `can_manage`, `can_transfer`, `can_audit`, `can_close`, `can_change_second_pair`, `second_pair`,
     `invitation_form`, `project_form`, and `link`, an invitation's address, right after its
     creation. `team.projects` have `can_share`."""
-    user, shown = request.user, team(request.user, found)
+    user, shown = request.user, team(request.user, workspace)
     for project in shown.projects:
         project.can_share = may(user, Action.SHARE_PROJECT, project)
     page = {
         "team": shown,
         "visibilities": list(Visibility),
-        "can_add_project": may(user, Action.ADD_PROJECT, found),
+        "can_add_project": may(user, Action.ADD_PROJECT, workspace),
         "can_manage": bool(shown.givable),
-        "can_transfer": may(user, Action.TRANSFER, found),
-        "can_audit": may(user, Action.AUDIT, found),
+        "can_transfer": may(user, Action.TRANSFER, workspace),
+        "can_audit": may(user, Action.AUDIT, workspace),
         "invitation_form": InvitationForm(shown.givable),
         "project_form": ProjectForm(),
-        "can_ask_second_pair": may(user, Action.ASK_SECOND_PAIR, found),
-        "second_pair": SecondPairOfEyes.objects.filter(workspace=found).exists(),
+        "can_change_second_pair": may(user, Action.CHANGE_SECOND_PAIR, workspace),
+        "second_pair": SecondPairOfEyes.objects.filter(workspace=workspace).exists(),
         **context,
     }
     return render(request, "workspace.html", page, status=status)

@@ -48,7 +48,7 @@ def model_page(
         "waiting": waiting,
         "moves": list(moves.exclude(state=PromotionState.WAITING)[:MOST_MOVES]),
         "second_pair": second_pair,
-        "can_ask": may(user, Action.ASK_PROMOTION, project) if second_pair else can_decide,
+        "can_ask": may(user, Action.REQUEST_PROMOTION, project) if second_pair else can_decide,
         "can_decide": can_decide,
         "can_add": may(user, Action.ADD_MODELS, project),
         "can_delete": may(user, Action.DELETE_MODELS, project),

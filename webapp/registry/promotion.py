@@ -53,7 +53,7 @@ def set_second_pair(workspace: Workspace, wanted: bool, user: User) -> None:
 def action_of(project: Project) -> Action:
     """Returns the permission required to move an alias, or to request it where approval is
     required."""
-    return Action.ASK_PROMOTION if needs_second_pair(project) else Action.PROMOTE
+    return Action.REQUEST_PROMOTION if needs_second_pair(project) else Action.PROMOTE
 
 
 @transaction.atomic
@@ -121,7 +121,7 @@ def withdraw_wishes(workspace: Workspace, user_ids: Collection[int], **_: Any) -
         model__project__workspace=workspace, asked_by__in=user_ids, state=PromotionState.WAITING
     )
     for wish in waiting.select_related("model__project", "asked_by"):
-        if not may(wish.asked_by, Action.ASK_PROMOTION, wish.model.project):
+        if not may(wish.asked_by, Action.REQUEST_PROMOTION, wish.model.project):
             with suppress(RegistryRefused):  # decided concurrently
                 refuse(wish.pk, "Who asked for it may not do so any more.", wish.asked_by)
 

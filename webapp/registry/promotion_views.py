@@ -59,7 +59,7 @@ def decide(request: HttpRequest, promotion_id: int) -> HttpResponse:
     form = DecisionForm(request.POST)
     approves = form.is_valid() and form.cleaned_data["do"] == "approve"
     own = found.asked_by_id == request.user.pk and not approves
-    require(request.user, Action.ASK_PROMOTION if own else Action.PROMOTE, found.model.project)
+    require(request.user, Action.REQUEST_PROMOTION if own else Action.PROMOTE, found.model.project)
     try:
         if not form.is_valid():
             raise RegistryRefused("Say whether to approve or to refuse it.")
@@ -102,7 +102,7 @@ def delete_evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponse:
 def second_pair(request: HttpRequest, slug: str) -> HttpResponse:
     """Sets whether promotions require a second person's approval; redirects to the workspace."""
     found = visible_workspace(request.user, slug)
-    require(request.user, Action.ASK_SECOND_PAIR, found)
+    require(request.user, Action.CHANGE_SECOND_PAIR, found)
     form = SecondPairForm(request.POST)
     wanted = form.is_valid() and form.cleaned_data["second_pair"]
     promotion.set_second_pair(found, wanted, request.user)

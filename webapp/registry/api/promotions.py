@@ -73,7 +73,7 @@ def refuse_promotion(request: HttpRequest, promotion_id: Id, said: Decision):
     """Refuses a pending move, or withdraws your own."""
     found = visible_promotion(request.user, promotion_id)
     own = found.asked_by_id == request.user.pk
-    require(request.user, Action.ASK_PROMOTION if own else Action.PROMOTE, found.model.project)
+    require(request.user, Action.REQUEST_PROMOTION if own else Action.PROMOTE, found.model.project)
     return promotion.refuse(found.pk, said.words, request.user)
 
 
@@ -125,6 +125,6 @@ def get_second_pair(request: HttpRequest, slug: Slug):
 def change_second_pair(request: HttpRequest, slug: Slug, wanted: SecondPair):
     """Sets whether promotions require a second person's approval from now on."""
     found = visible_workspace(request.user, slug)
-    require(request.user, Action.ASK_SECOND_PAIR, found)
+    require(request.user, Action.CHANGE_SECOND_PAIR, found)
     promotion.set_second_pair(found, wanted.second_pair, request.user)
     return wanted
