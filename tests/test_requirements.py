@@ -9,8 +9,8 @@ from engine.__main__ import main
 from engine.config.schema import STARTERS
 from engine.policy.models.load import load_policy
 from engine.recipes import load_recipe, recipe_names
-from engine.resources.requirements import Machine, needs_of, report, seen_gpus
-from engine.resources.shapes import KNOWN, shape_of
+from engine.resources.requirements import Machine, needs_of, report, visible_gpus
+from engine.resources.shapes import KNOWN_SHAPES, shape_of
 
 NODES = Machine(cores=384, memory=4000.0, gpus=(141.0,) * 16, disk=20_000.0)
 CLUSTER = replace(NODES, gpus=(141.0,) * 32)
@@ -31,7 +31,7 @@ def test_the_size_of_a_model_is_told_from_its_shape(name):
 
 
 def test_models_of_the_papers_are_known_before_they_are_there(tmp_path):
-    sizes = {name: shape.parameters / 1e9 for name, shape in KNOWN.items()}
+    sizes = {name: shape.parameters / 1e9 for name, shape in KNOWN_SHAPES.items()}
     assert sizes["Qwen/Qwen3-8B"] == pytest.approx(8.19, abs=0.01)
     assert sizes["Qwen/Qwen3-32B"] == pytest.approx(32.76, abs=0.01)
     assert shape_of(str(tmp_path)) is None
@@ -51,7 +51,7 @@ def test_memory_is_told_by_what_takes_it():
     parts = one["GPU of first's learner or generator"].parts
     # bfloat16 with float32 copies of weights and gradients, Adam's two moments, one reference.
     weights = 8.19e9 / 2**30
-    assert parts["weights that write"] == pytest.approx(2 * weights, rel=0.01)
+    assert parts["generator weights"] == pytest.approx(2 * weights, rel=0.01)
     assert parts["trained weights"] == pytest.approx(4 * weights, rel=0.01)
     assert parts["gradients"] == pytest.approx(6 * weights, rel=0.01)
     assert parts["optimizer"] == pytest.approx(8 * weights, rel=0.01)
@@ -62,7 +62,7 @@ def test_memory_is_told_by_what_takes_it():
     assert quarter["optimizer"] == pytest.approx(parts["optimizer"] / 4)
     assert quarter["gradients"] == pytest.approx(weights, rel=0.01), "float32 shards"
     assert quarter["activations"] == parts["activations"]
-    assert sharded["vLLM of first"].parts["weights"] == parts["weights that write"]
+    assert sharded["vLLM of first"].parts["weights"] == parts["generator weights"]
 
 
 def test_the_papers_answers_fit_where_activations_are_computed_again():
@@ -169,4 +169,4 @@ def test_memory_is_told_in_the_unit_in_which_it_is_something():
     [(None, [1, 2, 3]), ("2,0", [3, 1]), ("", []), ("-1", []), ("0,7,1", [1]), ("GPU-af", [1])],
 )
 def test_gpus_that_cuda_hides_are_not_there(visible, left):
-    assert seen_gpus([1, 2, 3], visible) == left
+    assert visible_gpus([1, 2, 3], visible) == left

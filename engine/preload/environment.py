@@ -18,7 +18,7 @@ LAUNCHER = Path(__file__).with_name("launcher.py")
 SETUP_WORKER = Path(__file__).with_name("setup_worker.py")
 
 
-def set_workers_up_quickly() -> None:
+def use_setup_worker() -> None:
     """Makes any Ray that this process starts run `SETUP_WORKER` in place of its own program."""
     ray._private.ray_constants.SETUP_WORKER_FILENAME = str(SETUP_WORKER)
 

@@ -30,9 +30,9 @@ sys.path.append(HERE)
 import wire  # noqa: E402
 
 SERVER = os.path.join(HERE, "server.py")
-RAYS_DEADLINE = "RAY_worker_register_timeout_seconds"
+RAY_REGISTER_TIMEOUT = "RAY_worker_register_timeout_seconds"
 """Variable with the seconds after which Ray gives up on a worker; 60 if it is not set."""
-WAITING = 128
+BACKLOG = 128
 
 
 class NoServerError(Exception):
@@ -40,11 +40,11 @@ class NoServerError(Exception):
 
 
 def main(arguments: list[str]) -> None:
-    signal.signal(signal.SIGALRM, _too_late)
+    signal.signal(signal.SIGALRM, _on_timeout)
     try:
         # The rest of Ray's deadline is for a start without the server.
-        signal.alarm(int(os.environ.get(RAYS_DEADLINE, "60")) * 2 // 3)
-        have_forked(arguments)
+        signal.alarm(int(os.environ.get(RAY_REGISTER_TIMEOUT, "60")) * 2 // 3)
+        request_fork(arguments)
     except Exception as error:
         signal.alarm(0)
         reason = f"{type(error).__name__}: {error}"
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> None:
         os.execv(sys.executable, [sys.executable, *arguments])
 
 
-def have_forked(arguments: list[str]) -> None:
+def request_fork(arguments: list[str]) -> None:
     """Makes the node's server start a worker with this process's environment and descriptors.
 
     Raises:
@@ -61,7 +61,7 @@ def have_forked(arguments: list[str]) -> None:
     if arguments[0].startswith("-"):
         raise NoServerError(f"the interpreter is to have options: {arguments[0]}")
     with connected(session_folder(arguments)) as connection:
-        order = wire.written(
+        order = wire.write_order(
             {
                 "arguments": arguments,
                 "environment": dict(os.environ),
@@ -74,7 +74,7 @@ def have_forked(arguments: list[str]) -> None:
         answer = connection.recv(wire.MOST_BYTES)
         if answer[:1] != wire.FORKED:
             reason = answer[1:].decode(errors="replace")
-            raise NoServerError(reason or "the server ended; its log is beside its socket")
+            raise NoServerError(reason or "the server ended; its log is next to its socket")
         signal.alarm(0)  # the rest cannot block, and must not be interrupted
         connection.send(wire.GO)
 
@@ -90,10 +90,10 @@ def session_folder(arguments: list[str]) -> str:
     folder = os.path.join(session, "preload")
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, 0o700)
-    found = os.lstat(folder)
-    private = stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
-    if not private or found.st_uid != os.getuid():
-        raise NoServerError(f"{folder} is not a directory of this user alone")
+    status = os.lstat(folder)
+    private = stat.S_ISDIR(status.st_mode) and not stat.S_IMODE(status.st_mode) & 0o077
+    if not private or status.st_uid != os.getuid():
+        raise NoServerError(f"{folder} is not a directory that only this user owns and may enter")
     return folder
 
 
@@ -112,9 +112,9 @@ def connected(folder: str) -> socket.socket:
 def server_name() -> str:
     """Returns a hash of all that an import depends on, and of the raylet with which the server
     ends."""
-    kept = {name: v for name, v in os.environ.items() if name not in wire.PER_WORKER}
-    depends = [os.getppid(), os.getcwd(), sys.executable, SERVER, sorted(kept.items())]
-    return blake2b(json.dumps(depends).encode(), digest_size=6).hexdigest()
+    variables = {name: v for name, v in os.environ.items() if name not in wire.PER_WORKER}
+    inputs = [os.getppid(), os.getcwd(), sys.executable, SERVER, sorted(variables.items())]
+    return blake2b(json.dumps(inputs).encode(), digest_size=6).hexdigest()
 
 
 def start_server(path: str) -> None:
@@ -126,7 +126,7 @@ def start_server(path: str) -> None:
         os.unlink(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(path)
-    listener.listen(WAITING)
+    listener.listen(BACKLOG)
     log = os.open(f"{path}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     between = os.fork()
     if between == 0:  # the server must not be a child of the worker that we may become
@@ -146,13 +146,13 @@ def _become_server(listener: int, raylet: int, log: int) -> None:
     try:
         signal.alarm(0)
         os.setpgid(0, 0)  # Ray may end this worker's group
-        kept = [os.open(os.devnull, os.O_RDONLY), log, log, listener, raylet]
-        above = max(kept) + 1
-        for place, descriptor in enumerate(kept):
-            os.dup2(descriptor, above + place, inheritable=False)
-        for place in range(len(kept)):
-            os.dup2(above + place, place)
-        os.closerange(len(kept), 65536)
+        descriptors = [os.open(os.devnull, os.O_RDONLY), log, log, listener, raylet]
+        above = max(descriptors) + 1
+        for target, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, above + target, inheritable=False)
+        for target in range(len(descriptors)):
+            os.dup2(above + target, target)
+        os.closerange(len(descriptors), 65536)
         os.execv(sys.executable, [sys.executable, SERVER])
     finally:
         os._exit(1)
@@ -174,7 +174,7 @@ def _mask() -> int:
     return mask
 
 
-def _too_late(*_: object) -> None:
+def _on_timeout(*_: object) -> None:
     raise NoServerError("waited too long for the server to import and fork")
 
 

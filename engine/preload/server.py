@@ -44,11 +44,11 @@ MODULES = (
 
 
 def main() -> None:
-    if connection := serve(loaded()):
-        be_worker(connection)
+    if connection := serve_forks(import_modules()):
+        run_as_worker(connection)
 
 
-def loaded() -> str:
+def import_modules() -> str:
     """Imports all modules; returns why nothing can be forked, or an empty string."""
     sys.path[0] = str(ROOT)
     try:
@@ -70,7 +70,7 @@ def loaded() -> str:
     return ""
 
 
-def serve(failed: str) -> socket.socket | None:
+def serve_forks(failed: str) -> socket.socket | None:
     """Forks for each connection until the raylet ends; returns, in a fork, the connection to its
     launcher."""
     inherited = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
@@ -103,10 +103,10 @@ def refuse(connection: socket.socket, reason: str) -> None:
         connection.send((REFUSED + reason.encode())[:MOST_BYTES])
 
 
-def be_worker(connection: socket.socket) -> None:
+def run_as_worker(connection: socket.socket) -> None:
     """Continues as the worker of the launcher at the other end."""
     try:
-        arguments = taken_over(connection)
+        arguments = adopt_launcher_environment(connection)
     except OSError:
         arguments = None
     if arguments is None:
@@ -116,17 +116,17 @@ def be_worker(connection: socket.socket) -> None:
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
-def taken_over(connection: socket.socket) -> list[str] | None:
+def adopt_launcher_environment(connection: socket.socket) -> list[str] | None:
     """Takes over the launcher's environment; returns the worker's program and arguments, or None
     if the launcher sent no go."""
-    from engine.preload.wire import DESCRIPTORS, FORKED, GO, MOST_BYTES, read
+    from engine.preload.wire import DESCRIPTORS, FORKED, GO, MOST_BYTES, read_order
 
     connection.settimeout(ANSWER_SECONDS)
     _, (given, *streams), *_ = socket.recv_fds(connection, MOST_BYTES, DESCRIPTORS)
-    order = read(given)
+    order = read_order(given)
     os.setpgid(0, order["group"])
-    for place, descriptor in enumerate(streams):
-        os.dup2(descriptor, place)
+    for target, descriptor in enumerate(streams):
+        os.dup2(descriptor, target)
         os.close(descriptor)
     os.environ.clear()
     os.environ.update(order["environment"])
@@ -134,9 +134,9 @@ def taken_over(connection: socket.socket) -> list[str] | None:
     os.umask(order["mask"])
     new_random_numbers()
     connection.send(FORKED)
-    wanted = connection.recv(MOST_BYTES) == GO
+    confirmed = connection.recv(MOST_BYTES) == GO
     connection.close()
-    return order["arguments"] if wanted else None
+    return order["arguments"] if confirmed else None
 
 
 def new_random_numbers() -> None:

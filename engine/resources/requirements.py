@@ -73,14 +73,14 @@ def this_machine(config: RunConfig, folder: Path) -> Machine:
 def needs_of(config: RunConfig, machine: Machine) -> list[Need]:
     """Returns all needs of the run, met or not."""
     owners = [group[0] for group in weight_groups(config.agents).values()]
-    found = [_model(agent) for agent in owners]
+    needs = [_model(agent) for agent in owners]
     on_gpus = config.compute.device == "cuda" or (
         config.compute.device == "auto" and machine.gpus and not config.compute.deterministic
     )
     if not machine.remote:
-        found += _on_gpus(config, owners, machine) if on_gpus else _on_cpu(config, owners, machine)
-    found.append(_disk(config, owners, machine))
-    return found
+        needs += _on_gpus(config, owners, machine) if on_gpus else _on_cpu(config, owners, machine)
+    needs.append(_disk(config, owners, machine))
+    return needs
 
 
 def report(needs: Sequence[Need]) -> str:
@@ -90,7 +90,7 @@ def report(needs: Sequence[Need]) -> str:
         lines.append(f"{'ok     ' if need.fits else 'MISSING'} {need.what}: needs {need.needs}, "
                      f"has {need.has}")  # fmt: skip
         if need.parts:
-            lines.append(f"        {_told_parts(need.parts)}")
+            lines.append(f"        {_format_parts(need.parts)}")
         if need.remedy and not need.fits:
             lines.append(f"        {need.remedy}")
     return "\n".join(lines)
@@ -120,7 +120,7 @@ def require(config: RunConfig, run_dir: Path) -> None:
 def _model(agent: AgentConfig) -> Need:
     here = agent.model.startswith("starter:") or Path(agent.model).expanduser().is_dir()
     shape = shape_of(agent.model)
-    size = _told_size(shape) if shape else "of unknown size"
+    size = _format_size(shape) if shape else "of unknown size"
     remedy = (
         f"download it and give its directory: agents.{agent.name}.model=/models/"
         f"{Path(agent.model).name}"
@@ -130,39 +130,41 @@ def _model(agent: AgentConfig) -> Need:
 
 
 def _on_gpus(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Iterator[Need]:
-    writing = sum(map(len, _writers(config)))
-    own = sum(
-        generator_gpus(group) * len(places)
-        for group, places in zip(_groups(config), _writers(config), strict=True)
+    generators = sum(map(len, _generating_actors(config)))
+    vllm_gpus = sum(
+        generator_gpus(group) * len(actors)
+        for group, actors in zip(_groups(config), _generating_actors(config), strict=True)
     )
     ranks = rank_processes(config.agents)
     # Whole GPUs for ranks and for vLLM's own; the other actors share the rest, at least one.
-    least = ranks + own + (1 if writing else 0)
-    cores = config.compute.threads_per_agent * (writing + ranks)
+    least = ranks + vllm_gpus + (1 if generators else 0)
+    cores = config.compute.threads_per_agent * (generators + ranks)
     has = f"{len(machine.gpus)} of {min(machine.gpus):.0f} GiB" if machine.gpus else "none"
     yield Need(
-        "GPUs", f"{least} to {writing + ranks + own}", has, len(machine.gpus) >= least,
+        "GPUs", f"{least} to {generators + ranks + vllm_gpus}", has, len(machine.gpus) >= least,
         "join a cluster that has them (compute.ray_address), or lower learner_ranks, "
         "tensor_parallel_size and compute.generators_per_agent"
         + ("; models so small learn without one (compute.device=cpu)" if _small(owners) else ""),
     )  # fmt: skip
     yield Need("cores", str(cores), str(machine.cores), machine.cores >= cores,
                "lower compute.threads_per_agent")  # fmt: skip
-    left = max(1, len(machine.gpus) - ranks - own)
-    crowd = max(1, -(-writing // left)) if machine.gpus else 1
+    left = max(1, len(machine.gpus) - ranks - vllm_gpus)
+    actors_per_gpu = max(1, -(-generators // left)) if machine.gpus else 1
     room = min(machine.gpus, default=0.0)
     saved = 0.0
     for agent in owners:
         if (shape := shape_of(agent.model)) is None:
             continue
-        parts = memory.writing(config, agent, shape, room)
+        parts = memory.generator_parts(config, agent, shape, room)
         if agent.trainable and agent.learner_ranks > 1:
             yield _rank(config, agent, shape, room)
-            saved += memory.saving(agent, shape)
+            saved += memory.checkpoint_gib(agent, shape)
         elif agent.trainable:
-            parts = memory.at_its_most(parts | memory.learning(config, agent, shape, 1), agent)
-        if crowd > 1:
-            parts[f"{crowd - 1} more on the same GPU"] = (crowd - 1) * sum(parts.values())
+            parts = memory.peak_parts(parts | memory.learner_parts(config, agent, shape, 1), agent)
+        if actors_per_gpu > 1:
+            parts[f"{actors_per_gpu - 1} more on the same GPU"] = (actors_per_gpu - 1) * sum(
+                parts.values()
+            )
         what, has = f"GPU of {agent.name}'s learner or generator", _gpu_has(room)
         yield _memory(what, parts, room, has, _remedy(parts, agent, config))
         if uses_vllm(agent):
@@ -175,18 +177,18 @@ def _on_gpus(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> 
 
 
 def _on_cpu(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Iterator[Need]:
-    processes = sum(map(len, _writers(config))) + rank_processes(config.agents)
+    processes = sum(map(len, _generating_actors(config))) + rank_processes(config.agents)
     parts: memory.Parts = {f"libraries of {processes} processes": memory.PROCESS * processes}
     for agent in owners:
         if shape := shape_of(agent.model):
             copies = 1 + (config.compute.generators_per_agent if agent.trainable else 0)
-            mine = memory.writing(config, agent, shape, 0.0)
+            mine = memory.generator_parts(config, agent, shape, 0.0)
             needed = {name: copies * gib for name, gib in mine.items()}
             if agent.trainable:
                 # All ranks are on this machine: shards add up to the whole, and what every rank
                 # holds counts once per rank.
                 ranks = agent.learner_ranks
-                each = memory.learning(config, agent, shape, ranks)
+                each = memory.learner_parts(config, agent, shape, ranks)
                 needed |= {name: ranks * gib for name, gib in each.items()}
             for name, gib in needed.items():
                 parts[name] = parts.get(name, 0.0) + gib
@@ -201,7 +203,7 @@ def _on_cpu(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> I
 def _rank(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Need:
     """Returns the need of one rank of an agent's sharded learner; the remedy is the first change
     that suffices."""
-    parts = memory.learning(config, agent, shape, agent.learner_ranks)
+    parts = memory.learner_parts(config, agent, shape, agent.learner_ranks)
     remedy = next(_changes(config, agent, shape, room), _remedy(parts, agent, config))
     what = f"GPU of each learner rank of {agent.name}"
     return _memory(what, parts, room, _gpu_has(room), remedy)
@@ -211,11 +213,11 @@ def _changes(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -
     """Yields changes after which a rank fits, the cheapest first."""
     training = config.training.model_copy(update={"recompute_activations": True})
     again = config.model_copy(update={"training": training})
-    said = "" if config.training.recompute_activations else "training.recompute_activations=true"
+    setting = "" if config.training.recompute_activations else "training.recompute_activations=true"
     ranks = agent.learner_ranks
     for more in (ranks, 2 * ranks, 4 * ranks, 8 * ranks):
-        total = sum(memory.learning(again, agent, shape, more).values())
-        words = [said] if said else []
+        total = sum(memory.learner_parts(again, agent, shape, more).values())
+        words = [setting] if setting else []
         if more > ranks:
             words.append(f"agents.{agent.name}.learner_ranks={more}")
         if words and total <= room:
@@ -224,7 +226,7 @@ def _changes(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -
 
 def _vllm(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Need:
     """Returns the need of vLLM's share of a GPU: the minimum that it must hold."""
-    parts = memory.inside_vllm(config, agent, shape)
+    parts = memory.vllm_parts(config, agent, shape)
     share = agent.generator.gpu_memory_utilization * room
     has = f"{share:.1f} GiB ({agent.generator.gpu_memory_utilization:g} of {room:.0f})"
     path = f"agents.{agent.name}.generator"
@@ -243,7 +245,7 @@ def _remedy(parts: memory.Parts, agent: AgentConfig, config: RunConfig) -> str:
         return "set training.recompute_activations=true: it keeps one number in a dozen of them"
     if name == "activations":
         return f"lower {path}.sampling.max_new_tokens, or training.micro_batch_tokens if it is more"
-    if name in ("key-value cache", "weights that write"):
+    if name in ("key-value cache", "generator weights"):
         return (
             f"set {path}.generator.name=vllm with tensor_parallel_size, or lower "
             f"{path}.sampling.max_new_tokens"
@@ -262,21 +264,21 @@ def _small(owners: list[AgentConfig]) -> bool:
     return all(shape is not None and shape.parameters < SMALL for shape in shapes)
 
 
-def _told_parts(parts: memory.Parts) -> str:
+def _format_parts(parts: memory.Parts) -> str:
     """Returns the components, the largest first; those below 1 % are summed up."""
     total = sum(parts.values())
     large = {name: gib for name, gib in parts.items() if gib >= 0.01 * total}
-    told = [f"{n} {_told_gib(large[n])}" for n in sorted(large, key=large.__getitem__)[::-1]]
-    if rest := total - sum(large.values()):
-        told.append(f"all else {_told_gib(rest)}")
-    return ", ".join(told)
+    texts = [f"{n} {_format_gib(large[n])}" for n in sorted(large, key=large.__getitem__)[::-1]]
+    if remainder := total - sum(large.values()):
+        texts.append(f"all else {_format_gib(remainder)}")
+    return ", ".join(texts)
 
 
-def _told_gib(gib: float) -> str:
+def _format_gib(gib: float) -> str:
     return f"{gib:.1f} GiB" if gib >= 1 else f"{1024 * gib:.0f} MiB"
 
 
-def _told_size(shape: Shape) -> str:
+def _format_size(shape: Shape) -> str:
     count = shape.parameters
     return f"{count / 1e9:.2f} billion parameters" if count >= 1e8 else f"{count:,} parameters"
 
@@ -288,23 +290,24 @@ def _gpu_has(room: float) -> str:
 def _memory(what: str, parts: memory.Parts, room: float, has: str, remedy: str) -> Need:
     total = sum(parts.values())
     if not room:
-        remedy = f"it wants a GPU of {_told_gib(total)} or more"
-    return Need(what, _told_gib(total), has, total <= room, remedy, parts)
+        remedy = f"this needs a GPU of {_format_gib(total)} or more"
+    return Need(what, _format_gib(total), has, total <= room, remedy, parts)
 
 
 def _disk(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Need:
-    one = 0.0
+    each_gib = 0.0
     for agent in owners:
         shape = shape_of(agent.model)
         if shape and agent.trainable:
             whole = agent.lora is None
-            trained = shape.parameters if whole else memory.adapted(agent, shape)
+            trained = shape.parameters if whole else memory.adapter_parameters(agent, shape)
             size = memory.number_bytes(config)
-            one += (size + 8 + (4 if size < 4 else 0)) * trained / memory.GIB
-    kept = config.training.keep_checkpoints + 2  # the best, and the one that is being written
+            each_gib += (size + 8 + (4 if size < 4 else 0)) * trained / memory.GIB
+    count = config.training.keep_checkpoints + 2  # the best, and the one that is being written
     return Need(
-        "disk for checkpoints", f"{kept} times {_told_gib(one)}", f"{machine.disk:.0f} GiB free",
-        kept * one <= machine.disk, "free some, or lower training.keep_checkpoints",
+        "disk for checkpoints", f"{count} times {_format_gib(each_gib)}",
+        f"{machine.disk:.0f} GiB free", count * each_gib <= machine.disk,
+        "free some, or lower training.keep_checkpoints",
     )  # fmt: skip
 
 
@@ -313,7 +316,7 @@ def _groups(config: RunConfig) -> list[list[AgentConfig]]:
     return [[owners[name] for name in names] for names in actor_groups(config.agents)]
 
 
-def _writers(config: RunConfig) -> list[range]:
+def _generating_actors(config: RunConfig) -> list[range]:
     """Returns, for each group of policies in one actor, the actors that generate: its learner and
     its generators."""
     more = config.compute.generators_per_agent
@@ -329,27 +332,27 @@ def _gpus() -> tuple[float, ...]:
         return ()
     command: list[Any] = [tool, "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     try:
-        done = subprocess.run(
+        query = subprocess.run(
             command, capture_output=True, text=True, timeout=GPU_QUERY_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ()
     # Some GPUs share the machine's memory and report none of their own.
-    sizes = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    sizes = [line.strip() for line in query.stdout.splitlines() if line.strip()]
     shared = psutil.virtual_memory().total / memory.GIB
-    found = [float(s) / 1024 if s.isdecimal() else shared for s in sizes]
-    return tuple(seen_gpus(found, os.environ.get("CUDA_VISIBLE_DEVICES")))
+    memory_gib = [float(s) / 1024 if s.isdecimal() else shared for s in sizes]
+    return tuple(visible_gpus(memory_gib, os.environ.get("CUDA_VISIBLE_DEVICES")))
 
 
-def seen_gpus(sizes: Sequence[float], visible: str | None) -> list[float]:
+def visible_gpus(sizes: Sequence[float], visible: str | None) -> list[float]:
     """Returns the GPUs that CUDA_VISIBLE_DEVICES leaves visible: it hides all entries from the
     first one that does not exist. A name with letters may be any of them."""
     if visible is None:
         return list(sizes)
-    seen: list[float] = []
+    visible_sizes: list[float] = []
     for name in visible.split(","):
-        place = int(name) if name.strip().isdecimal() else len(seen)
-        if not name.strip() or name.strip().startswith("-") or place >= len(sizes):
+        index = int(name) if name.strip().isdecimal() else len(visible_sizes)
+        if not name.strip() or name.strip().startswith("-") or index >= len(sizes):
             break
-        seen.append(sizes[place])
-    return seen
+        visible_sizes.append(sizes[index])
+    return visible_sizes

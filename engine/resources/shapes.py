@@ -54,7 +54,7 @@ class Shape:
         """Numbers per token in the key-value cache."""
         return 2 * self.layers * self.key_value_heads * self.head_width
 
-    def kept_per_token(self, size: int) -> int:
+    def activation_bytes_per_token(self, size: int) -> int:
         """Returns the bytes per token that one layer keeps for its backward pass, its input
         included, with `size` bytes per number and attention that keeps no score matrix."""
         queries, keys = self.heads * self.head_width, self.key_value_heads * self.head_width
@@ -69,7 +69,7 @@ class Shape:
 
 _QWEN3_8B = Shape(36, 4096, 32, 8, 128, 12288, 151936, False, head_norms=True)
 _QWEN3_32B = Shape(64, 5120, 64, 8, 128, 25600, 151936, False, head_norms=True)
-KNOWN = {
+KNOWN_SHAPES = {
     "Qwen/Qwen3-8B": _QWEN3_8B,
     "Qwen/Qwen3-32B": _QWEN3_32B,
     "inclusionAI/AReaL-boba-2-8B": _QWEN3_8B,
@@ -81,8 +81,8 @@ AReaL-boba-2 was trained from it (its model card)."""
 
 def shape_of(model: str) -> Shape | None:
     """Returns the shape of a directory, a starter or a known id; None if it is unknown."""
-    if model in KNOWN:
-        return KNOWN[model]
+    if model in KNOWN_SHAPES:
+        return KNOWN_SHAPES[model]
     starter = model.removeprefix("starter:")
     folder = STARTERS / starter if starter != model else Path(model)
     try:

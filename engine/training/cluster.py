@@ -26,7 +26,7 @@ from engine.config.compute import ComputeConfig, Placement
 from engine.config.generator_support import generator_gpus
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, rank_processes, weight_groups
-from engine.preload.environment import set_workers_up_quickly
+from engine.preload.environment import use_setup_worker
 from engine.run.waits import START_DEADLINE, TeamError, Waiting
 
 Resources = dict[str, float]
@@ -151,7 +151,7 @@ def connect(config: RunConfig, waiting: Waiting) -> None:
         cores = max(int(needed), os.cpu_count() or 1)
         # "local": do not join a Ray that someone else started on this machine.
         options |= {"address": "local", "include_dashboard": False, "num_cpus": cores}
-        set_workers_up_quickly()
+        use_setup_worker()
     _start_ray(options)
     waiting("", 0.0)
 

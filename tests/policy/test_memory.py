@@ -25,7 +25,7 @@ from engine.policy.learner.trie import pack, share_prefixes
 from engine.policy.models.chunked_logits import ends_with_head
 from engine.policy.models.weights import FullWeights
 from engine.recipes import load_recipe
-from engine.resources.memory import GIB, learning
+from engine.resources.memory import GIB, learner_parts
 from engine.resources.shapes import Shape, shape_of
 from tests.policy.test_layout import SMALL, gpt2, llama, tree_rows
 
@@ -131,7 +131,7 @@ def test_what_is_estimated_of_a_layer_is_what_it_keeps(tmp_path, kind, size):
     model.config.save_pretrained(tmp_path)
     shape = shape_of(str(tmp_path))
     (one, one_again), (two, two_again) = found
-    assert (two - one) / tokens == pytest.approx(shape.kept_per_token(size), rel=0.02)
+    assert (two - one) / tokens == pytest.approx(shape.activation_bytes_per_token(size), rel=0.02)
     assert (two_again - one_again) / tokens == pytest.approx(size * shape.width, rel=0.02)
 
 
@@ -143,7 +143,7 @@ def test_what_is_estimated_of_weights_and_optimizer_is_what_a_learner_holds(dtyp
     student = Learner(weights, 0, config.agents[0], config.loss, config.training)
     student.update(tree_rows(), 0.5)
     shape = Shape(2, 32, 4, 2, 8, 48, 64, tied=True)
-    parts = learning(config, config.agents[0], shape, 1)
+    parts = learner_parts(config, config.agents[0], shape, 1)
 
     def held(tensors):
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors) / GIB

@@ -107,7 +107,7 @@ def test_a_directory_that_others_may_enter_is_not_trusted(raylet, tmp_path):
     open_to_others.chmod(0o755)
     worker, errors = raylet.start()()
     assert worker["parent"] == raylet.process.pid
-    assert "preload is not a directory of this user alone" in errors
+    assert "preload is not a directory that only this user owns and may enter" in errors
 
 
 def test_an_interpreter_that_is_to_have_options_is_no_fork(raylet):
