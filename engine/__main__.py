@@ -48,7 +48,7 @@ def _add_train(commands: Any) -> None:
 def _add_same(commands: Any) -> None:
     from engine.cli.compare_runs import add_arguments
 
-    add_arguments(commands.add_parser("same", help="whether two runs are the same, bit for bit"))
+    add_arguments(commands.add_parser("same", help="compare two runs bit for bit"))
 
 
 def _add_prepare(commands: Any) -> None:
@@ -131,7 +131,7 @@ def _add_doctor(commands: Any) -> None:
         "doctor", help="check sandbox, torch and Ray on this machine, or what a recipe needs"
     )
     command.add_argument(
-        "recipe", nargs="?", metavar="RECIPE", help="does it fit here, and why not"
+        "recipe", nargs="?", metavar="RECIPE", help="check whether it fits on this machine"
     )
     command.add_argument("overrides", nargs="*", metavar="PATH=VALUE", help="as of `prepare`")
     command.add_argument("--json", action="store_true", help="one JSON object, for machines")
@@ -176,7 +176,9 @@ def _add_compare(commands: Any) -> None:
 def _add_reward_model(commands: Any) -> None:
     from engine.cli.reward_model import add_reward_model
 
-    add_reward_model(commands.add_parser("reward-model", help="train a judge of a run's programs"))
+    add_reward_model(
+        commands.add_parser("reward-model", help="train a reward model on a run's programs")
+    )
 
 
 if __name__ == "__main__":

@@ -43,14 +43,14 @@ def first_difference(one: Path, other: Path) -> str | None:
     Raises:
         ValueError: a directory holds no run.
     """
-    told = zip_longest(_figures(one), _figures(other))
-    for number, (mine, yours) in enumerate(told, start=1):
-        if mine != yours:
-            return f"figure {number}: {_shown(mine)} and {_shown(yours)}"
-    mine, yours = _weights(one), _weights(other)
-    for name in sorted(mine | yours):
-        if mine.get(name) != yours.get(name):
-            return f"models/{name}: SHA-256 {mine.get(name)} and {yours.get(name)}"
+    pairs = zip_longest(_figures(one), _figures(other))
+    for number, (first, second) in enumerate(pairs, start=1):
+        if first != second:
+            return f"figure {number}: {_shown(first)} and {_shown(second)}"
+    first, second = _weights(one), _weights(other)
+    for name in sorted(first | second):
+        if first.get(name) != second.get(name):
+            return f"models/{name}: SHA-256 {first.get(name)} and {second.get(name)}"
     return None
 
 

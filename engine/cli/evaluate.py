@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.cli.search import add_agents, check_writable, count, crew_of, inference_settings
+from engine.cli.search import add_agents, check_writable, count, inference_settings, started_team
 from engine.config.schema import RunConfig
 from engine.problems.problem import Problem
 
@@ -27,7 +27,7 @@ def add_evaluate(command: Any) -> None:
         "--dataset", required=True, metavar="DATASET",
         help="a file or folder of problems, or `generated` (its seed: --set problems.seed=N)",
     )  # fmt: skip
-    command.add_argument("--problems", type=count, metavar="N", help="so many of them only")
+    command.add_argument("--problems", type=count, metavar="N", help="measure only N of them")
     command.add_argument(
         "--samples", type=count, default=SAMPLES, help=f"per problem and agent ({SAMPLES})"
     )
@@ -57,7 +57,7 @@ def _confidence(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _ProblemSet:
     """Problems of an evaluation and their description for the result."""
 
     problems: list[Problem]
@@ -70,20 +70,20 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
     against = read_report(arguments.against) if arguments.against else None
     config = _config(arguments)
-    chosen = _problems(arguments, config)
+    problem_set = _problems(arguments, config)
     to_stdout = str(arguments.json) == "-"
     if not to_stdout:
         check_writable(arguments.json)
-    with crew_of(config, "measuring", tells=True) as (crew, scorer, _):
-        found = measure(
-            crew,
+    with started_team(config, "measuring", team_reports=True) as (team, scorer, _):
+        measured = measure(
+            team,
             config,
-            chosen.problems,
+            problem_set.problems,
             [config.seed, 0xEA1],
             search=not arguments.no_search,
             scorer=scorer,
         )
-    result = report(found, {"dataset": chosen.about, **_about(config)})
+    result = report(measured, {"dataset": problem_set.about, **_about(config)})
     if against:
         result["against"] = {"file": str(arguments.against), **compare(against, result)}
     if to_stdout:
@@ -98,17 +98,17 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _config(arguments: argparse.Namespace) -> RunConfig:
-    wanted = {
+    options = {
         "evaluation.samples_per_problem": arguments.samples,
         "evaluation.tree_nodes": arguments.nodes,
         "evaluation.nodes_in_flight": min(IN_FLIGHT, arguments.nodes),
         "problems.dataset": arguments.dataset,
         "problems.format": arguments.format,
     }
-    return inference_settings(arguments, wanted)
+    return inference_settings(arguments, options)
 
 
-def _problems(arguments: argparse.Namespace, config: RunConfig) -> _Chosen:
+def _problems(arguments: argparse.Namespace, config: RunConfig) -> _ProblemSet:
     """Returns the problems in an order that depends only on their content and `problems.seed`."""
     from engine.problems.generator import GeneratedProblems, Split
     from engine.problems.identity import set_hash
@@ -117,8 +117,8 @@ def _problems(arguments: argparse.Namespace, config: RunConfig) -> _Chosen:
 
     seed, left_out = config.problems.seed, 0
     if arguments.dataset == GENERATED:
-        wanted = arguments.problems or GENERATED_PROBLEMS
-        problems = GeneratedProblems(seed).first(Split.TEST, wanted)
+        number = arguments.problems or GENERATED_PROBLEMS
+        problems = GeneratedProblems(seed).first(Split.TEST, number)
     else:
         dataset = load_dataset(arguments.dataset, config.problems.format)
         left_out = len(dataset.left_out)
@@ -130,7 +130,7 @@ def _problems(arguments: argparse.Namespace, config: RunConfig) -> _Chosen:
         "hash": set_hash(problems),
         "left_out": left_out,
     }
-    return _Chosen(problems, about)
+    return _ProblemSet(problems, about)
 
 
 def _about(config: RunConfig) -> dict[str, Any]:
@@ -149,11 +149,11 @@ def _compare(arguments: argparse.Namespace) -> int:
     from engine.evaluation.figures import compare, read_report
 
     first, second = read_report(arguments.first), read_report(arguments.second)
-    found = compare(first, second, confidence=arguments.confidence)
+    comparison = compare(first, second, confidence=arguments.confidence)
     if arguments.json:
-        print(json.dumps(found))
+        print(json.dumps(comparison))
     else:
-        _print_comparison(found)
+        _print_comparison(comparison)
     return 0
 
 
@@ -161,12 +161,12 @@ def _print_figures(result: Mapping[str, Any]) -> None:
     rows = [
         (
             name,
-            _number(told["value"]),
-            _number(told["standard_error"]),
-            *(f"{told[key]:,}" for key in ("problems", "nodes", "tokens")),
-            f"{told['seconds']:.1f}",
+            _number(figure["value"]),
+            _number(figure["standard_error"]),
+            *(f"{figure[key]:,}" for key in ("problems", "nodes", "tokens")),
+            f"{figure['seconds']:.1f}",
         )
-        for name, told in result["figures"].items()
+        for name, figure in result["figures"].items()
     ]
     titles = ("figure", "value", "± 1 s.e.", "problems", "nodes", "tokens", "seconds")
     dropped = result["nodes_dropped"]
@@ -174,24 +174,24 @@ def _print_figures(result: Mapping[str, Any]) -> None:
     _print_table(titles, rows, f"{end}; {dropped} could not be verified" if dropped else end)
 
 
-def _print_comparison(found: Mapping[str, Any]) -> None:
+def _print_comparison(comparison: Mapping[str, Any]) -> None:
     rows = [
         (
             name,
-            _number(told["first"]),
-            _number(told["second"]),
-            f"{told['difference']:+.4f}",
-            f"[{told['low']:+.4f}, {told['high']:+.4f}]",
-            str(told["problems"]),
+            _number(figure["first"]),
+            _number(figure["second"]),
+            f"{figure['difference']:+.4f}",
+            f"[{figure['low']:+.4f}, {figure['high']:+.4f}]",
+            str(figure["problems"]),
         )
-        for name, told in found["figures"].items()
+        for name, figure in comparison["figures"].items()
     ]
-    interval = f"{found['confidence']:.0%} interval"
+    interval = f"{comparison['confidence']:.0%} interval"
     titles = ("figure", "first", "second", "difference", interval, "problems")
-    end = f"{found['problems']} problems in common"
+    end = f"{comparison['problems']} problems in common"
     for key, name in (("only_in_first", "the first"), ("only_in_second", "the second")):
-        if found[key]:
-            end += f"; {found[key]} only in {name}"
+        if comparison[key]:
+            end += f"; {comparison[key]} only in {name}"
     _print_table(titles, rows, end)
 
 

@@ -42,7 +42,7 @@ def add_arguments(command: Any) -> None:
         "--workers", type=_workers, default=os.cpu_count(), help="programs at once (1-256)"
     )
     checking.add_argument(
-        "--progress", action="store_true", help="tell on stderr how many are done, as JSON lines"
+        "--progress", action="store_true", help="report progress on stderr, as JSON lines"
     )
     comparing = actions.add_parser("overlap", help="problems of A that are also in B")
     comparing.add_argument("file", type=Path, metavar="A")
@@ -94,7 +94,7 @@ def _check(arguments: argparse.Namespace) -> int:
         report = check(
             dataset,
             partial(verify, sandbox),
-            lambda done: _tell(status, arguments, done, total),
+            lambda done: _report_progress(status, arguments, done, total),
         )
         cuts = sandbox.caps.cuts(SandboxConfig(), dataset.problems)
     if arguments.keep:
@@ -107,7 +107,7 @@ def _check(arguments: argparse.Namespace) -> int:
     return 0 if report.clean else 1
 
 
-def _tell(status: Any, arguments: argparse.Namespace, done: int, total: int) -> None:
+def _report_progress(status: Any, arguments: argparse.Namespace, done: int, total: int) -> None:
     if arguments.progress:
         print(json.dumps({"done": done, "total": total}), file=sys.stderr, flush=True)
     else:
@@ -150,18 +150,18 @@ def _print_report(file: Path, report: Report) -> None:
         for finding in (*report.failed, *report.unverified)
     ]
     rows += [
-        (_place(fault), "", "left out", "", f"{fault.field}: {fault.remedy}")
-        for fault in report.left_out
+        (_location(error), "", "left out", "", f"{error.field}: {error.remedy}")
+        for error in report.left_out
     ]
     counts = ", ".join(
         f"{name.replace('_', ' ')} {count}" for name, count in _totals(report).items()
     )
-    titles = ("place", "problem", "outcome", "tests passed", "reason")
+    titles = ("location", "problem", "outcome", "tests passed", "reason")
     _print(titles, rows, f"{file} ({report.format}): {counts}")
 
 
-def _place(fault: DatasetFault) -> str:
-    return f"{fault.file}:{fault.line}" if fault.line else fault.file
+def _location(error: DatasetFault) -> str:
+    return f"{error.file}:{error.line}" if error.line else error.file
 
 
 def _print(titles: Sequence[str], rows: Sequence[Sequence[str]], end: str) -> None:
@@ -174,12 +174,14 @@ def _print(titles: Sequence[str], rows: Sequence[Sequence[str]], end: str) -> No
         table = Table(*titles)
         for row in rows:
             # As `Text`, since untrusted strings may look like markup.
-            table.add_row(*(Text(_told(cell, console.encoding), overflow="fold") for cell in row))
+            table.add_row(
+                *(Text(_printable(cell, console.encoding), overflow="fold") for cell in row)
+            )
         console.print(table)
-    console.print(Text(_told(end, console.encoding)))
+    console.print(Text(_printable(end, console.encoding)))
 
 
-def _told(text: str, encoding: str) -> str:
+def _printable(text: str, encoding: str) -> str:
     """Returns the start of a text, with escapes for what the terminal's encoding lacks."""
     return text[:_REASON_CHARS].encode(encoding, "backslashreplace").decode(encoding)
 
@@ -188,24 +190,24 @@ def _overlap(arguments: argparse.Namespace) -> int:
     first, second = (
         load_dataset(path, arguments.format) for path in (arguments.file, arguments.other)
     )
-    found = overlaps(first.problems, second.problems, arguments.threshold)
+    overlapping = overlaps(first.problems, second.problems, arguments.threshold)
     if arguments.json:
-        print(json.dumps(_overlap_data(arguments, len(first.problems), found)))
-        return 1 if found else 0
+        print(json.dumps(_overlap_data(arguments, len(first.problems), overlapping)))
+        return 1 if overlapping else 0
     titles = (str(arguments.file), str(arguments.other), "same", "share")
-    rows = [(one.first, one.second, one.kind, f"{one.share:.0%}") for one in found]
-    end = f"{len(found)} of {len(first.problems)} problems of {arguments.file} are also there"
+    rows = [(one.first, one.second, one.kind, f"{one.share:.0%}") for one in overlapping]
+    end = f"{len(overlapping)} of {len(first.problems)} problems are also in {arguments.other}"
     _print(titles, rows, end)
-    return 1 if found else 0
+    return 1 if overlapping else 0
 
 
 def _overlap_data(
-    arguments: argparse.Namespace, count: int, found: Sequence[Overlap]
+    arguments: argparse.Namespace, count: int, overlapping: Sequence[Overlap]
 ) -> dict[str, Any]:
     return {
         "first": str(arguments.file),
         "second": str(arguments.other),
         "problems": count,
-        "overlapping": len(found),
-        "overlaps": [asdict(overlap) for overlap in found],
+        "overlapping": len(overlapping),
+        "overlaps": [asdict(overlap) for overlap in overlapping],
     }

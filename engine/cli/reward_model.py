@@ -19,14 +19,14 @@ def add_reward_model(command: Any) -> None:
     command.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a run that was trained")
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="must not exist")
     command.add_argument(
-        "--model", metavar="MODEL", help="what it starts from; else the run's first agent"
+        "--model", metavar="MODEL", help="initial model; default: the run's first agent"
     )
     command.add_argument(
         "--held-out", type=_share, default=0.2, help="share of problems to measure it on (0.2)"
     )
-    command.add_argument("--epochs", type=count, default=12, help="at most (12)")
+    command.add_argument("--epochs", type=count, default=12, help="maximum number (12)")
     command.add_argument(
-        "--patience", type=count, default=2, help="epochs that may bring nothing before it ends (2)"
+        "--patience", type=count, default=2, help="epochs without improvement before it ends (2)"
     )
     command.add_argument("--learning-rate", type=_share, default=3e-4, help="of the policy (3e-4)")
     command.add_argument("--batch", type=count, default=32, help="programs per step (32)")
@@ -76,16 +76,16 @@ def _run(arguments: argparse.Namespace) -> int:
         reward_model = RewardModel.on(load_policy(model, "cuda" if cuda else "cpu"))
         epochs = train(reward_model, parts.training, parts.stopping, plan, status.update)
         status.update("measuring it on held-out problems")
-        found = quality(reward_model, parts.training, parts.held_out)
+        measured = quality(reward_model, parts.training, parts.held_out)
     source = {"run": str(arguments.run_dir), "model": model, "programs": len(parts.training)}
-    told = about(plan, found, epochs_bce=epochs, **source)
-    reward_model.save(arguments.out, told)
+    description = about(plan, measured, epochs_bce=epochs, **source)
+    reward_model.save(arguments.out, description)
     if arguments.json:
-        print(json.dumps({"directory": str(arguments.out), **told}))
+        print(json.dumps({"directory": str(arguments.out), **description}))
     else:
         print(
-            f"{arguments.out}: trained on {len(parts.training)} programs; on {found.programs} of "
-            f"other problems AUC {found.auc:.3f}, cross-entropy {found.bce:.3f} "
-            f"(constant: {found.constant_bce:.3f})"
+            f"{arguments.out}: trained on {len(parts.training)} programs; on "
+            f"{measured.programs} of other problems AUC {measured.auc:.3f}, cross-entropy "
+            f"{measured.bce:.3f} (constant: {measured.constant_bce:.3f})"
         )
-    return 0 if found.bce < found.constant_bce else 1
+    return 0 if measured.bce < measured.constant_bce else 1

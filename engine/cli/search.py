@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # the other commands must not import these
     from engine.inference.local_team import LocalTeam
     from engine.rollout.forest import ClosedNode, GrowingTree, OpenNode
 
-NODES, MOST_NODES, IN_FLIGHT = 60, 5000, 8
+NODES, MAX_NODES, IN_FLIGHT = 60, 5000, 8
 INTERRUPTED = 3
 """Exit status of a search that was interrupted."""
 _SHOWN_IDS = 5
@@ -42,19 +42,19 @@ _SHOWN_IDS = 5
 
 def add_search(command: Any) -> None:
     """Declares the arguments of `search`."""
-    command.add_argument("--problem", type=Path, metavar="FILE", help="a file that holds it")
+    command.add_argument("--problem", type=Path, metavar="FILE", help="file of problems")
     command.add_argument("--id", help="which problem of the file, if it holds several")
     add_agents(command, required=False)
     command.add_argument(
-        "--nodes", type=count, help=f"budget ({NODES}, or none beside tokens or seconds)"
+        "--nodes", type=count, help=f"budget ({NODES}; {MAX_NODES} with --tokens or --seconds)"
     )
     command.add_argument("--tokens", type=count, help="budget of output tokens")
     command.add_argument("--seconds", type=_seconds, help="budget of seconds")
     command.add_argument(
-        "--in-flight", type=count, help=f"nodes under way at once ({IN_FLIGHT}); 1: sequential"
+        "--in-flight", type=count, help=f"maximum nodes in flight ({IN_FLIGHT}); 1: sequential"
     )
     command.add_argument(
-        "--no-early-stop", action="store_true", help="go on when a node passes all public tests"
+        "--no-early-stop", action="store_true", help="continue after a node passes all public tests"
     )
     command.add_argument("--out", type=Path, metavar="TREE", help="write the whole tree, as JSON")
     command.add_argument("--json", action="store_true", help="one JSON object, for machines")
@@ -63,7 +63,7 @@ def add_search(command: Any) -> None:
         help="write events.jsonl there; without --problem and --agents, search what it holds",
     )  # fmt: skip
     command.add_argument(
-        "--lease-seconds", type=_seconds, help="as of `train`, with --run-dir alone"
+        "--lease-seconds", type=_seconds, help="as of `train`; only with --run-dir"
     )
     command.set_defaults(run=_search)
 
@@ -106,7 +106,7 @@ def _seconds(text: str) -> float:
 
 def _search(arguments: argparse.Namespace) -> int:
     if arguments.run_dir:
-        return _search_in(arguments)
+        return _search_run_dir(arguments)
     from engine.inference.search import record, search_problem, summary
 
     _require(arguments)
@@ -114,52 +114,52 @@ def _search(arguments: argparse.Namespace) -> int:
     problem = _one_problem(arguments)
     check_writable(arguments.out)
     try:
-        with ended_alike(), crew_of(config, "searching") as (crew, scorer, status):
+        with ended_alike(), started_team(config, "searching") as (team, scorer, status):
             progress = TreeProgress(config.search.nodes_per_tree, status)
-            with stopping(crew):
-                outcome = search_problem(crew, problem, scorer, progress)
+            with stopping(team):
+                outcome = search_problem(team, problem, scorer, progress)
                 if arguments.out:
-                    arguments.out.write_text(json.dumps(record(outcome, crew), indent=1) + "\n")
+                    arguments.out.write_text(json.dumps(record(outcome, team), indent=1) + "\n")
     except KeyboardInterrupt:
-        print("interrupted before the search was over", file=sys.stderr)
+        print("interrupted before the search ended", file=sys.stderr)
         return INTERRUPTED
-    _tell(arguments, problem, summary(outcome))
-    if crew.stopping:
+    _print_result(arguments, problem, summary(outcome))
+    if team.stopping:
         return INTERRUPTED
     return 0 if outcome.solved and not outcome.failure else 1
 
 
-def _search_in(arguments: argparse.Namespace) -> int:
+def _search_run_dir(arguments: argparse.Namespace) -> int:
     """Searches in a run directory, which it first prepares if a problem and a team are given."""
     from engine.inference.run import prepare_search, search_run
     from engine.inference.search import summary
 
     run_dir = arguments.run_dir.absolute()
     if arguments.out:
-        raise ValueError("--out: the events in --run-dir tell the whole tree; leave it out")
+        raise ValueError("--out: the events in --run-dir already hold the whole tree; leave it out")
     if arguments.problem or arguments.agents:
         _require(arguments)
         prepare_search(run_dir, _search_config(arguments), _one_problem(arguments))
     code, problem, outcome = search_run(run_dir, arguments.lease_seconds)
     if outcome:
-        _tell(arguments, problem, summary(outcome))
+        _print_result(arguments, problem, summary(outcome))
     return code
 
 
 def _require(arguments: argparse.Namespace) -> None:
     missing = [name for name in ("problem", "agents") if not getattr(arguments, name)]
     if missing:
-        raise ValueError(f"--{' and --'.join(missing)} missing: say what is searched, and by whom")
+        raise ValueError(f"--{' and --'.join(missing)} missing: give a problem and a team")
 
 
-def _tell(arguments: argparse.Namespace, problem: Problem, told: dict[str, Any]) -> None:
+def _print_result(arguments: argparse.Namespace, problem: Problem, result: dict[str, Any]) -> None:
     if arguments.json:
-        print(json.dumps({"problem": problem.id, **told}))
+        print(json.dumps({"problem": problem.id, **result}))
     else:
-        _print_answer(told)
+        _print_answer(result)
 
 
-def inference_settings(arguments: argparse.Namespace, wanted: dict[str, Any]) -> RunConfig:
+def inference_settings(arguments: argparse.Namespace, options: dict[str, Any]) -> RunConfig:
     """Returns the settings of a command: its own options, overridden by `--set`.
 
     Raises:
@@ -167,23 +167,23 @@ def inference_settings(arguments: argparse.Namespace, wanted: dict[str, Any]) ->
     """
     from engine.inference.agents import inference_config
 
-    told = {"seed": arguments.seed, "inference.reward_model": arguments.reward_model}
+    common = {"seed": arguments.seed, "inference.reward_model": arguments.reward_model}
     return inference_config(
-        arguments.agents, told | wanted | dict(map(parse_override, arguments.overrides))
+        arguments.agents, common | options | dict(map(parse_override, arguments.overrides))
     )
 
 
 def _search_config(arguments: argparse.Namespace) -> RunConfig:
-    otherwise = MOST_NODES if arguments.tokens or arguments.seconds else NODES
-    nodes = arguments.nodes or otherwise
-    wanted = {
+    default_nodes = MAX_NODES if arguments.tokens or arguments.seconds else NODES
+    nodes = arguments.nodes or default_nodes
+    options = {
         "search.nodes_per_tree": nodes,
         "search.nodes_in_flight": arguments.in_flight or min(IN_FLIGHT, nodes),
         "search.tokens_per_tree": arguments.tokens,
         "search.seconds_per_tree": arguments.seconds,
         "search.stop_when_solved": not arguments.no_early_stop,
     }
-    return inference_settings(arguments, wanted)
+    return inference_settings(arguments, options)
 
 
 def _one_problem(arguments: argparse.Namespace) -> Problem:
@@ -193,10 +193,10 @@ def _one_problem(arguments: argparse.Namespace) -> Problem:
         if not problems:
             raise ValueError(f"--id {arguments.id}: {arguments.problem} holds no such problem")
     if len(problems) > 1:
-        some = ", ".join(problem.id for problem in problems[:_SHOWN_IDS])
+        examples = ", ".join(problem.id for problem in problems[:_SHOWN_IDS])
         raise ValueError(
             f"{arguments.problem} holds {len(problems)} problems; choose one with --id, "
-            f"for example {some}; `evaluate` takes them all"
+            f"for example {examples}; `evaluate` takes them all"
         )
     return problems[0]
 
@@ -210,12 +210,12 @@ def check_writable(file: Path | None) -> None:
 
 
 @contextmanager
-def crew_of(
-    config: RunConfig, doing: str, tells: bool = False
+def started_team(
+    config: RunConfig, activity: str, team_reports: bool = False
 ) -> Iterator[tuple[LocalTeam, Scorer | None, Status]]:
     """Yields a started local team, its reward model if there is one, and a line of progress.
 
-    With `tells` the team writes that line itself.
+    With `team_reports` the team writes that line itself.
 
     Raises:
         ValueError: an agent, the reward model or the sandbox cannot be used; with the reason.
@@ -230,11 +230,11 @@ def crew_of(
         with (
             Console(stderr=True).status("starting agents and sandbox") as status,
             scoring(config) as scorer,
-            LocalTeam(config, status.update if tells else lambda _: None) as crew,
+            LocalTeam(config, status.update if team_reports else lambda _: None) as team,
         ):
-            crew.ready()
-            status.update(doing)
-            yield crew, scorer, status
+            team.ready()
+            status.update(activity)
+            yield team, scorer, status
     except (PlayerError, SandboxUnavailable) as error:
         raise ValueError(str(error)) from error
 
@@ -268,11 +268,11 @@ class TreeProgress:
         )
 
 
-def _print_answer(told: dict[str, Any]) -> None:
-    answer = told["answer"]
-    if told["failure"]:
-        print(f"the search broke off: {told['failure']}", file=sys.stderr)
-    cost = f"{told['nodes_written']} nodes, {told['tokens']} tokens, {told['seconds']:.1f} s"
+def _print_answer(result: dict[str, Any]) -> None:
+    answer = result["answer"]
+    if result["failure"]:
+        print(f"the search failed: {result['failure']}", file=sys.stderr)
+    cost = f"{result['nodes_written']} nodes, {result['tokens']} tokens, {result['seconds']:.1f} s"
     if answer is None:
         print(f"no answer: nothing was verified; {cost}", file=sys.stderr)
         return
@@ -281,6 +281,6 @@ def _print_answer(told: dict[str, Any]) -> None:
     print(answer["program"].encode(encoding, "backslashreplace").decode(encoding))
     print(
         f"node {answer['node']} of {answer['agent']} passes {answer['public']:.0%} of the public "
-        f"tests; {cost}; ended: {told['ended']}",
+        f"tests; {cost}; ended: {result['ended']}",
         file=sys.stderr,
     )

@@ -29,7 +29,7 @@ def add_arguments(command: Any) -> None:
         type=_seconds,
         help="stop when RUN_DIR/lease is not touched for this long",
     )
-    command.add_argument("--json", action="store_true", help="print how it ended as JSON")
+    command.add_argument("--json", action="store_true", help="print the result as JSON")
     command.set_defaults(run=run)
 
 

@@ -126,7 +126,7 @@ def test_an_endpoint_that_is_down_ends_the_search_and_what_was_written_is_kept(
     server.at_prompt[7] = lambda: server.fail(500, 50)
     assert main([*command, "--set", *SHORT, "inference.retry_seconds=0"]) == 1
     said, tree = capsys.readouterr(), json.loads(out.read_text())
-    assert "the search broke off: agent oak" in said.err and "HTTP 500: try again" in said.err
+    assert "the search failed: agent oak" in said.err and "HTTP 500: try again" in said.err
     assert "inference.retry_seconds" in tree["failure"] and tree["ended"] == "failed"
     # Two were in flight at any time; no request after the seventh got an answer.
     assert 5 <= len(tree["nodes"]) <= 7 and 1 <= len(tree["unfinished"]) <= 2
