@@ -459,7 +459,7 @@ def test_a_report_whose_worker_is_lost_is_taken_again_then_given_up(cast, var_di
 @pytest.mark.django_db(transaction=True)
 def test_no_more_than_some_are_read_at_once(bob, cast):
     with psycopg.connect(**connection.get_connection_params()) as others:
-        for place in range(parsing.PLACES):
+        for place in range(parsing.SLOTS):
             others.execute("SELECT pg_advisory_xact_lock(%s, %s)", [parsing.LOCK, place])
         refusal = made(bob, cast)
-    assert refusal.status_code == 409 and "ask again" in refusal.json()["problems"][0]["reason"]
+    assert refusal.status_code == 409 and "retry" in refusal.json()["problems"][0]["reason"]

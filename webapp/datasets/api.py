@@ -11,7 +11,7 @@ from ninja import Path, Query, Router, Status
 
 from webapp.artifacts.store import streamed
 from webapp.datasets import reports, storing
-from webapp.datasets.difficulty import hardness
+from webapp.datasets.difficulty import problem_difficulties
 from webapp.datasets.errors import refused
 from webapp.datasets.models import Dataset, DatasetReport, DatasetVersion
 from webapp.datasets.schemas import (
@@ -58,10 +58,10 @@ _LINES = {
 @router.get("", response=DatasetList)
 def list_datasets(request: HttpRequest, query: Query[Which]):
     """Lists datasets with their versions, newest first."""
-    found = visible_datasets(request.user).filter(name__icontains=query.name)
+    datasets = visible_datasets(request.user).filter(name__icontains=query.name)
     if query.project is not None:
-        found = found.filter(project=query.project)
-    return page(found, "datasets", query)
+        datasets = datasets.filter(project=query.project)
+    return page(datasets, "datasets", query)
 
 
 @router.post("", response=_MADE)
@@ -71,8 +71,8 @@ def create_dataset_version(request: HttpRequest, new: NewDatasetVersion):
     require_scope(request.user, Action.ADD_DATASETS)
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.ADD_DATASETS, project)
-    asked = (new.name, new.uploads, new.format, new.note)
-    version, is_new = storing.add_version(project, request.user, *asked)
+    fields = (new.name, new.uploads, new.format, new.note)
+    version, is_new = storing.add_version(project, request.user, *fields)
     return Status(201 if is_new else 200, version)
 
 
@@ -85,8 +85,8 @@ def get_dataset(request: HttpRequest, dataset_id: Id):
 def delete_dataset(request: HttpRequest, dataset_id: Id):
     """Deletes a dataset with all its versions; 409 names what uses one of them."""
     require_scope(request.user, Action.ADD_DATASETS)
-    found = Dataset.objects.visible_to(request.user).select_related("project__workspace")
-    dataset = get_object_or_404(found, pk=dataset_id)
+    datasets = Dataset.objects.visible_to(request.user).select_related("project__workspace")
+    dataset = get_object_or_404(datasets, pk=dataset_id)
     require(request.user, Action.ADD_DATASETS, dataset.project)
     storing.delete_dataset(dataset, request.user)
     return Status(204, None)
@@ -108,8 +108,8 @@ def delete_dataset_version(request: HttpRequest, dataset_version_id: Id):
 def derive_dataset_version(request: HttpRequest, dataset_version_id: Id, new: NewDerived):
     """Creates a version with the good problems of a checked one. 200 if it exists already."""
     version = _changeable(request, dataset_version_id)
-    made, is_new = storing.derive_version(version, request.user, new.keep, new.note)
-    return Status(201 if is_new else 200, made)
+    derived, is_new = storing.derive_version(version, request.user, new.keep, new.note)
+    return Status(201 if is_new else 200, derived)
 
 
 @router.get("/versions/{int:dataset_version_id}/uses", response=UseList)
@@ -124,8 +124,8 @@ def list_dataset_problems(
 ):
     """Lists the version's problems in their order."""
     version = visible_version(request.user, dataset_version_id)
-    found = problems_page(version, query.q, query.check or "", query.cursor or 0, query.limit)
-    return {"problems": found.problems, "next": found.next}
+    result = problems_page(version, query.q, query.check or "", query.cursor or 0, query.limit)
+    return {"problems": result.problems, "next": result.next}
 
 
 @router.get("/versions/{int:dataset_version_id}/problems/{int:number}", response=ProblemDetail)
@@ -147,7 +147,7 @@ def get_dataset_splits(request: HttpRequest, dataset_version_id: Id, query: Quer
 @router.get("/versions/{int:dataset_version_id}/difficulty", response=HardnessList)
 def get_dataset_difficulty(request: HttpRequest, dataset_version_id: Id):
     """Lists the difficulty of its problems for the runs on it, hardest first."""
-    return hardness(visible_version(request.user, dataset_version_id), request.user)
+    return problem_difficulties(visible_version(request.user, dataset_version_id), request.user)
 
 
 @router.get(
@@ -194,8 +194,8 @@ def start_dataset_overlap(request: HttpRequest, dataset_version_id: Id, new: New
 @router.get("/reports/{int:report_id}", response=ReportOut)
 def get_dataset_report(request: HttpRequest, report_id: Id):
     """Returns the progress or the result of a check or an overlap."""
-    found = DatasetReport.objects.visible_to(request.user).select_related("version", "other")
-    report = get_object_or_404(found, pk=report_id)
+    rows = DatasetReport.objects.visible_to(request.user).select_related("version", "other")
+    report = get_object_or_404(rows, pk=report_id)
     if report.other_id:
         visible_version(request.user, report.other_id)
     return report
@@ -219,6 +219,6 @@ def _changeable(request: HttpRequest, dataset_version_id: int) -> DatasetVersion
 
 def _stored(version: DatasetVersion) -> DatasetVersion:
     if version.artifact_id is None:
-        reason = "its problems are not stored here, but made or read by the runs on it"
+        reason = "its problems are not stored here, but generated or read by the runs on it"
         raise refused("version", str(version), reason, 404)
     return version

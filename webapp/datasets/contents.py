@@ -30,7 +30,7 @@ from webapp.limited_process import exit_status_of, limit_self, run_limited
 RESULT = "contents.json"
 MOST_LEFT_OUT = 10_000
 """Faults kept per file; further ones are only counted."""
-_KEPT = 32
+_MAX_CACHED = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class FileContents:
     """Reasons why rows could not be used."""
 
 
-_known: OrderedDict[str, FileContents] = OrderedDict()
+_cache: OrderedDict[str, FileContents] = OrderedDict()
 _lock = Lock()
 
 
@@ -69,14 +69,14 @@ def _contents(dataset: str, format: str) -> FileContents:
     except (OSError, DatasetError):
         return _read(dataset, format)  # which reports its fault
     with _lock:
-        if identity in _known:
-            _known.move_to_end(identity)
-            return _known[identity]
+        if identity in _cache:
+            _cache.move_to_end(identity)
+            return _cache[identity]
     contents = _read(dataset, format)
     with _lock:
-        _known[identity] = contents
-        while len(_known) > _KEPT:
-            _known.popitem(last=False)
+        _cache[identity] = contents
+        while len(_cache) > _MAX_CACHED:
+            _cache.popitem(last=False)
     return contents
 
 
@@ -84,23 +84,23 @@ def _read(dataset: str, format: str) -> FileContents:
     from django.conf import settings
 
     from webapp.datasets.errors import DatasetRefused
-    from webapp.datasets.parsing import TOO_MUCH, a_place, limits
+    from webapp.datasets.parsing import TOO_MUCH, limits, parsing_slot
 
     settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="contents-", dir=settings.UPLOADS_DIR) as folder:
         job = {"dataset": dataset, "format": format, "out": folder, **limits()}
         try:
-            with a_place():
+            with parsing_slot():
                 done = run_limited("webapp.datasets.contents", job)
         except DatasetRefused as error:
             raise _refusal(dataset, str(error)) from None
         result = Path(folder) / RESULT
         if not done or not result.exists():
             raise _refusal(dataset, TOO_MUCH.format(**limits()))
-        told = json.loads(result.read_text())
-    if "faults" in told:
-        raise ConfigError(told["faults"])
-    return FileContents(told["hash"], told["problems"], tuple(told["left_out"]))
+        outcome = json.loads(result.read_text())
+    if "faults" in outcome:
+        raise ConfigError(outcome["faults"])
+    return FileContents(outcome["hash"], outcome["problems"], tuple(outcome["left_out"]))
 
 
 def _refusal(dataset: str, reason: str) -> ConfigError:
@@ -112,14 +112,14 @@ def main() -> int:
     job: dict[str, Any] = json.load(sys.stdin)
     limit_self(job)
     try:
-        found = contents_of(job["dataset"], job["format"])
-        left_out = [str(fault) for fault in found.left_out[:MOST_LEFT_OUT]]
-        if more := len(found.left_out) - len(left_out):
+        contents = contents_of(job["dataset"], job["format"])
+        left_out = [str(reason) for reason in contents.left_out[:MOST_LEFT_OUT]]
+        if more := len(contents.left_out) - len(left_out):
             left_out.append(f"... and {more} more")
-        told = asdict(FileContents(found.hash, found.problems, tuple(left_out)))
+        outcome = asdict(FileContents(contents.hash, contents.problems, tuple(left_out)))
     except ConfigError as error:
-        told = {"faults": error.problems}
-    (Path(job["out"]) / RESULT).write_text(json.dumps(told))
+        outcome = {"faults": error.problems}
+    (Path(job["out"]) / RESULT).write_text(json.dumps(outcome))
     return 0
 
 

@@ -30,7 +30,7 @@ GROUP BY 1
 
 
 @dataclass(frozen=True, slots=True)
-class Hard:
+class RatedProblem:
     """Difficulty of one problem that was tried."""
 
     number: int
@@ -41,24 +41,26 @@ class Hard:
 
 
 @dataclass(frozen=True, slots=True)
-class Hardnesses:
+class VersionDifficulties:
     """Difficulties of the tried problems of a version, hardest first."""
 
     runs: int
-    problems: list[Hard]
+    problems: list[RatedProblem]
 
 
-def hardness(version: DatasetVersion, user: User) -> Hardnesses:
+def problem_difficulties(version: DatasetVersion, user: User) -> VersionDifficulties:
     """Returns the difficulties from the runs on this version that `user` may see."""
-    seen = Run.objects.visible_to(user).filter(dataset_version=version).order_by("-created")
-    runs = list(seen.values_list("pk", flat=True)[:MOST_RUNS])
+    visible = Run.objects.visible_to(user).filter(dataset_version=version).order_by("-created")
+    runs = list(visible.values_list("pk", flat=True)[:MOST_RUNS])
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, [runs])
         counts = {problem: (tried, passed) for problem, tried, passed in cursor.fetchall()}
-    known = version.problems.filter(problem__in=list(counts)).order_by("number")
-    rows = list(known.values_list("number", "problem"))
+    problems = version.problems.filter(problem__in=list(counts)).order_by("number")
+    rows = list(problems.values_list("number", "problem"))
     tried = [counts[problem][0] for _, problem in rows]
     passed = [counts[problem][1] for _, problem in rows]
-    told = zip(rows, tried, passed, difficulties(passed, tried) if rows else [], strict=True)
-    found = [Hard(number, problem, n, c, round(d, 4)) for (number, problem), n, c, d in told]
-    return Hardnesses(len(runs), sorted(found, key=lambda one: (-one.difficulty, one.number)))
+    counted = zip(rows, tried, passed, difficulties(passed, tried) if rows else [], strict=True)
+    rated = [
+        RatedProblem(number, problem, n, c, round(d, 4)) for (number, problem), n, c, d in counted
+    ]
+    return VersionDifficulties(len(runs), sorted(rated, key=lambda x: (-x.difficulty, x.number)))

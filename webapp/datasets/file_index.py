@@ -24,7 +24,7 @@ from engine.problems.containers import files_below, is_folder
 from engine.problems.errors import DatasetError
 from webapp.datasets.errors import DatasetRefused
 from webapp.datasets.indexing import FIRST, INDEX, PROBLEMS, REFUSAL, WIDTH, key_of
-from webapp.datasets.parsing import TOO_MUCH, a_place, limits
+from webapp.datasets.parsing import TOO_MUCH, limits, parsing_slot
 from webapp.disk import is_full
 from webapp.limited_process import run_limited
 
@@ -43,7 +43,7 @@ class FileIndex:
         """Returns {id, statement} of the first problems, the statement truncated."""
         return json.loads((self.folder / FIRST).read_text())
 
-    def place(self, problem_id: str) -> tuple[int, int] | None:
+    def locate(self, problem_id: str) -> tuple[int, int] | None:
         """Returns offset and length of a problem's line; None if no problem has that id. Reads some
         20 lines of the index, which is sorted by the digests of ids."""
         key = key_of(problem_id).encode()
@@ -52,10 +52,10 @@ class FileIndex:
             while low < high:
                 middle = (low + high) // 2
                 file.seek(middle * WIDTH)
-                found, offset, length = file.read(WIDTH).split()
-                if found == key:
+                digest, offset, length = file.read(WIDTH).split()
+                if digest == key:
                     return int(offset), int(length)
-                low, high = (middle + 1, high) if found < key else (low, middle)
+                low, high = (middle + 1, high) if digest < key else (low, middle)
         return None
 
 
@@ -84,11 +84,11 @@ def of(dataset: str, format: str) -> FileIndex:
 def identity_of(path: Path, format: str) -> str:
     """Returns a digest of the paths, sizes and times of the files. Raises `OSError`."""
     files = files_below(path) if is_folder(path) else [path]
-    told = [[str(path.resolve()), format]]
+    parts = [[str(path.resolve()), format]]
     for file in files:
         stat = file.stat()
-        told.append([str(file), stat.st_size, stat.st_mtime_ns])
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        parts.append([str(file), stat.st_size, stat.st_mtime_ns])
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _make(dataset: str, format: str, folder: Path) -> None:
@@ -96,7 +96,7 @@ def _make(dataset: str, format: str, folder: Path) -> None:
     draft = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
     try:
         job = {"dataset": dataset, "format": format, "out": str(draft), **limits()}
-        with a_place():
+        with parsing_slot():
             done = run_limited("webapp.datasets.indexing", job)
         if not done:
             raise _refusal(dataset, TOO_MUCH.format(**limits()))
@@ -106,15 +106,15 @@ def _make(dataset: str, format: str, folder: Path) -> None:
             draft.rename(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    _forget(folder.parent)
+    _evict(folder.parent)
 
 
-def _forget(indexes: Path) -> None:
-    kept = sorted(
+def _evict(indexes: Path) -> None:
+    by_age = sorted(
         (one for one in indexes.iterdir() if not one.name.startswith(".")),
         key=lambda one: one.stat().st_mtime,
     )
-    for old in kept[: -settings.PROBLEM_INDEXES]:
+    for old in by_age[: -settings.PROBLEM_INDEXES]:
         shutil.rmtree(old, ignore_errors=True)
 
 

@@ -26,8 +26,8 @@ class SearchForm(forms.Form):
 
     def value(self, name: str, default: Any) -> Any:
         """Returns the field's value, or the default."""
-        found = self.cleaned_data.get(name)
-        return default if found in (None, "") else found
+        given = self.cleaned_data.get(name)
+        return default if given in (None, "") else given
 
 
 class DeriveForm(forms.Form):

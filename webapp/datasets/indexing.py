@@ -25,7 +25,7 @@ PROBLEMS, FIRST, INDEX, REFUSAL = "problems.jsonl", "first.json", "index.txt", "
 _DIGEST, _OFFSET, _LENGTH = 64, 20, 12
 WIDTH = _DIGEST + 1 + _OFFSET + 1 + _LENGTH + 1
 _SHOWN, _SHOWN_CHARACTERS = 200, 80
-_MOST_TOLD = 3
+_MAX_ERRORS = 3
 
 
 def key_of(problem_id: str) -> str:
@@ -41,7 +41,7 @@ def main() -> int:
     try:
         _write(out, load_dataset(job["dataset"], job["format"]).problems)
     except DatasetError as error:
-        (out / REFUSAL).write_text("; ".join(map(str, error.faults[:_MOST_TOLD])))
+        (out / REFUSAL).write_text("; ".join(map(str, error.faults[:_MAX_ERRORS])))
     return 0
 
 

@@ -50,11 +50,11 @@ def first_problems(version: DatasetVersion) -> list[dict[str, str]]:
         ]
     config = ProblemsConfig(**version.spec)
     if config.dataset == GENERATED:
-        made = GeneratedProblems(config.seed).stream(Split.TEST)
+        generated = GeneratedProblems(config.seed).stream(Split.TEST)
         number = min(max(1, config.test), _SHOWN_GENERATED)
         return [
             {"id": one.id, "statement": one.statement[:SHOWN_CHARACTERS]}
-            for _, one in islice(made, number)
+            for _, one in islice(generated, number)
         ]
     return file_index.of(config.dataset, config.format).first
 
@@ -72,8 +72,8 @@ def problem_by_id(version: DatasetVersion, problem_id: str) -> Problem | None:
     if config.dataset == GENERATED:
         return _generated(config.seed, problem_id)
     index = file_index.of(config.dataset, config.format)
-    place = index.place(problem_id)
-    return _read(version, index.path, *place, problem_id) if place else None
+    location = index.locate(problem_id)
+    return _read(version, index.path, *location, problem_id) if location else None
 
 
 def _stored(version: DatasetVersion, problem_id: str) -> Problem | None:
@@ -89,10 +89,10 @@ def _stored(version: DatasetVersion, problem_id: str) -> Problem | None:
 
 
 def _generated(seed: int, problem_id: str) -> Problem | None:
-    found = _GENERATED_ID.fullmatch(problem_id)
-    if found is None or (int(found[1]), int(found[2])) != (VERSION, seed):
+    match = _GENERATED_ID.fullmatch(problem_id)
+    if match is None or (int(match[1]), int(match[2])) != (VERSION, seed):
         return None
-    problem, split = make_problem(seed, int(found[3]))
+    problem, split = make_problem(seed, int(match[3]))
     return problem if split is Split.TEST and problem.id == problem_id else None
 
 

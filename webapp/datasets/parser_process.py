@@ -40,7 +40,7 @@ _FOREIGN = (
     (b"SQLite", "a database"), (b"<", "a page or a document"), (b"#!", "a program"),
 )  # fmt: skip
 _REMEDY = "upload JSON or JSONL (plain, gzip or zstd), Parquet or Arrow"
-_MOST_TOLD = 20
+_MAX_ERRORS = 20
 MOST_LEFT_OUT = 10_000
 """Faults kept per version; further ones are only counted."""
 MOST_STATEMENT = 1_000_000
@@ -50,7 +50,7 @@ _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 @dataclass(frozen=True)
-class Taken:
+class ParsedProblem:
     """A problem with its line in Grove's format."""
 
     problem: Problem
@@ -64,88 +64,88 @@ def main() -> int:
     out = Path(job["out"])
     try:
         loaded = _loaded(job, out)
-        taken, left_out = _rewritten(loaded)
-        if not taken:
+        parsed, left_out = _rewritten(loaded)
+        if not parsed:
             raise DatasetError(left_out)
-        told = [_told(job, out, fault) for fault in left_out[:MOST_LEFT_OUT]]
-        _write(out, loaded.format, taken, told, len(left_out))
+        texts = [_error_text(job, out, one) for one in left_out[:MOST_LEFT_OUT]]
+        _write(out, loaded.format, parsed, texts, len(left_out))
     except DatasetError as error:
-        more = len(error.faults) - _MOST_TOLD
-        told = [_told(job, out, fault) for fault in error.faults[:_MOST_TOLD]]
-        told += [f"... and {more} more"] if more > 0 else []
-        (out / "refusal.json").write_text(json.dumps(told))
+        more = len(error.faults) - _MAX_ERRORS
+        texts = [_error_text(job, out, one) for one in error.faults[:_MAX_ERRORS]]
+        texts += [f"... and {more} more"] if more > 0 else []
+        (out / "refusal.json").write_text(json.dumps(texts))
     return 0
 
 
 def _loaded(job: dict[str, Any], out: Path) -> LoadedDataset:
     folder = out / "in"
     folder.mkdir()
-    for place, file in enumerate(job["files"]):
-        link = _link(out, place)
+    for index, file in enumerate(job["files"]):
+        link = _link(out, index)
         link.symlink_to(file["path"])
         _refuse_foreign(link)
     one = len(job["files"]) == 1
     loaded = load_dataset(_link(out, 0) if one else folder, job["format"] or DETECTED)
     # A broken line of a published dataset is left out. An untrusted file with one is refused: it
     # may be something else as a whole.
-    if broken := [fault for fault in loaded.left_out if fault.field == "line"]:
+    if broken := [row for row in loaded.left_out if row.field == "line"]:
         raise DatasetError(broken)
     return loaded
 
 
-def _link(out: Path, place: int) -> Path:
-    return out / "in" / f"{place + 1:04}.jsonl"
+def _link(out: Path, index: int) -> Path:
+    return out / "in" / f"{index + 1:04}.jsonl"
 
 
 def _refuse_foreign(link: Path) -> None:
     with link.open("rb") as file:
         start = file.read(64)
-    found = next((what for magic, what in _FOREIGN if start.startswith(magic)), "")
+    kind = next((what for magic, what in _FOREIGN if start.startswith(magic)), "")
     is_text = not is_columnar(start[:8]) and not start.startswith(_PACKED)
-    if not found and is_text and b"\0" in start:
-        found = "not text"
-    if found:
+    if not kind and is_text and b"\0" in start:
+        kind = "not text"
+    if kind:
         raise DatasetError(
-            [DatasetFault(str(link), 0, "file", start[:12], f"is {found}; {_REMEDY}")]
+            [DatasetFault(str(link), 0, "file", start[:12], f"is {kind}; {_REMEDY}")]
         )
 
 
-def _rewritten(loaded: LoadedDataset) -> tuple[list[Taken], list[DatasetFault]]:
+def _rewritten(loaded: LoadedDataset) -> tuple[list[ParsedProblem], list[DatasetFault]]:
     """Returns every problem as a line that parses back, and the faults of those left out."""
-    taken, left_out = [], list(loaded.left_out)
-    for place, problem in zip(loaded.places, loaded.problems, strict=True):
+    parsed, left_out = [], list(loaded.left_out)
+    for location, problem in zip(loaded.places, loaded.problems, strict=True):
         try:
             line = json.dumps(record(problem)).encode() + b"\n"
         except LiteralError as error:
-            fault = DatasetFault(place.file, place.line, "tests", problem.id, str(error))
-            left_out.append(fault)
+            row_error = DatasetFault(location.file, location.line, "tests", problem.id, str(error))
+            left_out.append(row_error)
             continue
-        reader = RecordReader(place.file, place.line)
+        reader = RecordReader(location.file, location.line)
         reader.problem(json.loads(line))
-        faults = reader.faults[:1] or _too_long(problem, place)
-        left_out += faults
-        if not faults:
-            taken.append(Taken(problem, line))
-    return taken, left_out
+        errors = reader.faults[:1] or _too_long(problem, location)
+        left_out += errors
+        if not errors:
+            parsed.append(ParsedProblem(problem, line))
+    return parsed, left_out
 
 
-def _too_long(problem: Problem, place: Place) -> list[DatasetFault]:
+def _too_long(problem: Problem, location: Place) -> list[DatasetFault]:
     texts = [("id", problem.id, MOST_NAME), ("entry_point", problem.entry_point, MOST_NAME)]
     texts += [("tags", tag, MOST_NAME) for tag in problem.tags]
-    for field, text, most in [*texts, ("statement", problem.statement, MOST_STATEMENT)]:
-        if len(text) > most:
-            remedy = f"has {len(text):,} characters; {most:,} at most are taken"
-            return [DatasetFault(place.file, place.line, field, text[:80], remedy)]
+    for field, text, limit in [*texts, ("statement", problem.statement, MOST_STATEMENT)]:
+        if len(text) > limit:
+            remedy = f"has {len(text):,} characters; at most {limit:,} are accepted"
+            return [DatasetFault(location.file, location.line, field, text[:80], remedy)]
     return []
 
 
 def _write(
-    out: Path, format: str, taken: list[Taken], left_out: list[str], number_left_out: int
+    out: Path, format: str, parsed: list[ParsedProblem], left_out: list[str], number_left_out: int
 ) -> None:
-    hashes = [content_hash(one.problem) for one in taken]
+    hashes = [content_hash(one.problem) for one in parsed]
     with (out / "problems.jsonl").open("wb") as problems, (out / "rows.jsonl").open("w") as rows:
         offset = 0
-        for one, digest in zip(taken, hashes, strict=True):
+        for one, digest in zip(parsed, hashes, strict=True):
             problems.write(one.line)
             rows.write(json.dumps(row_of(one.problem, digest, offset, len(one.line))) + "\n")
             offset += len(one.line)
@@ -155,7 +155,7 @@ def _write(
         "format": format,
         "hash": set_hash_of(hashes),
         "left_out": left_out,
-        "statistics": statistics([one.problem for one in taken], number_left_out),
+        "statistics": statistics([one.problem for one in parsed], number_left_out),
     }
     (out / "summary.json").write_text(json.dumps(summary))
 
@@ -188,12 +188,12 @@ def kind_of(problem: Problem) -> str:
     )
 
 
-def _told(job: dict[str, Any], out: Path, fault: DatasetFault) -> str:
+def _error_text(job: dict[str, Any], out: Path, error: DatasetFault) -> str:
     """Returns the fault as text, with the file's original name."""
-    names = {str(_link(out, place)): one["name"] for place, one in enumerate(job["files"])}
+    names = {str(_link(out, index)): one["name"] for index, one in enumerate(job["files"])}
     names[str(out / "in")] = "the upload"  # after its files, whose paths have this prefix
-    value = names.get(fault.value, fault.value) if isinstance(fault.value, str) else fault.value
-    text = str(replace(fault, value=value))
+    value = names.get(error.value, error.value) if isinstance(error.value, str) else error.value
+    text = str(replace(error, value=value))
     for path, name in names.items():
         text = text.replace(path, name)
     return text

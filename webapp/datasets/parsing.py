@@ -19,7 +19,7 @@ from engine.problems.formats import DETECTED
 from webapp.datasets.errors import DatasetRefused, refused
 from webapp.limited_process import a_slot, run_limited
 
-PLACES = 2
+SLOTS = 2
 """Slots: maximum number of datasets read concurrently by all web processes together."""
 LOCK = 0x6461_7461
 BUSY = 409
@@ -66,7 +66,7 @@ def read(sources: Sequence[Source], format: str = DETECTED) -> Iterator[Reading]
     settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="reading-", dir=settings.UPLOADS_DIR) as folder:
         out = Path(folder)
-        with a_place():
+        with parsing_slot():
             _run(sources, format, out)
         yield _result(out)
 
@@ -102,17 +102,17 @@ TOO_MUCH = (
 def _result(out: Path) -> Reading:
     refusal = out / "refusal.json"
     if refusal.exists():
-        told = json.loads(refusal.read_text())
-        raise DatasetRefused([{"path": "uploads", "value": "", "reason": text} for text in told])
+        reasons = json.loads(refusal.read_text())
+        raise DatasetRefused([{"path": "uploads", "value": "", "reason": text} for text in reasons])
     summary = json.loads((out / "summary.json").read_text())
     return Reading(problems=out / "problems.jsonl", rows_file=out / "rows.jsonl", **summary)
 
 
 @contextmanager
-def a_place() -> Iterator[None]:
+def parsing_slot() -> Iterator[None]:
     """Takes one of the slots until the block ends. Raises `DatasetRefused` if none is free."""
-    with a_slot(LOCK, PLACES) as is_free:
+    with a_slot(LOCK, SLOTS) as is_free:
         if not is_free:
-            reason = "other datasets are being read at the moment; ask again in some seconds"
+            reason = "other datasets are being read at the moment; retry in some seconds"
             raise refused("uploads", "", reason, BUSY)
         yield

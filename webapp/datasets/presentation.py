@@ -8,10 +8,10 @@ from django.http import QueryDict
 
 from engine.config.problems import ProblemsConfig
 from webapp.accounts.models import User
-from webapp.datasets.difficulty import hardness
+from webapp.datasets.difficulty import problem_difficulties
 from webapp.datasets.forms import OverlapForm, SearchForm
 from webapp.datasets.models import DatasetProblem, DatasetReport, DatasetVersion
-from webapp.datasets.references import fault_of
+from webapp.datasets.references import untrainable_reason
 from webapp.datasets.selectors import (
     content_of,
     newest_report,
@@ -31,7 +31,7 @@ _SPREADS = {
 }
 _COUNTS = {
     "kinds": "Tests by kind",
-    "asks": "What is asked for",
+    "asks": "Entry point",
     "languages": "Script of the statement",
     "programs": "Language of the reference",
     "difficulties": "Difficulty by the data set",
@@ -50,11 +50,11 @@ def version_page(version: DatasetVersion, user: User, query: QueryDict) -> dict[
     }
     seed = form.value("seed", 0)
     split = splits(version, seed, tuple(sizes.values()))
-    hard = hardness(version, user)
+    hard = problem_difficulties(version, user)
     return {
         "version": version,
         "stored": version.artifact_id is not None,
-        "fault": fault_of(version) if version.artifact_id else "",
+        "untrainable": untrainable_reason(version) if version.artifact_id else "",
         "page": problems_page(version, words, check, form.value("after", 0)),
         "words": words,
         "check": check,
@@ -127,10 +127,12 @@ def _test(kind: str, test: dict[str, Any]) -> dict[str, Any]:
 
 
 def _counts(version: DatasetVersion) -> list[tuple[str, list[tuple[str, int]]]]:
-    told = [(title, version.statistics.get(name)) for name, title in _COUNTS.items()]
-    return [(title, sorted(found.items(), key=lambda i: -i[1])) for title, found in told if found]
+    pairs = [(title, version.statistics.get(name)) for name, title in _COUNTS.items()]
+    return [
+        (title, sorted(by_name.items(), key=lambda i: -i[1])) for title, by_name in pairs if by_name
+    ]
 
 
 def _spreads(version: DatasetVersion) -> list[tuple[str, dict[str, float]]]:
-    told = [(title, version.statistics.get(name)) for name, title in _SPREADS.items()]
-    return [(title, found) for title, found in told if found]
+    pairs = [(title, version.statistics.get(name)) for name, title in _SPREADS.items()]
+    return [(title, figures) for title, figures in pairs if figures]

@@ -26,8 +26,8 @@ def is_reference(dataset: str) -> bool:
 
 def stored_versions(project: Project) -> list[DatasetVersion]:
     """Returns the versions of a project whose problems are stored, by name, newest first."""
-    found = DatasetVersion.objects.filter(dataset__project=project, artifact__isnull=False)
-    return list(found.select_related("dataset").order_by("dataset__name", "-number"))
+    versions = DatasetVersion.objects.filter(dataset__project=project, artifact__isnull=False)
+    return list(versions.select_related("dataset").order_by("dataset__name", "-number"))
 
 
 def trainable(project: Project, dataset: str) -> DatasetVersion:
@@ -38,21 +38,21 @@ def trainable(project: Project, dataset: str) -> DatasetVersion:
     """
     name, _, number = dataset.removeprefix(BEGINNING).rpartition("/")
     is_number = number.isascii() and number.isdigit() and len(number) < 10
-    found = DatasetVersion.objects.filter(dataset__project=project, artifact__isnull=False)
-    found = found.select_related("dataset")
+    versions = DatasetVersion.objects.filter(dataset__project=project, artifact__isnull=False)
+    versions = versions.select_related("dataset")
     version = (
-        found.filter(dataset__name=name, number=int(number)).first()
+        versions.filter(dataset__name=name, number=int(number)).first()
         if is_number and "\0" not in name
         else None
     )
     if version is None:
-        raise _refused(dataset, _what_there_is(project))
-    if reason := fault_of(version):
+        raise _refused(dataset, _available_versions(project))
+    if reason := untrainable_reason(version):
         raise _refused(dataset, reason)
     return version
 
 
-def fault_of(version: DatasetVersion) -> str:
+def untrainable_reason(version: DatasetVersion) -> str:
     """Returns why no run may train on this version, with the remedy; empty if runs may."""
     if version.faulty is None:
         return (
@@ -60,10 +60,10 @@ def fault_of(version: DatasetVersion) -> str:
         )
     if version.faulty:
         one = version.faulty == 1
-        what = "1 problem fails its" if one else f"{version.faulty} problems fail their"
+        subject = "1 problem fails its" if one else f"{version.faulty} problems fail their"
         return (
-            f"in {version} {what} own tests: on its page keep those that pass as a new version, "
-            "and use that one, or upload what is corrected"
+            f"in {version} {subject} own tests: on its page keep those that pass as a new version, "
+            "and use it, or upload a corrected dataset"
         )
     return ""
 
@@ -77,10 +77,10 @@ def for_engine(config: dict[str, Any], version: DatasetVersion | None) -> dict[s
     return {**config, "problems": {**config["problems"], "dataset": str(path), "format": OWN}}
 
 
-def _what_there_is(project: Project) -> str:
+def _available_versions(project: Project) -> str:
     names = ", ".join(version.reference for version in stored_versions(project)[:20])
-    there = f"there are {names}" if names else "nothing is uploaded there yet"
-    return f"is no version of a dataset in {project}; {there}"
+    available = f"there are {names}" if names else "it has none yet"
+    return f"is no version of a dataset in {project}; {available}"
 
 
 def _refused(dataset: str, reason: str) -> ConfigError:

@@ -25,7 +25,7 @@ from webapp.datasets.models import DatasetProblem, DatasetReport, DatasetVersion
 
 LEASE_SECONDS = 30.0
 MOST_ATTEMPTS = 3
-MOST_TOLD = 2000
+MAX_LISTED = 2000
 """Overlaps that a report lists; it counts all of them."""
 _WORKSPACE = "version__dataset__project__workspace"
 _BASE_SECONDS, _SECONDS_EACH = 120.0, 20.0
@@ -61,9 +61,9 @@ def request_overlap(
     """
     for one in (version, other):
         _refuse_unstored(one)
-    asked = {"kind": Kind.OVERLAP, "other": other, "threshold": threshold}
-    known = version.reports.filter(**asked).exclude(state=State.FAILED).first()
-    return known or version.reports.create(**asked, created_by=user)
+    fields = {"kind": Kind.OVERLAP, "other": other, "threshold": threshold}
+    existing = version.reports.filter(**fields).exclude(state=State.FAILED).first()
+    return existing or version.reports.create(**fields, created_by=user)
 
 
 def take_report() -> DatasetReport | None:
@@ -81,7 +81,7 @@ def take_report() -> DatasetReport | None:
             return None
         report.fencing += 1
         if report.fencing > MOST_ATTEMPTS:
-            _end(report, State.FAILED, error="its workers were lost again and again")
+            _end(report, State.FAILED, error="its workers were lost repeatedly")
             return None
         report.state, report.started, report.done = State.RUNNING, now, 0
         report.deadline = now + timedelta(seconds=seconds_for(report))
@@ -110,7 +110,7 @@ def seconds_for(report: DatasetReport) -> float:
 def renew(report: DatasetReport, done: int) -> None:
     """Renews the lease and records the progress."""
     lease = timezone.now() + timedelta(seconds=LEASE_SECONDS)
-    if not _mine(report).update(lease_expires=lease, done=done):
+    if not _leased(report).update(lease_expires=lease, done=done):
         raise ReportLost
 
 
@@ -119,28 +119,28 @@ def cancel(report: DatasetReport, by: User) -> None:
     """Cancels a report that is queued or running; one that has ended is unchanged. Its worker stops
     the engine when it renews its lease."""
     open_ones = DatasetReport.objects.filter(pk=report.pk, state__in=_OPEN)
-    if found := open_ones.select_for_update(no_key=True, of=("self",)).first():
-        _end(found, State.FAILED, error=f"it was cancelled by {by.username}")
+    if locked := open_ones.select_for_update(no_key=True, of=("self",)).first():
+        _end(locked, State.FAILED, error=f"it was cancelled by {by.username}")
 
 
 def give_back(report: DatasetReport) -> None:
     """Requeues the report of a worker that shuts down; another one restarts it."""
-    _mine(report).update(state=State.QUEUED, lease_expires=None, done=0, fencing=F("fencing") - 1)
+    _leased(report).update(state=State.QUEUED, lease_expires=None, done=0, fencing=F("fencing") - 1)
 
 
 @transaction.atomic
-def complete_validation(report: DatasetReport, told: dict[str, Any]) -> None:
+def complete_validation(report: DatasetReport, output: dict[str, Any]) -> None:
     """Stores the output of `engine problems check --json`. Raises `ReportLost`."""
     report = _locked(report)
     version = DatasetVersion.objects.select_for_update(no_key=True).get(pk=report.version_id)
-    found = {row["id"]: (Check.FAILED, _words(row)) for row in told["failed"]}
-    for row in told["unverified"]:
+    results = {row["id"]: (Check.FAILED, _check_reason(row)) for row in output["failed"]}
+    for row in output["unverified"]:
         judged = row["verdict"] == "no_program"
-        found[row["id"]] = (Check.UNVERIFIED if judged else Check.FAILED, _words(row))
-    found = {printable(name): what for name, what in found.items()}
+        results[row["id"]] = (Check.UNVERIFIED if judged else Check.FAILED, _check_reason(row))
+    results = {printable(name): result for name, result in results.items()}
     rows = list(version.problems.only("pk", "problem"))
     for row in rows:
-        row.check_state, row.check_reason = found.get(row.problem, (Check.PASSED, ""))
+        row.check_state, row.check_reason = results.get(row.problem, (Check.PASSED, ""))
     DatasetProblem.objects.bulk_update(rows, ["check_state", "check_reason"], batch_size=500)
     counts = {
         state.value: sum(row.check_state == state for row in rows)
@@ -148,25 +148,25 @@ def complete_validation(report: DatasetReport, told: dict[str, Any]) -> None:
     }
     version.faulty = counts["failed"]
     version.save(update_fields=["faulty"])
-    report.result = {"tests": told["totals"]["tests"], **counts, "cuts": told.get("cuts", [])}
+    report.result = {"tests": output["totals"]["tests"], **counts, "cuts": output.get("cuts", [])}
     report.done = len(rows)
     _end(report, State.DONE)
 
 
 @transaction.atomic
-def complete_overlap(report: DatasetReport, told: dict[str, Any]) -> None:
+def complete_overlap(report: DatasetReport, output: dict[str, Any]) -> None:
     """Stores the output of `engine problems overlap --json`. Raises `ReportLost`."""
     report = _locked(report)
     overlaps = [
         {**one, "first": printable(one["first"]), "second": printable(one["second"])}
-        for one in told["overlaps"][:MOST_TOLD]
+        for one in output["overlaps"][:MAX_LISTED]
     ]
     report.result = {
-        "problems": told["problems"],
-        "overlapping": told["overlapping"],
+        "problems": output["problems"],
+        "overlapping": output["overlapping"],
         "overlaps": overlaps,
     }
-    report.done = told["problems"]
+    report.done = output["problems"]
     _end(report, State.DONE)
 
 
@@ -183,17 +183,17 @@ def _end(report: DatasetReport, state: str, error: str = "") -> None:
 
 
 def _locked(report: DatasetReport) -> DatasetReport:
-    found = _mine(report).select_for_update(no_key=True).first()
-    if found is None:
+    row = _leased(report).select_for_update(no_key=True).first()
+    if row is None:
         raise ReportLost
-    return found
+    return row
 
 
-def _mine(report: DatasetReport) -> Any:
+def _leased(report: DatasetReport) -> Any:
     return DatasetReport.objects.filter(pk=report.pk, fencing=report.fencing, state=State.RUNNING)
 
 
-def _words(row: dict[str, Any]) -> str:
+def _check_reason(row: dict[str, Any]) -> str:
     verdict = row["verdict"].replace("_", " ")
     return printable(f"{verdict}, {row['passed']:.0%} of its tests pass: {row['reason']}")[:1000]
 

@@ -34,16 +34,16 @@ def visible_datasets(user: User) -> QuerySet[Dataset]:
 
 def visible_version(user: User, version_id: int) -> DatasetVersion:
     """Returns the version. Raises `Http404` if it does not exist for `user`."""
-    found = DatasetVersion.objects.visible_to(user).select_related(
+    versions = DatasetVersion.objects.visible_to(user).select_related(
         "dataset__project__workspace", "created_by", "parent__dataset", "artifact"
     )
-    return get_object_or_404(found, pk=version_id)
+    return get_object_or_404(versions, pk=version_id)
 
 
 def trainable_versions(user: User) -> QuerySet[DatasetVersion]:
     """Returns the first 200 stored and good versions that `user` may see, by name, newest first."""
-    found = DatasetVersion.objects.visible_to(user).filter(artifact__isnull=False, faulty=0)
-    return found.select_related("dataset__project").order_by("dataset__name", "-number")[:200]
+    versions = DatasetVersion.objects.visible_to(user).filter(artifact__isnull=False, faulty=0)
+    return versions.select_related("dataset__project").order_by("dataset__name", "-number")[:200]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,15 @@ def problems_page(
 ) -> ProblemsPage:
     """Returns problems in their order; if given, only those with all of the words in statement, id,
     entry point or tags, and of one `check` state."""
-    found = version.problems.filter(number__gt=after).order_by("number")
+    problems = version.problems.filter(number__gt=after).order_by("number")
     for word in words.split():
         texts = (Q(**{f"{field}__icontains": word}) for field in ("statement", "problem"))
-        found = found.filter(
+        problems = problems.filter(
             next(texts) | next(texts) | Q(entry_point__icontains=word) | Q(tags__contains=[word])
         )
     if check:
-        found = found.filter(check_state=check)
-    rows = list(found[: limit + 1])
+        problems = problems.filter(check_state=check)
+    rows = list(problems[: limit + 1])
     return ProblemsPage(rows[:limit], rows[limit - 1].number if len(rows) > limit else None)
 
 
@@ -110,23 +110,23 @@ def uses(version: DatasetVersion, user: User | None) -> list[Use]:
     """Returns the runs and model versions that were trained or evaluated on it, and versions
     derived from it; those that `user` may see, or all if `user` is None."""
 
-    def seen(found: Any) -> Any:
-        return found.visible_to(user) if user else found.all()
+    def visible(rows: Any) -> Any:
+        return rows.visible_to(user) if user else rows.all()
 
-    runs = seen(version.run_set).filter(
+    runs = visible(version.run_set).filter(
         evaluation__run=None
     )  # an evaluation is listed as such, below
     runs = runs.select_related("experiment").order_by("-created")
-    models = seen(version.modelversion_set).select_related("model").order_by("-pk")
-    children = seen(version.children).select_related("dataset").order_by("number")
-    found = [Use("run", str(run), reverse("run", args=[run.pk])) for run in runs]
-    found += [Use("model", str(one), reverse("model", args=[one.model_id])) for one in models]
-    measured = seen(version.evaluations).select_related("version__model").order_by("-pk")
-    found += [
+    models = visible(version.modelversion_set).select_related("model").order_by("-pk")
+    children = visible(version.children).select_related("dataset").order_by("number")
+    result = [Use("run", str(run), reverse("run", args=[run.pk])) for run in runs]
+    result += [Use("model", str(one), reverse("model", args=[one.model_id])) for one in models]
+    evaluations = visible(version.evaluations).select_related("version__model").order_by("-pk")
+    result += [
         Use("evaluation of", str(one.version), reverse("model", args=[one.version.model_id]))
-        for one in measured
+        for one in evaluations
     ]
-    return found + [
+    return result + [
         Use("dataset", str(one), reverse("dataset-version", args=[one.pk]), one.dataset_id)
         for one in children
     ]
@@ -134,12 +134,12 @@ def uses(version: DatasetVersion, user: User | None) -> list[Use]:
 
 def newest_report(version: DatasetVersion, kind: str) -> DatasetReport | None:
     """Returns the last requested report of this kind."""
-    found = version.reports.select_related("created_by", "version", "other__dataset")
-    return found.filter(kind=kind).order_by("-pk").first()
+    reports = version.reports.select_related("created_by", "version", "other__dataset")
+    return reports.filter(kind=kind).order_by("-pk").first()
 
 
 def visible_overlaps(user: User, version: DatasetVersion) -> QuerySet[DatasetReport]:
     """Returns the overlaps with other versions that `user` may see, newest first."""
-    found = version.reports.filter(kind=DatasetReport.Kind.OVERLAP)
-    seen = DatasetVersion.objects.visible_to(user).values("pk")
-    return found.filter(other__in=seen).select_related("other__dataset").order_by("-pk")
+    overlaps = version.reports.filter(kind=DatasetReport.Kind.OVERLAP)
+    visible = DatasetVersion.objects.visible_to(user).values("pk")
+    return overlaps.filter(other__in=visible).select_related("other__dataset").order_by("-pk")

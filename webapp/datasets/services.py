@@ -33,8 +33,8 @@ def version_of(project: Project, problems: ProblemsConfig) -> DatasetVersion:
     name = (Path(problems.dataset).absolute().name or "/")[:_NAME_CHARS]
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     dataset, _ = Dataset.objects.get_or_create(project=project, name=name)
-    known = dataset.versions.filter(content_hash=content_hash).first()
-    return known or DatasetVersion.objects.create(
+    existing = dataset.versions.filter(content_hash=content_hash).first()
+    return existing or DatasetVersion.objects.create(
         dataset=dataset,
         number=next_number(dataset),
         spec=spec,

@@ -26,7 +26,7 @@ def statistics(problems: Sequence[Problem], left_out: int) -> dict[str, Any]:
         "with_reference": len(references),
         "tests": sum(map(_tests, problems)),
         "kinds": _counted(_kind(test) for one in problems for test in _all_tests(one)),
-        "asks": _counted(_asks(one) for one in problems),
+        "asks": _counted(_entry_point_kind(one) for one in problems),
         "languages": _counted(script(one.statement) for one in problems),
         "programs": {"python": len(references)} if references else {},
         "tags": dict(Counter(t for one in problems for t in one.tags).most_common(_MOST_TAGS)),
@@ -77,7 +77,7 @@ def _kind(test: Test) -> str:
     return "code" if isinstance(test, CodeTest) else "stdin"
 
 
-def _asks(problem: Problem) -> str:
+def _entry_point_kind(problem: Problem) -> str:
     if not problem.entry_point:
         return "program"
     return "method" if "." in problem.entry_point else "function"

@@ -62,7 +62,7 @@ def add_version(
     if reason := fault_of_name(name):
         raise refused("name", name, reason)
     if format not in FORMAT_NAMES:
-        raise refused("format", format, f"there are {', '.join(FORMAT_NAMES)}")
+        raise refused("format", format, f"choose one of {', '.join(FORMAT_NAMES)}")
     uploads = _finished(project, user, upload_ids)
     spec = {
         "uploads": [
@@ -72,13 +72,13 @@ def add_version(
     try:
         sources = [Source(store.local_path(one.artifact_id), one.name) for one in uploads]
         with read(sources, format) as reading:
-            made = _stored(project, user, name, reading, spec, note, None)
+            result = _stored(project, user, name, reading, spec, note, None)
     except DatasetRefused as error:
         if error.status != BUSY:
             _use_up(uploads)
         raise
     _use_up(uploads)
-    return made
+    return result
 
 
 def _use_up(uploads: Sequence[Upload]) -> None:
@@ -96,16 +96,16 @@ def derive_version(
         DatasetRefused: it is not checked, or nothing or everything would be kept.
     """
     if keep not in KEEP:
-        raise refused("keep", keep, f"there are {', '.join(KEEP)}")
+        raise refused("keep", keep, f"choose one of {', '.join(KEEP)}")
     if version.artifact_id is None or version.faulty is None:
         reason = f"{version} is not checked: start its check, and wait until it is done"
         raise refused("version", version.pk, reason, 409)
-    kept = version.problems.filter(check_state__in=KEEP[keep]).order_by("number")
-    if not kept.exists():
+    selected = version.problems.filter(check_state__in=KEEP[keep]).order_by("number")
+    if not selected.exists():
         reason = "no problem would be left; choose another set, or upload one"
         raise refused("keep", keep, reason, 409)
     spec = {"derived": {"from": version.number, "keep": keep}}
-    lines = _lines_of(version, kept.values_list("offset", "length"))
+    lines = _lines_of(version, selected.values_list("offset", "length"))
     with lines as path, read([Source(path, str(version))], OWN) as reading:
         project = version.dataset.project
         return _stored(project, user, version.dataset.name, reading, spec, note, version)
@@ -147,20 +147,20 @@ def delete_dataset(dataset: Dataset, user: User) -> None:
 def _finished(project: Project, user: User, ids: Sequence[uuid.UUID]) -> list[Upload]:
     if not 1 <= len(set(ids)) == len(ids) <= MOST_FILES:
         raise refused("uploads", len(ids), f"name 1 to {MOST_FILES} finished uploads, each once")
-    known = {
+    by_id = {
         one.pk: one
         for one in visible_uploads(user)
         .filter(pk__in=ids, project=project, kind=Upload.Kind.DATASET)
         .select_related("artifact")
     }
     for one in ids:
-        if one not in known:
-            reason = "there is no such upload of yours in this project; it may have expired"
+        if one not in by_id:
+            reason = "you have no such upload in this project; it may have expired"
             raise refused("uploads", str(one), reason, 409)
-        if known[one].artifact_id is None:
-            reason = "it is not finished: send the rest, then finish it"
+        if by_id[one].artifact_id is None:
+            reason = "it is not finished: send the remaining bytes, then finish it"
             raise refused("uploads", str(one), reason, 409)
-    return [known[one] for one in ids]
+    return [by_id[one] for one in ids]
 
 
 @transaction.atomic
@@ -175,8 +175,8 @@ def _stored(
 ) -> tuple[DatasetVersion, bool]:
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     dataset, _ = Dataset.objects.get_or_create(project=project, name=name)
-    if known := dataset.versions.filter(content_hash=reading.hash).first():
-        return known, False
+    if existing := dataset.versions.filter(content_hash=reading.hash).first():
+        return existing, False
     _refuse_quota(project, reading.problems.stat().st_size)
     newest = dataset.versions.filter(artifact__isnull=False).order_by("-number").first()
     version = DatasetVersion.objects.create(
@@ -224,13 +224,13 @@ def _row(version: DatasetVersion, number: int, row: dict[str, Any]) -> DatasetPr
 
 
 @contextmanager
-def _lines_of(version: DatasetVersion, places: Any) -> Iterator[Path]:
+def _lines_of(version: DatasetVersion, spans: Any) -> Iterator[Path]:
     path = settings.UPLOADS_DIR / f"derived-{uuid.uuid4()}"
     settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
     try:
         stored = store.local_path(version.artifact_id)
         with path.open("xb") as file, stored.open("rb") as content:
-            for offset, length in places.iterator():
+            for offset, length in spans.iterator():
                 content.seek(offset)
                 file.write(content.read(length))
         yield path
@@ -240,15 +240,15 @@ def _lines_of(version: DatasetVersion, places: Any) -> Iterator[Path]:
 
 def _refuse_used(version: DatasetVersion, user: User, within: Dataset | None = None) -> None:
     """Raises `DatasetRefused` if the version is used; names only uses that `user` may see."""
-    everything, seen = (
+    all_uses, visible = (
         [one for one in uses(version, who) if within is None or one.dataset_id != within.pk]
         for who in (None, user)
     )
-    if everything:
-        names = ", ".join(f"{one.what} {one.name}" for one in seen[:10])
-        more = len(everything) - len(seen[:10])
-        told = " and ".join(part for part in (names, f"{more} more" if more else "") if part)
-        reason = f"it is used by {told}: what is learned from it must stay known"
+    if all_uses:
+        names = ", ".join(f"{one.what} {one.name}" for one in visible[:10])
+        more = len(all_uses) - len(visible[:10])
+        listed = " and ".join(part for part in (names, f"{more} more" if more else "") if part)
+        reason = f"it is used by {listed}: its users' training data must stay on record"
         raise refused("version", str(version), reason, 409)
 
 

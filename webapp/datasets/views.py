@@ -29,14 +29,14 @@ def datasets(request: HttpRequest) -> HttpResponse:
 @require_safe
 def dataset(request: HttpRequest, dataset_id: int) -> HttpResponse:
     """dataset.html: `dataset` with its versions, as in the list, and `can_change`."""
-    found = get_object_or_404(visible_datasets(request.user), pk=dataset_id)
-    can_change = may(request.user, Action.ADD_DATASETS, found.project)
-    return render(request, "dataset.html", {"dataset": found, "can_change": can_change})
+    row = get_object_or_404(visible_datasets(request.user), pk=dataset_id)
+    can_change = may(request.user, Action.ADD_DATASETS, row.project)
+    return render(request, "dataset.html", {"dataset": row, "can_change": can_change})
 
 
 @require_safe
 def dataset_version(request: HttpRequest, dataset_version_id: int) -> HttpResponse:
-    """dataset_version.html: `version`; `stored`; `fault` (why no run may train on it, or "");
+    """dataset_version.html: `version`; `stored`; `untrainable` (why no run may train on it, or "");
     `page` (ProblemsPage), `words`, `check`, `checks`, `after`; `counts` and `spreads` (titles with
     figures); `report` (newest check, or None); `overlaps`, `overlap_form`; `seed`, `sizes`,
     `split` (name to numbers); `hard`, `hard_runs`; `uses`; `can_change`."""
@@ -59,9 +59,9 @@ def dataset_problem(request: HttpRequest, dataset_version_id: int, number: int) 
 def dataset_report(request: HttpRequest, report_id: int) -> HttpResponse:
     """dataset_report.html: `report`, an overlap with its `other`; `can_change`."""
     kind = DatasetReport.Kind.OVERLAP
-    found = DatasetReport.objects.visible_to(request.user).filter(kind=kind)
-    found = found.select_related("version__dataset", "other__dataset", "created_by")
-    report = get_object_or_404(found, pk=report_id)
+    rows = DatasetReport.objects.visible_to(request.user).filter(kind=kind)
+    rows = rows.select_related("version__dataset", "other__dataset", "created_by")
+    report = get_object_or_404(rows, pk=report_id)
     visible_version(request.user, report.other_id)
     can_change = may(request.user, Action.ADD_DATASETS, report.version.dataset.project)
     return render(request, "dataset_report.html", {"report": report, "can_change": can_change})
@@ -70,8 +70,8 @@ def dataset_report(request: HttpRequest, report_id: int) -> HttpResponse:
 @require_POST
 def cancel_report(request: HttpRequest, report_id: int) -> HttpResponse:
     """Cancels a check or an overlap; redirects to the version."""
-    found = DatasetReport.objects.visible_to(request.user)
-    report = get_object_or_404(found, pk=report_id)
+    rows = DatasetReport.objects.visible_to(request.user)
+    report = get_object_or_404(rows, pk=report_id)
     version = _changeable(request, report.version_id)
     reports.cancel(report, request.user)
     return redirect("dataset-version", version.pk)
@@ -96,8 +96,8 @@ def derive_dataset(request: HttpRequest, dataset_version_id: int) -> HttpRespons
     try:
         if not form.is_valid():
             raise DatasetRefused([{"path": "keep", "value": "", "reason": "choose what to keep"}])
-        asked = (form.cleaned_data["keep"], form.cleaned_data["note"])
-        version, _ = storing.derive_version(version, request.user, *asked)
+        fields = (form.cleaned_data["keep"], form.cleaned_data["note"])
+        version, _ = storing.derive_version(version, request.user, *fields)
     except DatasetRefused as error:
         messages.error(request, str(error))
     return redirect("dataset-version", version.pk)
@@ -126,8 +126,8 @@ def compare_dataset(request: HttpRequest, dataset_version_id: int) -> HttpRespon
             raise DatasetRefused(
                 [{"path": "other", "value": "", "reason": "choose a version, and a share up to 1"}]
             )
-        asked = (form.cleaned_data["other"], form.cleaned_data["threshold"])
-        report = reports.request_overlap(version, *asked, request.user)
+        fields = (form.cleaned_data["other"], form.cleaned_data["threshold"])
+        report = reports.request_overlap(version, *fields, request.user)
     except DatasetRefused as error:
         messages.error(request, str(error))
         return redirect("dataset-version", version.pk)
