@@ -13,7 +13,7 @@ from tests.builders import a_cast, a_held_run, a_run, a_token, store
 from tests.webapp.stream_server import a_server
 from webapp.accounts.models import ApiToken, Scope, User
 from webapp.audit import models, selectors
-from webapp.audit.selectors import Wish, entries
+from webapp.audit.selectors import AuditQuery, entries
 from webapp.experiments import services
 from webapp.experiments.annotations import annotations
 from webapp.experiments.models import Run
@@ -27,7 +27,7 @@ from webapp.sharing.services import create_share
 
 def told(cast, **wish) -> list[str]:
     """The log's sentences of the workspace, newest first."""
-    return [one.text for one in entries(cast.project.workspace, Wish(**wish), None, 200)[0]]
+    return [one.text for one in entries(cast.project.workspace, AuditQuery(**wish), None, 200)[0]]
 
 
 def at(cast, rest: str = "audit/") -> str:
@@ -49,14 +49,14 @@ def test_people_read_what_people_did(client, cast):
     found = told(cast)
     assert found[:6] == [
         "bob left Trees",
-        "alice changed the project Elms, seen by everybody in the workspace",
-        "alice made the project Elms, seen by its creator and the owners only",
+        "alice changed the project Elms, visible to everybody in the workspace",
+        "alice created the project Elms, visible to its creator and the owners only",
         "alice removed charlie from Trees",
-        "alice made charlie viewer, before member",
+        "alice changed the role of charlie from member to viewer",
         "charlie joined Trees as member",
     ]
-    assert "Grove made an invitation as member that works once" in found
-    assert "Grove made the workspace Trees" in found
+    assert "Grove created an invitation as member that works once" in found
+    assert "Grove created the workspace Trees" in found
     assert not [one for one in found if "Elsewhere" in one], "nothing of another workspace"
 
 
@@ -79,8 +79,8 @@ def test_tokens_and_links_are_noted_without_what_lets_in(client, cast):
     ends = timezone.now() + timedelta(days=1)
     ComparisonShare.objects.create(runs=[run.pk], split="test", digest="c", expires=ends)
     assert told(cast, kind="share") == [
-        "Grove made a share link to a comparison of 1 runs",
-        f"Grove made a share link to {run}",
+        "Grove created a share link to a comparison of 1 runs",
+        f"Grove created a share link to {run}",
     ]
     # (The acting user is known until the transaction ends, which here is the test's.)
     client.force_login(cast.bob)
@@ -89,7 +89,7 @@ def test_tokens_and_links_are_noted_without_what_lets_in(client, cast):
     client.post(f"/tokens/{ApiToken.objects.get().pk}/revoke/")
     first, third = told(cast, kind="token")
     assert first == f"bob revoked the token robot ({secret[:12]}…)"
-    assert third == f"bob made the token robot ({secret[:12]}…) for runs:read"
+    assert third == f"bob created the token robot ({secret[:12]}…) for runs:read"
     for table in (models.TokenEvent, models.ShareEvent, models.InvitationEvent):
         columns = {field.name for field in table._meta.fields}
         assert not {"digest", "secret", "detail", "notes"} & columns
@@ -111,7 +111,7 @@ def test_a_program_is_noted_with_its_token_over_the_real_server(django_db_setup)
         ]
         served.wait_until_idle()
     assert [one.status_code for one in said] == [200, 200]
-    found = entries(cast.project.workspace, Wish(kind="run"), None, 10)[0]
+    found = entries(cast.project.workspace, AuditQuery(kind="run"), None, 10)[0]
     assert [one.text for one in found] == [
         f"bob changed the tags of {run}",
         f"bob resumed {run}",
@@ -158,22 +158,22 @@ def test_pages_hold_every_row_once_and_choices_narrow_them(cast):
     with pgtrigger.ignore("audit.ProjectEvent:append_only", "audit.MembershipEvent:append_only"):
         for table in (models.ProjectEvent, models.MembershipEvent):
             table.objects.update(pgh_created_at=timezone.now().replace(microsecond=0))
-    whole, none = entries(workspace, Wish(), None, 200)
+    whole, none = entries(workspace, AuditQuery(), None, 200)
     seen, cursor = [], None
     while True:
-        page, cursor = entries(workspace, Wish(), cursor, 4)
+        page, cursor = entries(workspace, AuditQuery(), cursor, 4)
         seen += page
         if cursor is None:
             break
         assert len(page) == 4
     assert none is None and seen == whole and len(whole) > 20
-    assert {one.kind for one in entries(workspace, Wish(kind="project"), None, 50)[0]} == {
+    assert {one.kind for one in entries(workspace, AuditQuery(kind="project"), None, 50)[0]} == {
         "project"
     }
-    assert entries(workspace, Wish(person=cast.bob.pk), None, 50)[0] == []
+    assert entries(workspace, AuditQuery(person=cast.bob.pk), None, 50)[0] == []
     first = whole[-1].at
-    assert entries(workspace, Wish(until=first), None, 50)[0] == []
-    assert len(entries(workspace, Wish(since=first), None, 200)[0]) == len(whole)
+    assert entries(workspace, AuditQuery(until=first), None, 50)[0] == []
+    assert len(entries(workspace, AuditQuery(since=first), None, 200)[0]) == len(whole)
 
 
 def test_a_page_costs_the_same_however_much_was_noted(cast, django_assert_max_num_queries):
@@ -182,14 +182,14 @@ def test_a_page_costs_the_same_however_much_was_noted(cast, django_assert_max_nu
         annotations.archive([run.pk], True)
         services.write_note(run.pk, "well", cast.bob)
     with django_assert_max_num_queries(len(selectors.SOURCES) + 1):
-        entries(cast.project.workspace, Wish(), None, 50)
+        entries(cast.project.workspace, AuditQuery(), None, 50)
 
 
 def test_owners_alone_read_it_in_the_browser(client, cast):
     client.force_login(cast.alice)
     client.post(at(cast, "projects/"), {"name": "<b>Elms</b>", "visibility": "private"})
     page = client.get(at(cast))
-    assert b"alice made the project &lt;b&gt;Elms&lt;/b&gt;" in page.content
+    assert b"alice created the project &lt;b&gt;Elms&lt;/b&gt;" in page.content
     assert b"POST workspaces/&lt;slug:slug&gt;/projects/" in page.content
     people = page.context["form"].fields["person"].choices
     assert [label for _, label in people] == ["anybody", "alice", "bob", "mia", "vera"]
@@ -228,7 +228,7 @@ def test_whose_account_is_gone_is_still_told_of(cast):
     )
     member.delete()
     dora.delete()
-    assert "Grove removed somebody whose account is gone from Trees" in told(cast)
+    assert "Grove removed a deleted account from Trees" in told(cast)
     assert Workspace.objects.filter(pk=cast.project.workspace_id).exists() and not (
         Run.objects.exists()
     )
@@ -241,8 +241,8 @@ def test_promotions_and_what_a_workspace_asks_for_are_told(cast):
     Promotion.objects.filter(pk=wish.pk).update(state=PromotionState.DONE)
     SecondPairOfEyes.objects.create(workspace=cast.project.workspace)
     assert told(cast)[:3] == [
-        "Grove asked for a second person at each promotion",
-        "Grove agreed to move champion of oak to v2",
-        "Grove asked to move champion of oak to v2",
+        "Grove required a second person at each promotion",
+        "Grove approved moving champion of oak to v2",
+        "Grove requested to move champion of oak to v2",
     ]
     assert "better" not in str(list(models.PromotionEvent.objects.values()))

@@ -107,7 +107,7 @@ def test_an_export_holds_everything_and_no_secret(cast, full):
     assert missing["name"].endswith("gone.safetensors")
     assert {one["name"] for one in lines(found, "members.jsonl")} == {"alice", "mia", "bob", "vera"}
     assert [one["text"] for one in lines(found, "comments.jsonl")] == ["@mia look"]
-    assert any("made the project" in one["text"] for one in lines(found, "audit.jsonl"))
+    assert any("created the project" in one["text"] for one in lines(found, "audit.jsonl"))
     whole = b"".join(found.read(name) for name in found.namelist())
     for table in (ApiToken, Share, Invitation):
         assert table.objects.get().digest.encode() not in whole

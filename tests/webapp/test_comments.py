@@ -7,7 +7,7 @@ import pytest
 from engine.events.vocabulary import RunState
 from tests.builders import a_held_run, a_run, a_token, an_event
 from webapp.accounts.models import Scope
-from webapp.audit.selectors import Wish, entries
+from webapp.audit.selectors import AuditQuery, entries
 from webapp.comments.models import Comment, Notice
 from webapp.comments.services import write_comment
 from webapp.comments.targets import find_target
@@ -222,10 +222,12 @@ def test_rest_writes_changes_removes_and_tells(client, cast, run):
     client.post("/api/v1/inbox/read", {"notices": [notice["id"]]}, content_type="application/json")
     assert client.get("/api/v1/inbox").json()["notices"][0]["read_at"]
     assert client.delete(address).status_code == 204, "a maintainer removes it"
-    noted = [one.text for one in entries(cast.project.workspace, Wish(kind="comment"), None, 9)[0]]
+    noted = [
+        one.text for one in entries(cast.project.workspace, AuditQuery(kind="comment"), None, 9)[0]
+    ]
     assert noted == [
-        f"mia removed a comment of bob on node 3 of tree 7 of {run}",
-        f"bob changed a comment on node 3 of tree 7 of {run}",
+        f"mia deleted a comment of bob on node 3 of tree 7 of {run}",
+        f"bob edited a comment on node 3 of tree 7 of {run}",
         f"bob wrote a comment on node 3 of tree 7 of {run}",
     ]
 

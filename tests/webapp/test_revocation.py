@@ -14,7 +14,7 @@ from tests.waiting import eventually
 from webapp.accounts.models import ApiToken, Scope
 from webapp.artifacts.models import Upload
 from webapp.artifacts.services import append, begin
-from webapp.audit.selectors import Wish, entries
+from webapp.audit.selectors import AuditQuery, entries
 from webapp.experiments.models import Experiment, Run
 from webapp.projects import membership, services
 from webapp.projects.models import Invitation, Membership, Role, Visibility
@@ -27,7 +27,7 @@ WEEK = timedelta(days=7)
 
 
 def audit(workspace, count: int = 200) -> list[str]:
-    return [one.text for one in entries(workspace, Wish(), None, count)[0]]
+    return [one.text for one in entries(workspace, AuditQuery(), None, count)[0]]
 
 
 def at(cast, rest: str = "") -> str:
@@ -139,7 +139,7 @@ def test_links_uploads_and_wishes_end_with_the_right_to_make_them(
     assert wish.state == PromotionState.WITHDRAWN
     noted = audit(workspace)
     for words, times in (("revoked a share link to a comparison", 2), ("revoked a share link", 3),
-                         ("took back the wish to move candidate of oak", 1)):  # fmt: skip
+                         ("withdrew the request to move candidate of oak", 1)):  # fmt: skip
         assert len([one for one in noted if words in one]) == times, words
 
 

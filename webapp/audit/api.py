@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from ninja import Path, Query, Router, Schema
 from pydantic import AwareDatetime, Field
 
-from webapp.audit.selectors import KINDS, BadCursor, Wish, entries
+from webapp.audit.selectors import KINDS, AuditQuery, BadCursor, entries
 from webapp.projects.permissions import Action, require
 from webapp.projects.selectors import visible_workspace
 from webapp.rest.pagination import A_MOMENT, LARGEST_ID
@@ -21,7 +21,7 @@ router = Router()
 _CURSOR = rf"^{A_MOMENT}~[0-9]{{1,3}}~[0-9]{{1,19}}$"
 
 
-class Asked(Schema):
+class AuditFilters(Schema):
     person: int | None = Field(None, ge=0, le=LARGEST_ID)
     """Id of the acting user."""
     kind: Literal[KINDS] | None = None
@@ -58,14 +58,14 @@ class EntryList(Schema):
 def list_audit_entries(
     request: HttpRequest,
     slug: Annotated[str, Path(pattern=r"^[-a-zA-Z0-9_]{1,60}$")],
-    asked: Query[Asked],
+    filters: Query[AuditFilters],
 ):
     """Lists who did what in the workspace, newest first."""
     workspace = visible_workspace(request.user, slug)
     require(request.user, Action.AUDIT, workspace)
-    wish = Wish(asked.person, asked.kind, asked.since, asked.until)
+    query = AuditQuery(filters.person, filters.kind, filters.since, filters.until)
     try:
-        found, more = entries(workspace, wish, asked.cursor, asked.limit)
+        rows, more = entries(workspace, query, filters.cursor, filters.limit)
     except BadCursor:
-        raise Invalid("cursor", asked.cursor, "give the `next` of a page", 409) from None
-    return {"entries": found, "next": more}
+        raise Invalid("cursor", filters.cursor, "give the `next` of a page", 409) from None
+    return {"entries": rows, "next": more}

@@ -8,15 +8,15 @@ from typing import Any
 from django import forms
 
 from webapp.accounts.models import User
-from webapp.audit.selectors import KINDS, Wish
+from webapp.audit.selectors import KINDS, AuditQuery
 
 
 class _Day(forms.DateField):
     widget = forms.DateInput(attrs={"type": "date"})
 
 
-class WishForm(forms.Form):
-    """`wish()` returns the query; days are those of UTC, both included."""
+class AuditForm(forms.Form):
+    """`query()` returns the query; days are those of UTC, both included."""
 
     person = forms.TypedChoiceField(required=False, coerce=int, empty_value=None)
     kind = forms.ChoiceField(required=False, choices=[("", "anything"), *((k, k) for k in KINDS)])
@@ -27,10 +27,10 @@ class WishForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["person"].choices = [("", "anybody"), *((one.pk, str(one)) for one in people)]
 
-    def wish(self) -> Wish:
+    def query(self) -> AuditQuery:
         given = self.cleaned_data
         until = given["until"]
-        return Wish(
+        return AuditQuery(
             person=given["person"],
             kind=given["kind"] or None,
             since=_start(given["since"]),

@@ -39,11 +39,11 @@ def _noted(name: str, fields: list[str], *trackers: pghistory.RowEvent) -> Any:
     )
 
 
-def _made() -> pghistory.InsertEvent:
+def _created() -> pghistory.InsertEvent:
     return pghistory.InsertEvent("made")
 
 
-def _gone() -> pghistory.DeleteEvent:
+def _deleted() -> pghistory.DeleteEvent:
     return pghistory.DeleteEvent("gone")
 
 
@@ -57,20 +57,20 @@ def _changed(*columns: str, label: str = "changed") -> pghistory.UpdateEvent:
     )
 
 
-@_noted("WorkspaceEvent", ["name"], _made(), _changed("name"), _gone())
+@_noted("WorkspaceEvent", ["name"], _created(), _changed("name"), _deleted())
 class NotedWorkspace(Workspace):
     class Meta:
         proxy = True
 
 
-@_noted("MembershipEvent", ["workspace", "user", "role"], _made(), _changed("role"), _gone())
+@_noted("MembershipEvent", ["workspace", "user", "role"], _created(), _changed("role"), _deleted())
 class NotedMembership(Membership):
     class Meta:
         proxy = True
 
 
 @_noted(
-    "InvitationEvent", ["workspace", "role", "single_use"], _made(),
+    "InvitationEvent", ["workspace", "role", "single_use"], _created(),
     _changed("revoked_at", label="revoked"),
 )  # fmt: skip
 class NotedInvitation(Invitation):
@@ -79,8 +79,8 @@ class NotedInvitation(Invitation):
 
 
 @_noted(
-    "ProjectEvent", ["workspace", "name", "visibility"], _made(), _changed("name", "visibility"),
-    _gone(),
+    "ProjectEvent", ["workspace", "name", "visibility"], _created(), _changed("name", "visibility"),
+    _deleted(),
 )  # fmt: skip
 class NotedProject(Project):
     class Meta:
@@ -88,7 +88,7 @@ class NotedProject(Project):
 
 
 @_noted(
-    "TokenEvent", ["workspace", "user", "name", "prefix", "scopes"], _made(),
+    "TokenEvent", ["workspace", "user", "name", "prefix", "scopes"], _created(),
     _changed("revoked_at", label="revoked"),
 )  # fmt: skip
 class NotedToken(ApiToken):
@@ -96,19 +96,19 @@ class NotedToken(ApiToken):
         proxy = True
 
 
-@_noted("ShareEvent", ["run", "tree", "until"], _made(), _changed("revoked_at", label="revoked"))
+@_noted("ShareEvent", ["run", "tree", "until"], _created(), _changed("revoked_at", label="revoked"))
 class NotedShare(Share):
     class Meta:
         proxy = True
 
 
-@_noted("ComparisonEvent", ["runs"], _made(), _changed("revoked_at", label="revoked"))
+@_noted("ComparisonEvent", ["runs"], _created(), _changed("revoked_at", label="revoked"))
 class NotedComparisonShare(ComparisonShare):
     class Meta:
         proxy = True
 
 
-@_noted("RunActionEvent", ["run", "user", "kind"], _made())
+@_noted("RunActionEvent", ["run", "user", "kind"], _created())
 class NotedRunAction(RunAction):
     class Meta:
         proxy = True
@@ -124,34 +124,38 @@ class NotedRun(Run):
 
 
 @_noted(
-    "CommentEvent", ["run", "author", "tree", "node"], _made(), _changed("text"), _gone(),
+    "CommentEvent", ["run", "author", "tree", "node"], _created(), _changed("text"), _deleted(),
 )  # fmt: skip
 class NotedComment(Comment):
     class Meta:
         proxy = True
 
 
-@_noted("DatasetEvent", ["dataset", "number"], _made(), _gone())
+@_noted("DatasetEvent", ["dataset", "number"], _created(), _deleted())
 class NotedDatasetVersion(DatasetVersion):
     class Meta:
         proxy = True
 
 
 @_noted(
-    "ModelEvent", ["model", "number", "run"], _made(), _changed("notes", label="described"), _gone()
+    "ModelEvent",
+    ["model", "number", "run"],
+    _created(),
+    _changed("notes", label="described"),
+    _deleted(),
 )
 class NotedModelVersion(ModelVersion):
     class Meta:
         proxy = True
 
 
-@_noted("PromotionEvent", ["model", "alias", "number", "state"], _made(), _changed("state"))
+@_noted("PromotionEvent", ["model", "alias", "number", "state"], _created(), _changed("state"))
 class NotedPromotion(Promotion):
     class Meta:
         proxy = True
 
 
-@_noted("SettingEvent", ["workspace"], _made(), _gone())
+@_noted("SettingEvent", ["workspace"], _created(), _deleted())
 class NotedSecondPairOfEyes(SecondPairOfEyes):
     class Meta:
         proxy = True

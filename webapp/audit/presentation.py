@@ -12,17 +12,17 @@ from webapp.registry.models import PromotionState
 
 MACHINE = "Grove"
 """Actor of changes that no request made: workers, and commands on the server."""
-GONE = "somebody whose account is gone"
+DELETED_ACCOUNT = "a deleted account"
 
 _DID = {
     RunAction.Kind.STARTED: "started {}",
     RunAction.Kind.CLONED: "cloned {}",
     RunAction.Kind.FORKED: "forked {}",
-    RunAction.Kind.STOPPED: "asked {} to stop",
+    RunAction.Kind.STOPPED: "requested to stop {}",
     RunAction.Kind.KILLED: "killed {}",
     RunAction.Kind.RESUMED: "resumed {}",
     RunAction.Kind.PRIORITY: "changed the priority of {}",
-    RunAction.Kind.NOTE: "wrote a note at {}",
+    RunAction.Kind.NOTE: "wrote a note on {}",
 }
 
 
@@ -33,7 +33,7 @@ class Names:
         self._names = names
 
     def of(self, user_id: int | None) -> str:
-        return MACHINE if user_id is None else self._names.get(user_id, GONE)
+        return MACHINE if user_id is None else self._names.get(user_id, DELETED_ACCOUNT)
 
 
 def actor_id(row: Any) -> int | None:
@@ -48,8 +48,8 @@ def actor_id(row: Any) -> int | None:
 
 def people_in(row: Any) -> set[int]:
     """Ids of all people whom the sentence names."""
-    told = (actor_id(row), getattr(row, "user_id", None), getattr(row, "author_id", None))
-    return {one for one in told if one is not None}
+    ids = (actor_id(row), getattr(row, "user_id", None), getattr(row, "author_id", None))
+    return {one for one in ids if one is not None}
 
 
 def sentence(source: str, row: Any, names: Names) -> str:
@@ -58,7 +58,7 @@ def sentence(source: str, row: Any, names: Names) -> str:
 
 
 def _workspace(row: Any, names: Names) -> str:
-    done = {"made": "made", "changed": "named", "gone": "deleted"}[row.pgh_label]
+    done = {"made": "created", "changed": "renamed", "gone": "deleted"}[row.pgh_label]
     return f"{done} the workspace {row.name}"
 
 
@@ -66,42 +66,45 @@ def _membership(row: Any, names: Names) -> str:
     role, member = Role(row.role).label.lower(), names.of(row.user_id)
     themselves = actor_id(row) == row.user_id
     if row.pgh_label == "changed":
-        before = f", before {Role(row.before).label.lower()}" if row.before else ""
-        return f"made {'themselves' if themselves else member} {role}{before}"
+        before = f" from {Role(row.before).label.lower()}" if row.before else ""
+        whose = "their own role" if themselves else f"the role of {member}"
+        return f"changed {whose}{before} to {role}"
     if row.pgh_label == "made":
         return f"joined {row.workspace} as {role}" if themselves else f"added {member} as {role}"
     return f"left {row.workspace}" if themselves else f"removed {member} from {row.workspace}"
 
 
 def _invitation(row: Any, names: Names) -> str:
-    done = "made" if row.pgh_label == "made" else "revoked"
+    done = "created" if row.pgh_label == "made" else "revoked"
     works = "once" if row.single_use else "until it is revoked"
     return f"{done} an invitation as {Role(row.role).label.lower()} that works {works}"
 
 
 def _project(row: Any, names: Names) -> str:
-    done = {"made": "made", "changed": "changed", "gone": "deleted"}[row.pgh_label]
-    seen = "" if row.pgh_label == "gone" else f", seen by {Visibility(row.visibility).label}"
+    done = {"made": "created", "changed": "changed", "gone": "deleted"}[row.pgh_label]
+    seen = "" if row.pgh_label == "gone" else f", visible to {Visibility(row.visibility).label}"
     return f"{done} the project {row.name}{seen}"
 
 
 def _token(row: Any, names: Names) -> str:
-    whose = "" if actor_id(row) == row.user_id else f" of {names.of(row.user_id)}"
-    what = f"the token {row.name} ({row.prefix}…){whose}"
+    owner = "" if actor_id(row) == row.user_id else f" of {names.of(row.user_id)}"
+    what = f"the token {row.name} ({row.prefix}…){owner}"
     return (
-        f"made {what} for {', '.join(row.scopes)}" if row.pgh_label == "made" else f"revoked {what}"
+        f"created {what} for {', '.join(row.scopes)}"
+        if row.pgh_label == "made"
+        else f"revoked {what}"
     )
 
 
 def _share(row: Any, names: Names) -> str:
     part = "" if row.tree is None else f"tree {row.tree} of "
     moment = "" if row.until is None else f" as of event {row.until}"
-    done = "made" if row.pgh_label == "made" else "revoked"
+    done = "created" if row.pgh_label == "made" else "revoked"
     return f"{done} a share link to {part}{row.run}{moment}"
 
 
 def _comparison(row: Any, names: Names) -> str:
-    done = "made" if row.pgh_label == "made" else "revoked"
+    done = "created" if row.pgh_label == "made" else "revoked"
     return f"{done} a share link to a comparison of {len(row.runs)} runs"
 
 
@@ -116,10 +119,10 @@ def _run_mark(row: Any, names: Names) -> str:
 
 
 def _comment(row: Any, names: Names) -> str:
-    done = {"made": "wrote", "changed": "changed", "gone": "removed"}[row.pgh_label]
-    whose = "" if actor_id(row) == row.author_id else f" of {names.of(row.author_id)}"
+    done = {"made": "wrote", "changed": "edited", "gone": "deleted"}[row.pgh_label]
+    author = "" if actor_id(row) == row.author_id else f" of {names.of(row.author_id)}"
     where = "" if row.node is None else f"node {row.node} of tree {row.tree} of "
-    return f"{done} a comment{whose} on {where}{row.run}"
+    return f"{done} a comment{author} on {where}{row.run}"
 
 
 def _dataset(row: Any, names: Names) -> str:
@@ -129,24 +132,24 @@ def _dataset(row: Any, names: Names) -> str:
 
 def _model(row: Any, names: Names) -> str:
     done = {"made": "added", "described": "changed the notes of", "gone": "deleted"}[row.pgh_label]
-    source = f", learned by {row.run}" if row.run else ""
+    source = f", trained by {row.run}" if row.run else ""
     return f"{done} the model {row.model} v{row.number}{source}"
 
 
 def _promotion(row: Any, names: Names) -> str:
     what = f"{row.alias} of {row.model}"
-    wish = f"{what} to v{row.number}" if row.number else f"{what} to nothing"
-    asked = row.pgh_label == "made"
+    move = f"{what} to v{row.number}" if row.number else f"{what} to nothing"
+    is_new = row.pgh_label == "made"
     return {
-        PromotionState.WAITING: f"asked to move {wish}",
-        PromotionState.DONE: f"moved {wish}" if asked else f"agreed to move {wish}",
-        PromotionState.REFUSED: f"refused to move {wish}",
-        PromotionState.WITHDRAWN: f"took back the wish to move {wish}",
+        PromotionState.WAITING: f"requested to move {move}",
+        PromotionState.DONE: f"moved {move}" if is_new else f"approved moving {move}",
+        PromotionState.REFUSED: f"refused to move {move}",
+        PromotionState.WITHDRAWN: f"withdrew the request to move {move}",
     }[PromotionState(row.state)]
 
 
 def _setting(row: Any, names: Names) -> str:
-    done = "asked for" if row.pgh_label == "made" else "no longer asks for"
+    done = "required" if row.pgh_label == "made" else "no longer requires"
     return f"{done} a second person at each promotion"
 
 

@@ -94,7 +94,7 @@ KINDS = tuple(dict.fromkeys(source.kind for source in SOURCES))
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class AuditQuery:
     """Query of audit records; None does not filter."""
 
     person: int | None = None
@@ -121,19 +121,19 @@ class Entry:
 
 
 def entries(
-    workspace: Workspace, wish: Wish, cursor: str | None, limit: int
+    workspace: Workspace, query: AuditQuery, cursor: str | None, limit: int
 ) -> tuple[list[Entry], str | None]:
     """A page of `limit` and the cursor of the next one, None on the last.
 
     Raises:
         BadCursor: `cursor` was not made here.
     """
-    place = _place(cursor) if cursor else None
-    chosen = [(index, one) for index, one in enumerate(SOURCES) if wish.kind in (None, one.kind)]
+    position = _position(cursor) if cursor else None
+    chosen = [(index, one) for index, one in enumerate(SOURCES) if query.kind in (None, one.kind)]
     rows = [
         (_key(row, index), row)
         for index, source in chosen
-        for row in _rows(source, index, workspace, wish, place)[: limit + 1]
+        for row in _rows(source, index, workspace, query, position)[: limit + 1]
     ]
     newest = heapq.nlargest(limit + 1, rows, key=lambda one: one[0])
     shown = newest[:limit]
@@ -142,7 +142,7 @@ def entries(
     return [_entry(row, SOURCES[key[1]], names) for key, row in shown], more
 
 
-def newest_notes(workspace: Workspace) -> list[int | None]:
+def newest_record_ids(workspace: Workspace) -> list[int | None]:
     """The id of the newest record of each source: any further record changes it."""
     return [_in(source, workspace).aggregate(newest=Max("pgh_id"))["newest"] for source in SOURCES]
 
@@ -165,22 +165,22 @@ Key = tuple[datetime, int, int]
 
 
 def _rows(
-    source: Source, index: int, workspace: Workspace, wish: Wish, place: Key | None
+    source: Source, index: int, workspace: Workspace, query: AuditQuery, position: Key | None
 ) -> QuerySet[Any]:
     rows = _in(source, workspace)
-    if wish.person is not None:
-        rows = rows.filter(**{source.person: wish.person})
-    if wish.since:
-        rows = rows.filter(pgh_created_at__gte=wish.since)
-    if wish.until:
-        rows = rows.filter(pgh_created_at__lt=wish.until)
-    if place:
-        rows = rows.filter(_after(place, index))
+    if query.person is not None:
+        rows = rows.filter(**{source.person: query.person})
+    if query.since:
+        rows = rows.filter(pgh_created_at__gte=query.since)
+    if query.until:
+        rows = rows.filter(pgh_created_at__lt=query.until)
+    if position:
+        rows = rows.filter(_after(position, index))
     return rows.order_by("-pgh_created_at", "-pgh_id")
 
 
-def _after(place: Key, index: int) -> Q:
-    at, last, pk = place
+def _after(position: Key, index: int) -> Q:
+    at, last, pk = position
     older, same = Q(pgh_created_at__lt=at), Q(pgh_created_at=at)
     if index == last:
         return older | same & Q(pgh_id__lt=pk)
@@ -196,15 +196,15 @@ def _cursor(key: Key) -> str:
     return f"{at.isoformat()}~{index}~{pk}"
 
 
-def _place(cursor: str) -> Key:
+def _position(cursor: str) -> Key:
     try:
         at, index, pk = cursor.split("~")
-        moment, place, number = moment_in(at), int(index), int(pk)
+        moment, source, number = moment_in(at), int(index), int(pk)
     except ValueError:
         raise BadCursor(cursor) from None
-    if not (0 <= place < len(SOURCES) and 0 <= number < 2**63):
+    if not (0 <= source < len(SOURCES) and 0 <= number < 2**63):
         raise BadCursor(cursor)
-    return moment, place, number
+    return moment, source, number
 
 
 def _names(rows: list[Any]) -> Names:
@@ -213,14 +213,14 @@ def _names(rows: list[Any]) -> Names:
 
 
 def _entry(row: Any, source: Source, names: Names) -> Entry:
-    told = row.pgh_context or {}
+    context = row.pgh_context or {}
     return Entry(
         at=row.pgh_created_at,
         kind=source.kind,
         person=actor_id(row),
         text=sentence(source.name, row, names),
-        token=told.get("token", {}).get("name"),
-        method=told.get("method"),
-        route=told.get("route"),
-        address=told.get("address") or None,
+        token=context.get("token", {}).get("name"),
+        method=context.get("method"),
+        route=context.get("route"),
+        address=context.get("address") or None,
     )

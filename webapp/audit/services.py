@@ -25,7 +25,7 @@ _OF_WORKSPACES = (
 )
 
 
-def forget(
+def delete_records(
     workspace_id: int,
     run_ids: Collection[uuid.UUID],
     dataset_ids: Collection[int],
@@ -33,24 +33,24 @@ def forget(
 ) -> None:
     """Deletes the records of a deleted workspace, of its runs, datasets and models; the record of
     its deletion remains."""
-    found = [table.objects.filter(workspace=workspace_id) for table in _OF_WORKSPACES]
-    found += [table.objects.filter(**{f"{key}__in": run_ids}) for table, key in _OF_RUNS.items()]
-    found += [
+    tables = [model.objects.filter(workspace=workspace_id) for model in _OF_WORKSPACES]
+    tables += [model.objects.filter(**{f"{key}__in": run_ids}) for model, key in _OF_RUNS.items()]
+    tables += [
         models.DatasetEvent.objects.filter(dataset__in=dataset_ids),
         models.ModelEvent.objects.filter(model__in=model_ids),
         models.PromotionEvent.objects.filter(model__in=model_ids),
-        models.ComparisonEvent.objects.filter(pk__in=_comparisons_of_these_alone(run_ids)),
+        models.ComparisonEvent.objects.filter(pk__in=_comparisons_only_of(run_ids)),
         models.WorkspaceEvent.objects.filter(pgh_obj=workspace_id).exclude(pgh_label="gone"),
     ]
-    with pgtrigger.ignore(*(f"{rows.model._meta.label}:append_only" for rows in found)):
-        for rows in found:
+    with pgtrigger.ignore(*(f"{rows.model._meta.label}:append_only" for rows in tables)):
+        for rows in tables:
             rows.delete()
 
 
-def _comparisons_of_these_alone(run_ids: Collection[uuid.UUID]) -> list[int]:
+def _comparisons_only_of(run_ids: Collection[uuid.UUID]) -> list[int]:
     """Records that name these runs, and no run of another workspace that still exists."""
-    told = models.ComparisonEvent.objects.filter(runs__overlap=list(run_ids))
-    runs_by_note = dict(told.values_list("pk", "runs"))
-    others = set().union(*runs_by_note.values()) - set(run_ids)
+    records = models.ComparisonEvent.objects.filter(runs__overlap=list(run_ids))
+    runs_by_record = dict(records.values_list("pk", "runs"))
+    others = set().union(*runs_by_record.values()) - set(run_ids)
     left = set(Run.objects.filter(pk__in=others).values_list("pk", flat=True))
-    return [note for note, runs in runs_by_note.items() if left.isdisjoint(runs)]
+    return [record for record, runs in runs_by_record.items() if left.isdisjoint(runs)]

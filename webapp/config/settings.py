@@ -75,7 +75,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "webapp.http.audit_context.WhoAsked",
+    "webapp.http.audit_context.AuditContext",
     "webapp.http.method_not_allowed.MethodNotAllowedPage",
     "webapp.http.content_security_policy.SignInRequired",
     "webapp.http.rate_limits.Limits",

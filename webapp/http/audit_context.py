@@ -12,16 +12,16 @@ from django.http import HttpRequest
 from pghistory.middleware import HistoryMiddleware
 
 
-class WhoAsked(HistoryMiddleware):
+class AuditContext(HistoryMiddleware):
     """Adds user (id), method, route and address (IP) to the audit records of a request.
 
     The user follows `request.user`, whatever sets it and when (`pghistory.middleware`).
     """
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        told = super().get_context(request)
+        recorded = super().get_context(request)
         address = request.META.get("REMOTE_ADDR") or ""
-        return {"user": told["user"], "method": request.method, "address": address}
+        return {"user": recorded["user"], "method": request.method, "address": address}
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
         pghistory.context(route=request.resolver_match.route)

@@ -29,7 +29,7 @@ from django.db.models import QuerySet
 
 from webapp.accounts.models import User
 from webapp.artifacts.store import open_artifact
-from webapp.audit.selectors import Wish, entries
+from webapp.audit.selectors import AuditQuery, entries
 from webapp.comments.models import Comment
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Experiment, Run
@@ -160,7 +160,7 @@ def _table(found: QuerySet[Any], *left_out: str, names: tuple[str, ...] = ()) ->
 def _audit(workspace: Workspace) -> Iterator[bytes]:
     cursor = None
     while True:
-        found, cursor = entries(workspace, Wish(), cursor, _AUDIT_PAGE)
+        found, cursor = entries(workspace, AuditQuery(), cursor, _AUDIT_PAGE)
         yield b"".join(_json({"at": one.at, "kind": one.kind, "text": one.text}) for one in found)
         if cursor is None:
             return

@@ -23,7 +23,7 @@ from webapp.artifacts import store
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.selectors import held_by
 from webapp.artifacts.services import discard
-from webapp.audit.services import forget
+from webapp.audit.services import delete_records
 from webapp.comments.models import Comment
 from webapp.datasets.models import Dataset, DatasetReport, DatasetVersion
 from webapp.experiments.models import Experiment, Run
@@ -93,7 +93,7 @@ def _delete(workspace: Workspace) -> None:
     Dataset.objects.filter(pk__in=datasets).delete()
     place = workspace.pk
     workspace.delete()
-    forget(place, runs, datasets, models)
+    delete_records(place, runs, datasets, models)
     transaction.on_commit(partial(_remove_files, runs, files, paths, contents))
 
 

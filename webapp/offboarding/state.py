@@ -11,7 +11,7 @@ import json
 
 from django.db.models import Count, Max, Sum
 
-from webapp.audit.selectors import newest_notes
+from webapp.audit.selectors import newest_record_ids
 from webapp.datasets.models import DatasetReport
 from webapp.experiments.models import Run
 from webapp.projects.models import Workspace
@@ -22,7 +22,7 @@ def state_of(workspace: Workspace) -> str:
     runs = Run.objects.filter(experiment__project__workspace=workspace)
     reports = DatasetReport.objects.filter(version__dataset__project__workspace=workspace)
     told = [
-        newest_notes(workspace),
+        newest_record_ids(workspace),
         runs.aggregate(runs=Count("pk"), events=Sum("head_seq"), leases=Sum("fencing")),
         sorted(runs.values_list("state").annotate(Count("pk"))),
         reports.aggregate(reports=Count("pk"), newest=Max("finished")),
