@@ -139,7 +139,7 @@ def _add_doctor(commands: Any) -> None:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from engine.resources.doctor import examine, examine_recipe
+    from engine.cli.doctor import examine, examine_recipe
 
     if arguments.recipe is None:
         return examine(arguments.json)

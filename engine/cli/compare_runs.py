@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.events.log import FILE_NAME, read_all
 from engine.events.timeline import figures
-from engine.training.checkpoint import sha256_of
+from engine.run.checkpoint import sha256_of
 
 _SHOWN_CHARS = 300
 

@@ -30,8 +30,8 @@ from engine.recipes import parse_override
 if TYPE_CHECKING:  # the other commands must not import these
     from rich.status import Status
 
-    from engine.evaluation.measurement import Scorer
     from engine.inference.local_team import LocalTeam
+    from engine.inference.selection import Scorer
     from engine.rollout.forest import ClosedNode, GrowingTree, OpenNode
 
 NODES, MAX_NODES, IN_FLIGHT = 60, 5000, 8

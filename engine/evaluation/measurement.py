@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
 
 from engine.config.schema import RunConfig
-from engine.inference.selection import Candidate, select_answer
-from engine.policy.types import Answer, Request
+from engine.inference.selection import Candidate, Scorer, rewards_of, select_answer, tree_answer
+from engine.policy.types import Request
 from engine.problems.problem import Problem
 from engine.rollout.forest import Forest, GrowingTree, public_score
+from engine.rollout.types import Judged
 from engine.sandbox.host.verify import Verification
 
-Judged = tuple[Answer, Verification]
-
-Scorer = Callable[[Sequence[tuple[Problem, str]]], list[float]]
-"""Reward model: returns the probability that each program is right, from 0 to 1."""
+CONTENT_CHARS = 16
+"""Characters kept of a problem's hash: enough to distinguish millions of problems."""
 
 
 class Bench(Protocol):
@@ -149,27 +148,6 @@ def _trees(
     forest = Forest(problems, bench.names, search, public_score, seed)
     bench.grow("tree", forest, options.temperature)
     return forest.trees
-
-
-def rewards_of(trees: Sequence[GrowingTree], scorer: Scorer | None) -> list[dict[int, float]]:
-    """Returns the reward model's score of every verified node, per tree; empty without a model."""
-    if scorer is None:
-        return [{} for _ in trees]
-    nodes = [(tree, node) for tree in trees for node in tree.verified()]
-    scores = scorer([(tree.problem, node.answer.program) for tree, node in nodes])
-    rewards: dict[GrowingTree, dict[int, float]] = {tree: {} for tree in trees}
-    for (tree, node), score in zip(nodes, scores, strict=True):
-        rewards[tree][node.node] = score
-    return list(rewards.values())
-
-
-def tree_answer(tree: GrowingTree, rewards: dict[int, float]) -> int | None:
-    """Returns the node that is the answer of a search; None if nothing was verified."""
-    chosen = select_answer(
-        Candidate(node, public_score(tree.written[node].verification), rewards.get(node, 0.0))
-        for node in sorted(tree.written)
-    )
-    return None if chosen is None else chosen.node
 
 
 def solved_shares(judged: Sequence[Sequence[Judged]]) -> list[float | None]:

@@ -19,7 +19,7 @@ from engine.config.generator_support import start_deadline
 from engine.config.problems import ProblemsConfig
 from engine.config.schema import RunConfig, read_config
 from engine.evaluation.figures import Figure, figures
-from engine.evaluation.measurement import Measurement, known, mean, measure
+from engine.evaluation.measurement import CONTENT_CHARS, Measurement, known, mean, measure
 from engine.evaluation.metrics import standard_error
 from engine.events.log import EventLog
 from engine.events.vocabulary import (
@@ -41,7 +41,6 @@ from engine.problems.problem import Problem
 from engine.problems.source import GENERATED
 from engine.problems.splits import shuffled
 from engine.run.lease import LeaseGuard
-from engine.training.evaluation import CONTENT_CHARS
 
 SPLIT = "test"
 TELL_SECONDS = 5.0

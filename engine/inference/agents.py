@@ -24,7 +24,7 @@ from engine.inference.registry import PREFIX as REGISTRY_PREFIX
 from engine.inference.registry import registered_model
 from engine.policy.models.load import STARTER_PREFIX, check_agent
 from engine.recipes import override
-from engine.training.checkpoint import STATE, Checkpoints
+from engine.run.checkpoint import STATE, Checkpoints
 
 _NAMED = re.compile(r"([a-z][a-z0-9-]{0,39})=(.+)", re.DOTALL)
 

@@ -22,8 +22,8 @@ from typing import Any, Protocol, TypeVar
 from engine.config.agents import AgentConfig
 from engine.config.generator_support import uses_vllm
 from engine.config.schema import RunConfig
-from engine.policy.allocator import sums_in_one_order
 from engine.policy.types import Answer, Request
+from engine.preload.allocator import sums_in_one_order
 from engine.preload.server import MODULES
 from engine.problems.problem import Problem
 from engine.resources.requirements import this_machine

@@ -14,14 +14,13 @@ from typing import Any, Self
 from engine.config.agents import AgentConfig
 from engine.config.generator_support import start_deadline
 from engine.config.schema import RunConfig
-from engine.evaluation.measurement import Judged
 from engine.inference.agents import is_endpoint
 from engine.inference.backends import AnswerBackend, LocalPlayer
 from engine.inference.scheduler import Scheduler, Task
 from engine.policy.models.load import model_directory
 from engine.policy.types import Answer, Request
 from engine.rollout.forest import Forest, GrowingTree, OpenNode
-from engine.rollout.waves import RolloutSink
+from engine.rollout.types import Judged, RolloutSink
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.self_check import SelfCheck
 from engine.sandbox.host.verdict_cache import RememberingVerifier

@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from engine.evaluation.metrics import area_under_roc, binary_cross_entropy
+from engine.inference.classification import area_under_roc, binary_cross_entropy
 from engine.inference.reward_data import (
     ABOUT_FILE,
     HEAD_FILE,

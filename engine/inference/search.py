@@ -15,14 +15,14 @@ from typing import Any
 
 import msgspec
 
-from engine.evaluation.measurement import Scorer, rewards_of, tree_answer
 from engine.inference.backends import PlayerError
 from engine.inference.local_team import LocalTeam
 from engine.inference.scheduler import Interrupted
+from engine.inference.selection import Scorer, rewards_of, tree_answer
 from engine.policy.types import Answer
 from engine.problems.problem import Problem
 from engine.rollout.forest import ClosedNode, Forest, GrowingTree, public_score
-from engine.rollout.waves import RolloutSink
+from engine.rollout.types import RolloutSink
 from engine.sandbox.host.errors import SandboxUnavailable
 from engine.search.scheduler import TreeEnd
 

@@ -5,8 +5,14 @@ Invariant: the choice sees public tests only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+from engine.rollout.forest import GrowingTree, public_score
+from engine.rollout.types import Program
+
+Scorer = Callable[[Sequence[Program]], list[float]]
+"""Reward model: returns the probability that each program is right, from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -40,3 +46,24 @@ def select_answer(nodes: Iterable[Candidate]) -> Candidate | None:
     """Returns the search's answer; None if no node was verified."""
     ranked = rank_answers(nodes)
     return ranked[0] if ranked else None
+
+
+def rewards_of(trees: Sequence[GrowingTree], scorer: Scorer | None) -> list[dict[int, float]]:
+    """Returns the reward model's score of every verified node, per tree; empty without a model."""
+    if scorer is None:
+        return [{} for _ in trees]
+    nodes = [(tree, node) for tree in trees for node in tree.verified()]
+    scores = scorer([(tree.problem, node.answer.program) for tree, node in nodes])
+    rewards: dict[GrowingTree, dict[int, float]] = {tree: {} for tree in trees}
+    for (tree, node), score in zip(nodes, scores, strict=True):
+        rewards[tree][node.node] = score
+    return list(rewards.values())
+
+
+def tree_answer(tree: GrowingTree, rewards: dict[int, float]) -> int | None:
+    """Returns the node that is the answer of a search; None if nothing was verified."""
+    chosen = select_answer(
+        Candidate(node, public_score(tree.written[node].verification), rewards.get(node, 0.0))
+        for node in sorted(tree.written)
+    )
+    return None if chosen is None else chosen.node

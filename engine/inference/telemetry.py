@@ -1,7 +1,7 @@
 """Recorder of a search at test time: the events that training emits, and the search's answer.
 
-Invariant: the one recorder of `engine.training.telemetry` emits the events; the tree belongs to
-step 1, so a search that begins again voids it by `run.resumed` of step 0.
+Invariant: the recorder of training (`engine.rollout.recorder`) emits the tree's events; the tree
+belongs to step 1, so a search that begins again voids it by `run.resumed` of step 0.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from engine.events.vocabulary import RunPlanned, RunResumed, SearchAnswered, Ste
 from engine.inference.search import Outcome
 from engine.inference.selection import rule_of
 from engine.rollout.forest import ClosedNode, GrowingTree, OpenNode
-from engine.training.telemetry import StepRecorder
+from engine.rollout.recorder import TreeRecorder
 
 STEP = 1
 
@@ -23,7 +23,7 @@ class SearchRecorder:
 
     def __init__(self, log: EventLog, agents: Sequence[str]):
         self.log = log
-        self._recorder = StepRecorder(log, STEP)
+        self._recorder = TreeRecorder(log, STEP)
         if log.continued:
             log.append(RunResumed(0))
         log.append(RunPlanned(STEP, list(agents)))

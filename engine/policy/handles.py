@@ -66,7 +66,7 @@ class RankHandle(Protocol):
 
 
 class VerifierHandle(Protocol):
-    """Handle of `engine.training.actors.Verifier`."""
+    """Handle of `engine.rollout.verifier.Verifier`."""
 
     verify: RemoteMethod[[Sequence[tuple[Problem, str]]], list[Verification]]
     tier: RemoteMethod[[], str]

@@ -12,7 +12,7 @@ from typing import Any
 import ray
 
 from engine.config.compute import ComputeConfig
-from engine.policy.allocator import HUGE_PAGES, SUMS_IN_ORDER
+from engine.preload.allocator import HUGE_PAGES, SUMS_IN_ORDER
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
 SETUP_WORKER = Path(__file__).with_name("setup_worker.py")

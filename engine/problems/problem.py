@@ -7,81 +7,20 @@ are plain Python literals. It defines what to run and what to compare; it runs n
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
 
+from engine.sandbox.cases import (
+    EXACT,
+    NO_LIMITS,
+    CallTest,
+    CodeTest,
+    Comparison,
+    Limits,
+    Plain,
+    StdinTest,
+    Test,
+)
 
-class Plain:
-    """Base class that is pickled as its constructor's arguments. By default a dataclass looks up
-    all its fields for every object, which cost more than the content of a problem's tests."""
-
-    __slots__ = ()
-    __match_args__: tuple[str, ...] = ()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple([getattr(self, name) for name in self.__match_args__])
-
-
-@dataclass(frozen=True, slots=True)
-class CallTest(Plain):
-    """Test that calls the entry point with `arguments`; the result must equal `expected`.
-
-    Equality is exact in type as well as in value (True is not 1, and 1 is not 1.0), unless the
-    problem's `Comparison` allows more.
-    """
-
-    arguments: tuple[Any, ...]
-    expected: Any
-    accepted: tuple[Any, ...] = ()
-    """Other results that count as right."""
-
-
-@dataclass(frozen=True, slots=True)
-class StdinTest(Plain):
-    """Test that runs the program with `stdin`; its output must equal `expected`, line by line."""
-
-    stdin: str
-    expected: str
-    accepted: tuple[str, ...] = ()
-    """Other outputs that count as right."""
-
-
-@dataclass(frozen=True, slots=True)
-class CodeTest(Plain):
-    """Python test code that uses the entry point and raises, as `assert` does, if it is not right.
-
-    It runs in a separate judge process after the problem's `prelude`, in a namespace where both
-    `candidate` and the entry point's own name are a proxy: a call sends plain values to the
-    program's process, which returns a plain value or the class of an exception.
-    """
-
-    code: str
-
-
-Test = CallTest | StdinTest | CodeTest
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison(Plain):
-    """Comparison of a returned value or a printed text with the expected one."""
-
-    tolerance: float | None = None
-    """Absolute tolerance of floats, or relative to the expected value; None: exact."""
-    loose_types: bool = False
-    """1 equals 1.0, and a tuple equals a list of equal items, as data sets in JSON need."""
-    checker: str = ""
-    """Python that defines `check(given, expected, actual) -> bool`, run in a separate sandboxed
-    process; `given` is the tuple of arguments, or the text of stdin. Empty: no checker."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits(Plain):
-    """Limits of a program on one test; None keeps the sandbox's setting."""
-
-    MOST_SECONDS: ClassVar = 3600.0
-    MOST_MEMORY_MB: ClassVar = 1 << 20
-
-    seconds: float | None = None
-    memory_mb: int | None = None
+__all__ = ["CallTest", "CodeTest", "Comparison", "Limits", "Plain", "Problem", "StdinTest", "Test"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,5 +46,5 @@ class Problem(Plain):
     prelude: str = ""
     """Code that runs before the program and before every code test: imports and helpers that the
     statement promises."""
-    comparison: Comparison = Comparison()
-    limits: Limits = Limits()
+    comparison: Comparison = EXACT
+    limits: Limits = NO_LIMITS

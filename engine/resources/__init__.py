@@ -1,1 +1,1 @@
-"""Resources: shapes of models, memory estimates, requirements of a run, doctor."""
+"""Resources: shapes of models, memory estimates, requirements of a run."""

@@ -27,10 +27,10 @@ from engine.policy.types import Answer
 from engine.problems.source import ProblemSet
 from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode, training_score
 from engine.rollout.generation_dispatcher import GenerationDispatcher
-from engine.rollout.waves import RolloutSink, Stopped, timed
+from engine.rollout.types import RolloutSink, RolloutTeam, Stopped
+from engine.run.timing import timed
 from engine.run.waits import wait_for_any
 from engine.sandbox.host.verify import Verification
-from engine.training.team import Team
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ContinuousRollout:
     def __init__(
         self,
         config: RunConfig,
-        team: Team,
+        team: RolloutTeam,
         problems: ProblemSet,
         should_stop: Callable[[], bool],
     ):

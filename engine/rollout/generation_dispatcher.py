@@ -21,7 +21,7 @@ from typing import Any
 
 from engine.policy.handles import PolicyHandle
 from engine.policy.types import Answer, Request
-from engine.training.team import Team
+from engine.rollout.types import RolloutTeam
 
 TURN_SECONDS = 0.25
 """Longest turn in which no answer completes, and so the longest wait of a request to join."""
@@ -30,7 +30,7 @@ TURN_SECONDS = 0.25
 class GenerationDispatcher:
     """Requests in flight, by number, and the turns of the actors that serve them."""
 
-    def __init__(self, team: Team):
+    def __init__(self, team: RolloutTeam):
         self.team = team
         self._numbers = itertools.count()
         self._waiting: dict[PolicyHandle, dict[int, tuple[str, Request]]] = {}

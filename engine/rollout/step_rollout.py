@@ -14,9 +14,9 @@ from engine.credit.filters import usable
 from engine.problems.source import ProblemSet
 from engine.rollout.continuous import ContinuousRollout, Then
 from engine.rollout.forest import Forest, GrowingTree, training_score
+from engine.rollout.recorder import TreeRecorder
+from engine.rollout.types import RolloutTeam
 from engine.rollout.waves import Rollout
-from engine.training.team import Team
-from engine.training.telemetry import StepRecorder
 
 
 def grows_on(config: RunConfig) -> bool:
@@ -46,7 +46,7 @@ class StepRollout:
     def __init__(
         self,
         config: RunConfig,
-        team: Team,
+        team: RolloutTeam,
         problems: ProblemSet,
         should_stop: Callable[[], bool],
     ):
@@ -73,7 +73,7 @@ class StepRollout:
         return [*(place for tree, place in under_way if tree not in ahead), *self.again]
 
     def grow(
-        self, step: int, seen: int, recorder: StepRecorder, phases: dict[str, float], then: Then
+        self, step: int, seen: int, recorder: TreeRecorder, phases: dict[str, float], then: Then
     ) -> list[GrowingTree]:
         """Returns the trees of a step; filtered trees are replaced while refill rounds are left.
 
@@ -118,7 +118,7 @@ class StepRollout:
         self.growth.forget()
 
     def _in_waves(
-        self, count: int, step: int, first: int, recorder: StepRecorder, phases: dict[str, float]
+        self, count: int, step: int, first: int, recorder: TreeRecorder, phases: dict[str, float]
     ) -> list[GrowingTree]:
         """Grows and returns `count` trees in waves, of the problems from index `first` on."""
         config = self.config
@@ -139,7 +139,7 @@ class StepRollout:
         count: int,
         step: int,
         first: int,
-        recorder: StepRecorder,
+        recorder: TreeRecorder,
         phases: dict[str, float],
         then: Then,
     ) -> list[GrowingTree]:

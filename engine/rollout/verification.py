@@ -21,7 +21,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from engine.config.schema import RunConfig
 from engine.policy.handles import VerifierHandle
-from engine.problems.problem import Problem
+from engine.rollout.types import Program
+from engine.rollout.verifier import Verifier
 from engine.run.waits import (
     START_DEADLINE,
     TeamError,
@@ -33,14 +34,11 @@ from engine.run.waits import (
 )
 from engine.sandbox.host.verify import Verification
 from engine.sandbox.limits import SandboxCaps
-from engine.training.actors import Verifier
 
 PIECE = 4
 """Programs per slot in one piece of work."""
 PIECES = 2
 """Most pieces in flight per node: one runs while the driver processes the other's verdicts."""
-
-Program = tuple[Problem, str]
 
 
 @dataclass(eq=False)

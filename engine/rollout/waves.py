@@ -13,29 +13,14 @@ the next expansions of that lane.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from engine.policy.types import Answer, Stream
-from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode
-
-if TYPE_CHECKING:  # a search without a trainer does not import Ray
-    from engine.training.team import Asked, Team
-
-
-class Stopped(Exception):
-    """A stop of the run was requested in the middle of a step."""
-
-
-class RolloutSink(Protocol):
-    """Receives the nodes that open and close as trees grow."""
-
-    def opened(self, claim: OpenNode) -> None: ...
-
-    def closed(self, tree: GrowingTree, node: ClosedNode) -> None: ...
+from engine.rollout.forest import Forest, GrowingTree, OpenNode
+from engine.rollout.types import AnswerBatch, RolloutSink, RolloutTeam, Stopped
+from engine.run.timing import timed
 
 
 @dataclass
@@ -44,14 +29,14 @@ class Lane:
 
     trees: Sequence[GrowingTree]
     claims: dict[str, list[OpenNode]] = field(default_factory=dict)
-    asked: Asked | None = None
+    asked: AnswerBatch | None = None
 
 
 @dataclass
 class Rollout:
     """One pass over one forest; `seconds` holds the driver's waiting time by phase."""
 
-    team: Team
+    team: RolloutTeam
     forest: Forest
     sink: RolloutSink | None = None
     should_stop: Callable[[], bool] = lambda: False
@@ -106,19 +91,6 @@ class Rollout:
             node = self.forest.close(claim, answer, verification)
             if self.sink:
                 self.sink.closed(claim.tree, node)
-
-
-@contextmanager
-def timed(phases: dict[str, float], name: str) -> Iterator[None]:
-    """Adds the seconds of the block to `phases[name]`; an error of the block gets it as `phase`."""
-    started = time.perf_counter()
-    try:
-        yield
-    except Exception as error:
-        error.phase = getattr(error, "phase", name)
-        raise
-    finally:
-        phases[name] = phases.get(name, 0.0) + time.perf_counter() - started
 
 
 def by_agent(claims: Sequence[OpenNode], agents: dict[str, Any]) -> dict[str, list[OpenNode]]:

@@ -1,1 +1,1 @@
-"""Shared parts of training, search and evaluation: exit status, failure, lease, samples, waits."""
+"""Shared parts of training, search and evaluation: checkpoints, exit status, lease, waits."""

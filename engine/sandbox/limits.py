@@ -18,7 +18,7 @@ from engine.config.errors import ConfigError
 
 if TYPE_CHECKING:
     from engine.config.sandbox import SandboxConfig
-    from engine.problems.problem import Limits, Problem
+    from engine.sandbox.cases import JudgedTask, Limits
 
 DEFAULTS = {"seconds": 60, "memory_mb": 2048, "output_mb": 64}
 MOST = {"seconds": 3600, "memory_mb": 1 << 20, "output_mb": 1024}
@@ -103,7 +103,7 @@ class SandboxCaps:
             limits.memory_mb or 0
         ) > self.most_memory_mb(config)
 
-    def cuts(self, config: SandboxConfig, problems: Iterable[Problem] = ()) -> list[str]:
+    def cuts(self, config: SandboxConfig, problems: Iterable[JudgedTask] = ()) -> list[str]:
         """Returns a message for each setting that the caps lower, and one for all problems."""
         lowered = self.of_settings(config)
         told = [

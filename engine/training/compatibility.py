@@ -21,7 +21,7 @@ from engine.config.schema import RunConfig, parse_config
 from engine.policy.models.load import model_folders
 from engine.problems.identity import set_hash
 from engine.problems.source import GENERATED, ProblemSet
-from engine.training.checkpoint import sha256_of
+from engine.run.checkpoint import sha256_of
 
 MAY_CHANGE = frozenset(
     {

@@ -12,21 +12,19 @@ from dataclasses import dataclass
 
 from engine.config.schema import RunConfig
 from engine.config.search import SearchConfig
-from engine.evaluation.measurement import Judged, known, mean, measure, solved_shares
+from engine.evaluation.measurement import CONTENT_CHARS, known, mean, measure, solved_shares
 from engine.evaluation.metrics import standard_error
 from engine.events.vocabulary import EvaluationOutcomes, EvaluationResult, RunWaiting
 from engine.policy.types import Request, Stream
 from engine.problems.identity import content_hash
 from engine.problems.problem import Problem
 from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode
+from engine.rollout.types import Judged
 from engine.rollout.waves import Rollout
 from engine.training.evaluation_wait import EvaluationWait, program_count
 from engine.training.team import Team
 
 VALIDATION, TEST = "validation", "test"
-
-CONTENT_CHARS = 16
-"""Characters kept of a problem's hash: enough to distinguish millions of problems."""
 
 
 @dataclass

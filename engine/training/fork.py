@@ -26,7 +26,7 @@ from engine.config.schema import parse_config
 from engine.events.log import FILE_NAME
 from engine.events.vocabulary import LogLine
 from engine.recipes import override, parse_override
-from engine.training.checkpoint import STATE, Checkpoint, CheckpointError, Checkpoints
+from engine.run.checkpoint import STATE, Checkpoint, CheckpointError, Checkpoints
 from engine.training.compatibility import ResumeError, RunRecord, changed_models, known_settings
 
 

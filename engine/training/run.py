@@ -22,14 +22,14 @@ from engine.problems.errors import DatasetFault
 from engine.problems.problem import Problem
 from engine.problems.source import ProblemSet, load_problem_set
 from engine.resources.requirements import require
-from engine.rollout.waves import Stopped
+from engine.rollout.types import Stopped
+from engine.run.checkpoint import Checkpoint, CheckpointError, Checkpoints
 from engine.run.exit_status import ExitCode, log_refusal, tell_refusal, walls_line
 from engine.run.failure import error_raised
 from engine.run.lease import LeaseGuard
 from engine.run.system_samples import sampling
 from engine.sandbox.host.verify import Verification
 from engine.sandbox.limits import SandboxCaps
-from engine.training.checkpoint import Checkpoint, CheckpointError, Checkpoints
 from engine.training.compatibility import ResumeError, RunRecord, check_compatible
 from engine.training.fork import is_fork, origin_of, told_of
 from engine.training.reference_check import without_failing_references

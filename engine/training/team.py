@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,29 +29,11 @@ from engine.config.weight_sharing import actor_groups, weight_groups
 from engine.policy.handles import PolicyHandle
 from engine.policy.types import Answer, Request, Size, Stream
 from engine.preload.environment import runtime_environment
+from engine.rollout.types import AnswerBatch
 from engine.rollout.verification import VerifierPool
 from engine.run.waits import CALL_DEADLINE, Waiting, wait_for
 from engine.training.actors import PolicyActor
 from engine.training.cluster import Seat, connect, reserve, seated, seats_of
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Calls in flight, each with the indices of the requests that it serves, by agent."""
-
-    calls: list[tuple[Any, dict[str, list[int]]]]
-
-    @property
-    def futures(self) -> list[Any]:
-        return [future for future, _ in self.calls]
-
-    def merged(self, results: Sequence[Mapping[str, list[Answer]]]) -> dict[str, list[Answer]]:
-        """Returns every agent's answers in the order of its requests."""
-        found: dict[str, dict[int, Answer]] = {}
-        for (_, parts), answers in zip(self.calls, results, strict=True):
-            for name, positions in parts.items():
-                found.setdefault(name, {}).update(zip(positions, answers[name], strict=True))
-        return {name: [by[i] for i in sorted(by)] for name, by in found.items()}
 
 
 class Team:
@@ -99,7 +80,7 @@ class Team:
         temperature: float | None = None,
         starting_weights: bool = False,
         stream: Stream | None = None,
-    ) -> Asked:
+    ) -> AnswerBatch:
         """Requests an answer to every request.
 
         With a `stream` the learners generate. Otherwise the requests of each agent are divided
@@ -116,9 +97,9 @@ class Team:
             texts = {name: [requests[name][i] for i in places] for name, places in parts.items()}
             future = actor.answer.remote(texts, temperature, starting_weights, stream)
             calls.append((future, parts))
-        return Asked(calls)
+        return AnswerBatch(calls)
 
-    def answered(self, asked: Asked) -> dict[str, list[Answer]]:
+    def answered(self, asked: AnswerBatch) -> dict[str, list[Answer]]:
         """Waits for the answers; returns those of every agent in the order of its requests."""
         return asked.merged(self.get(asked.futures, "agents to write"))
 

@@ -1,5 +1,5 @@
-"""Recorder of a step's events. Invariant: the only module that turns the loop's own objects into
-telemetry."""
+"""Recorder of a step's events. Invariant: this and `engine.rollout.recorder` alone turn the loop's
+own objects into telemetry."""
 
 from __future__ import annotations
 
@@ -8,63 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.credit.assign import Credit
-from engine.events.log import EventLog
 from engine.events.vocabulary import (
     AgentUpdated,
     LearnedNode,
-    NodeClosed,
     NodeCredited,
-    NodeOpened,
-    NodeText,
-    TreeClosed,
     TreeLearned,
-    TreeOpened,
 )
 from engine.policy.learner.rows import UpdateStats
-from engine.rollout.forest import ClosedNode, GrowingTree, OpenNode
+from engine.rollout.forest import ClosedNode, GrowingTree
+from engine.rollout.recorder import TreeRecorder, mean
 
 
-@dataclass
-class StepRecorder:
-    """Emits the events of one step's trees as they grow (a `RolloutSink`)."""
-
-    log: EventLog
-    step: int
-
-    def open_trees(self, trees: Sequence[GrowingTree]) -> None:
-        for tree in trees:
-            tree.id = self.log.seq + 1
-            problem = tree.problem
-            opened = TreeOpened(self.step, problem.id, problem.statement, problem.difficulty)
-            self.log.append(opened, tree=tree.id)
-
-    def opened(self, claim: OpenNode) -> None:
-        expansion = claim.expansion
-        payload = NodeOpened(expansion.agent, expansion.parent, expansion.depth, expansion.draws)
-        self.log.append(payload, tree=claim.tree.id, node=claim.node)
-
-    def closed(self, tree: GrowingTree, node: ClosedNode) -> None:
-        generation, verification = node.answer.generation, node.verification
-        tokens = generation.tokens
-        if node.answer.prompt:
-            shown = node.answer.tokens
-            logprobs = [round(value, 4) for value in generation.logprobs[: len(shown)]]
-            text = NodeText(node.answer.prompt, list(shown), logprobs)
-            self.log.append(text, tree=tree.id, node=node.node)
-        payload = NodeClosed(
-            program=node.answer.program,
-            verdict=verification.verdict,
-            score=node.score,
-            fraction=verification.fraction,
-            tests=list(verification.public),
-            tokens=tokens,
-            stop=generation.stop,
-            mean_logprob=sum(generation.logprobs) / max(1, tokens),
-            policy_version=generation.policy_version,
-            seconds=generation.seconds + verification.seconds,
-            error=verification.error,
-        )
-        self.log.append(payload, tree=tree.id, node=node.node)
+class StepRecorder(TreeRecorder):
+    """Emits the events of one step: its trees as they grow, their credit, the updates."""
 
     def credited(self, tree: GrowingTree, credit: Credit) -> None:
         for node, shaped, advantage in zip(
@@ -74,10 +30,6 @@ class StepRecorder:
                 payload = NodeCredited(float(shaped), float(advantage))
                 self.log.append(payload, tree=tree.id, node=node)
         self.ended(tree, credit.filtered)
-
-    def ended(self, tree: GrowingTree, filtered: bool = False) -> None:
-        closed = TreeClosed(len(tree.written), tree.solved, _mean(tree.scores()), filtered)
-        self.log.append(closed, tree=tree.id)
 
     def updated(
         self, agent: str, stats: UpdateStats, agents: Sequence[str], trees: Sequence[int]
@@ -157,14 +109,10 @@ class StepFigures:
         return sum(self.nodes.values())
 
     def reward(self) -> float:
-        return _mean([score for scores in self.scores.values() for score in scores])
+        return mean([score for scores in self.scores.values() for score in scores])
 
     def reward_by_agent(self) -> dict[str, float]:
-        return {name: _mean(scores) for name, scores in self.scores.items() if scores}
+        return {name: mean(scores) for name, scores in self.scores.items() if scores}
 
     def node_share(self) -> dict[str, float]:
         return {name: count / max(1, self.total) for name, count in self.nodes.items()}
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0

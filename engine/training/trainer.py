@@ -35,8 +35,9 @@ from engine.problems.source import ProblemSet
 from engine.rollout.continuous import Then
 from engine.rollout.forest import GrowingTree
 from engine.rollout.step_rollout import StepRollout
-from engine.rollout.waves import Stopped, timed
-from engine.training.checkpoint import Checkpoint, Checkpoints
+from engine.rollout.types import Stopped
+from engine.run.checkpoint import Checkpoint, Checkpoints
+from engine.run.timing import timed
 from engine.training.compatibility import RunRecord
 from engine.training.evaluation import TEST, VALIDATION, Evaluator
 from engine.training.progress import Progress

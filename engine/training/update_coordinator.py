@@ -19,7 +19,7 @@ from engine.policy.learner.rows import TrainingRow
 from engine.policy.types import Generation
 from engine.rollout.continuous import ContinuousRollout
 from engine.rollout.forest import GrowingTree
-from engine.rollout.waves import timed
+from engine.run.timing import timed
 from engine.run.waits import of_agents
 from engine.training.buffers import AgentBuffer
 from engine.training.team import Team

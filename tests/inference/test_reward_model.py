@@ -8,7 +8,6 @@ from safetensors.numpy import load_file
 
 from engine.__main__ import main
 from engine.evaluation.measurement import measure
-from engine.evaluation.metrics import area_under_roc, binary_cross_entropy
 from engine.events.log import EventLog
 from engine.events.vocabulary import (
     NodeClosed,
@@ -18,6 +17,7 @@ from engine.events.vocabulary import (
     TreeOpened,
     Verdict,
 )
+from engine.inference.classification import area_under_roc, binary_cross_entropy
 from engine.inference.local_team import LocalTeam
 from engine.inference.reward_data import Example, examples_of_run, split_by_problem
 from engine.inference.reward_model import RewardModel

@@ -1,7 +1,10 @@
 """Tests that equal programs share one run. CLOCK returns its run's time, which identifies it."""
 
+from dataclasses import fields
+
 from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Problem
+from engine.sandbox.cases import TaskTests
 from engine.sandbox.host.verdict_cache import RememberingVerifier
 
 CLOCK = "import time\ndef solve(x):\n    return time.monotonic_ns()\n"
@@ -57,3 +60,10 @@ def test_what_came_near_a_limit_is_not_remembered(sandbox):
     (second,) = verifier.verify([(A, ENDLESS_AFTER_A_WRONG_ANSWER)])
     assert first.verdict is second.verdict is Verdict.WRONG_ANSWER
     assert runs([first]) != runs([second])
+
+
+def test_a_verdict_depends_on_every_field_of_a_problem_but_its_text_and_labels():
+    labels = {"id", "statement", "reference", "difficulty", "tags"}
+    assert {field.name for field in fields(Problem)} - labels == {
+        field.name for field in fields(TaskTests)
+    }

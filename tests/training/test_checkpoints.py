@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from engine.training.checkpoint import MANIFEST, STATE, CheckpointError, Checkpoints
+from engine.run.checkpoint import MANIFEST, STATE, CheckpointError, Checkpoints
 
 
 def write_weights(folder):
@@ -130,7 +130,7 @@ SAVES_FOR_EVER = """
 import sys
 from itertools import count
 from pathlib import Path
-from engine.training.checkpoint import Checkpoints
+from engine.run.checkpoint import Checkpoints
 
 def write_agents(folder):
     (folder / "oak").mkdir()

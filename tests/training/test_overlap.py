@@ -12,7 +12,7 @@ import pytest
 from engine.config.schema import ConfigError, parse_config
 from engine.events.log import EventLog, read_all
 from engine.problems.source import load_problem_set
-from engine.rollout.waves import Stopped
+from engine.rollout.types import Stopped
 from engine.training.compatibility import RunRecord
 from engine.training.team import Team
 from engine.training.trainer import Trainer

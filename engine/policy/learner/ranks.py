@@ -29,12 +29,12 @@ from torch.distributed.device_mesh import init_device_mesh
 
 from engine.config.agents import AgentConfig
 from engine.config.schema import RunConfig
-from engine.policy.allocator import keep_freed_memory
 from engine.policy.handles import RankHandle
 from engine.policy.learner.learner import own_options
 from engine.policy.learner.rank_group import RankGroup
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.models.weights import Weights
+from engine.preload.allocator import keep_freed_memory
 from engine.preload.environment import runtime_environment
 
 START_DEADLINE = 280.0

@@ -17,7 +17,6 @@ from pathlib import Path
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from engine.policy.allocator import keep_freed_memory
 from engine.policy.batching import length_buckets, right_pad
 from engine.policy.starters.demonstrations import (
     CLEAN,
@@ -26,6 +25,7 @@ from engine.policy.starters.demonstrations import (
     demonstrations,
 )
 from engine.policy.starters.vocabulary import train_tokenizer
+from engine.preload.allocator import keep_freed_memory
 from engine.problems.generator import VERSION
 
 TOKENIZER_TEXTS = 3000

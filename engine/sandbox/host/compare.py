@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from engine.problems.problem import Comparison
+from engine.sandbox.cases import Comparison
 
 _MOST_EQUAL = 256  # up to so many equal hashes cost little
 _WHOLE = re.compile(r"[+-]?\d{1,4000}")

@@ -32,7 +32,7 @@ from typing import cast
 
 from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
-from engine.problems.problem import CallTest, CodeTest, Problem, StdinTest, Test
+from engine.sandbox.cases import CallTest, CodeTest, JudgedTask, StdinTest, Test
 from engine.sandbox.host.grading import LIMITS, Grader, TestResult, stopped
 from engine.sandbox.host.job import (
     NO_CAPS,
@@ -72,7 +72,7 @@ class Examination:
 
     run: Run
     config: SandboxConfig
-    problem: Problem
+    problem: JudgedTask
     program: str
     stop_early: bool = False
     """Whether to stop at the first failed test; those after it get its verdict."""

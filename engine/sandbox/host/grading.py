@@ -11,7 +11,7 @@ from functools import cached_property
 
 from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
-from engine.problems.problem import CallTest, CodeTest, Problem, StdinTest, Test
+from engine.sandbox.cases import CallTest, CodeTest, JudgedTask, StdinTest, Test
 from engine.sandbox.host.compare import matches, same_text
 from engine.sandbox.host.job import CallOutcome, Check, Execution, bounds
 from engine.sandbox.host.stateless import is_stateless
@@ -44,7 +44,7 @@ class Grader:
 
     execute: Callable[[Check], Execution]
     config: SandboxConfig
-    problem: Problem
+    problem: JudgedTask
     _taken: float = 0.0
 
     def results(self, tests: Sequence[Test], outcomes: Sequence[CallOutcome]) -> list[TestResult]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
-from engine.problems.problem import Limits
+from engine.sandbox.cases import Limits
 from engine.sandbox.limits import SandboxCaps
 
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from engine.events.vocabulary import Verdict
-from engine.problems.problem import CallTest, CodeTest, Problem, StdinTest
+from engine.sandbox.cases import CallTest, CodeTest, StdinTest, TaskTests
 from engine.sandbox.host.errors import SandboxUnavailable
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import verify
@@ -60,7 +60,7 @@ def self_check(sandbox: Sandbox) -> None:
     """
     for entry_point, tests, program, *verdict in CASES:
         right = verdict[0] if verdict else Verdict.PASSED
-        problem = Problem("self-check", "Sort.", entry_point, tests, tests)
+        problem = TaskTests(entry_point, tests, tests)
         for result in verify(sandbox, [(problem, program)] * sandbox.config.workers):
             if result.verdict != right:
                 raise SandboxUnavailable(

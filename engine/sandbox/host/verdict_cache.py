@@ -11,10 +11,9 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import replace
 
 from engine.events.vocabulary import Verdict
-from engine.problems.problem import Problem
+from engine.sandbox.cases import JudgedTask, TaskTests
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import Verification, verify
 
@@ -38,7 +37,7 @@ class RememberingVerifier:
         self._known: OrderedDict[Key, Verification] = OrderedDict()
         self._lock = threading.Lock()
 
-    def verify(self, programs: Iterable[tuple[Problem, str]]) -> list[Verification]:
+    def verify(self, programs: Iterable[tuple[JudgedTask, str]]) -> list[Verification]:
         """Verifies like `verify`, in order; equal programs on equal tests share one run.
 
         Raises:
@@ -67,8 +66,7 @@ class RememberingVerifier:
             self._known.popitem(last=False)
 
 
-def _key(problem: Problem, program: str) -> Key:
-    # Any field added to Problem is part of the key, unless it is known to change no verdict.
-    judged = replace(problem, id="", statement="", reference="", difficulty=0, tags=())
-    told = (judged, program)
-    return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).digest()
+def _key(problem: JudgedTask, program: str) -> Key:
+    return hashlib.sha256(
+        repr((TaskTests.of(problem), program)).encode("utf-8", "surrogatepass")
+    ).digest()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.events.vocabulary import TestReport, Verdict
-from engine.problems.problem import CallTest, Problem, StdinTest, Test
+from engine.sandbox.cases import CallTest, JudgedTask, StdinTest, Test
 from engine.sandbox.guest.literals import LiteralError, to_literal
 from engine.sandbox.host.examine import Examination, Run, SandboxFailed, TestResult
 from engine.sandbox.host.job import CallOutcome
@@ -51,7 +51,7 @@ class Verification:
 
 
 def verify(
-    sandbox: Sandbox, programs: Iterable[tuple[Problem, str]], stop_early: bool = False
+    sandbox: Sandbox, programs: Iterable[tuple[JudgedTask, str]], stop_early: bool = False
 ) -> list[Verification]:
     """Verifies programs on the public and private tests of their problems, in order.
 
@@ -62,7 +62,7 @@ def verify(
         SandboxUnavailable: the sandbox cannot be started.
     """
 
-    def verified(run: Run, pair: tuple[Problem, str]) -> Verification:
+    def verified(run: Run, pair: tuple[JudgedTask, str]) -> Verification:
         problem, program = pair
         if not program.strip():
             return _no_program(problem)
@@ -86,7 +86,7 @@ def verify(
 
 
 def summary(
-    problem: Problem, results: Sequence[TestResult], seconds: float, strain: float
+    problem: JudgedTask, results: Sequence[TestResult], seconds: float, strain: float
 ) -> Verification:
     """Combines the results of all tests, public ones first."""
     first = next((result for result in results if not result.passed), None)
@@ -115,7 +115,7 @@ def _report(test: Test, result: TestResult) -> TestReport:
     )
 
 
-def _no_program(problem: Problem) -> Verification:
+def _no_program(problem: JudgedTask) -> Verification:
     reports = [
         TestReport(Verdict.NO_PROGRAM, input=_input(test), expected=_expected(test))
         for test in problem.public_tests

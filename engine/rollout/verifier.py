@@ -1,0 +1,46 @@
+"""Ray actor that verifies programs. Invariant: its process holds the sandbox and no model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from engine.config.schema import RunConfig
+from engine.problems.problem import Problem
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.self_check import SelfCheck
+from engine.sandbox.host.verdict_cache import RememberingVerifier
+from engine.sandbox.host.verify import Verification
+from engine.sandbox.limits import SandboxCaps
+
+GIVES_WAY = 5
+"""Niceness of actors that write and verify alongside a learner: an update is one piece of work,
+which ends late if it shares its core; what they do not get done meanwhile they do after it."""
+
+
+class Verifier:
+    """Actor that runs programs in the sandbox of one node, `slots` at once; holds no model."""
+
+    def __init__(self, run: RunConfig, slots: int, caps: SandboxCaps):
+        if run.training.overlap:
+            os.nice(GIVES_WAY)
+        self.sandbox = Sandbox(run.sandbox.model_copy(update={"workers": slots}), caps)
+        self.check = SelfCheck(self.sandbox)
+        self.check.when_due()
+        self.verifier = RememberingVerifier(self.sandbox)
+
+    def verify(self, programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
+        """Returns verdicts in order; a program that was verified before is not run again.
+
+        Raises:
+            SandboxUnavailable: the sandbox fails its self-check.
+        """
+        self.check.when_due()
+        return self.verifier.verify(programs)
+
+    def tier(self) -> str:
+        """Returns the tier of the walls around programs."""
+        return self.sandbox.tier()
+
+    def close(self) -> None:
+        self.sandbox.close()
