@@ -12,10 +12,10 @@ from django.test.utils import CaptureQueriesContext
 
 from engine.recipes import load_recipe
 from webapp.accounts.models import Scope, User
-from webapp.accounts.tokens import create_token
 from webapp.experiments.models import Experiment, Run
 from webapp.projects.models import Project
 from webapp.projects.services import create_project, create_workspace
+from webapp.tokens.services import create_token
 
 CHUNK = 1000
 

@@ -24,7 +24,6 @@ from engine.events.vocabulary import Event, RunState
 from engine.policy.starters import starter_directory
 from engine.problems.problem import CallTest, Problem
 from webapp.accounts.models import Scope, User
-from webapp.accounts.tokens import create_token
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.services import version_of
 from webapp.experiments.models import Experiment, Run
@@ -37,6 +36,7 @@ from webapp.registry.models import Model, ModelVersion, Promotion, PromotionStat
 from webapp.searches.models import Search
 from webapp.searches.services import Wish, create_search
 from webapp.telemetry.ingest.ingest import ingest
+from webapp.tokens.services import create_token
 
 
 @dataclass

@@ -1,8 +1,7 @@
-"""Adapters of allauth: who may sign up, what is encrypted, what signing out ends.
+"""Adapters of allauth: what is encrypted, what signing out ends; sign-up is `projects.sign_up`.
 
-Invariants: an account is created by an invitation or by the organisation's own sign-in, never by a
-stranger; the secrets of authenticator apps are stored encrypted under the server's key; sockets of
-a session that ends are closed at once.
+Invariants: the secrets of authenticator apps are stored encrypted under the server's key; sockets
+of a session that ends are closed at once.
 """
 
 from __future__ import annotations
@@ -23,32 +22,14 @@ from django.http import HttpRequest
 
 from webapp.accounts.models import User
 from webapp.accounts.services import announce_access
-from webapp.http.audit_context import note_user
-from webapp.projects.membership import InvitationRefused, accept_invitation, find_invitation
-
-INVITED_BY = "invitation"
-"""Key of the session that stores the token of the invitation that the user follows."""
 
 
 class AccountAdapter(DefaultAccountAdapter):
     """Accounts with a password."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """Only for users who follow a valid invitation."""
-        try:
-            find_invitation(request.session.get(INVITED_BY, ""))
-        except InvitationRefused:
-            return False
-        return True
-
-    @transaction.atomic
-    def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
-        """Saves the account and makes it a member of the workspace that it was invited to."""
-        made = super().save_user(request, user, form, commit)
-        if commit:
-            note_user(made.pk)
-            accept_invitation(request.session.pop(INVITED_BY), made)
-        return made
+        """For nobody: `projects.sign_up` admits users by invitation."""
+        return False
 
     def logout(self, request: HttpRequest) -> None:
         """Ends the session, then has its sockets checked."""

@@ -1,4 +1,4 @@
-"""API tokens: created by people, shown once, used by programs, revoked at once.
+"""API tokens: the user behind a secret, and revocation at once (creation: `tokens.services`).
 
 Invariant: a user authenticated by a token carries it (`User.token`), so that every check
 (`visible_to`, `permissions.may`) is narrowed to the token's workspace or project and its scopes.
@@ -13,9 +13,8 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from webapp.accounts.models import ApiToken, Scope, User
+from webapp.accounts.models import ApiToken, User
 from webapp.accounts.services import announce_access
-from webapp.projects.models import Project, Workspace
 
 _SALT = "webapp.accounts.tokens"
 _PREFIX = "grove_"
@@ -23,26 +22,10 @@ _PREFIX_CHARS = len(_PREFIX) + 6
 _LAST_USED_PRECISION = timedelta(minutes=1)
 
 
-def create_token(
-    user: User, name: str, scopes: list[Scope], resource: Workspace | Project, lifetime: timedelta
-) -> str:
-    """Returns the secret of a new token for `resource`; it is not stored, only its digest.
-
-    Callers have checked that the role of `user` there may grant the scopes.
-    """
+def new_secret() -> tuple[str, dict[str, str]]:
+    """Returns the secret of a new token, and the fields of its row that follow from it."""
     secret = _PREFIX + secrets.token_urlsafe(32)
-    project = resource if isinstance(resource, Project) else None
-    ApiToken.objects.create(
-        user=user,
-        name=name,
-        prefix=secret[:_PREFIX_CHARS],
-        digest=_digest(secret),
-        scopes=[scope.value for scope in scopes],
-        workspace=project.workspace if project else resource,
-        project=project,
-        expires=timezone.now() + lifetime,
-    )
-    return secret
+    return secret, {"prefix": secret[:_PREFIX_CHARS], "digest": _digest(secret)}
 
 
 def user_by_secret(secret: str) -> User | None:

@@ -108,6 +108,4 @@ urlpatterns = [
         pages(with_provider(provider.callback)),
         name="openid_connect_callback",
     ),
-    path("tokens/", views.tokens, name="tokens"),
-    path("tokens/<int:token_id>/revoke/", views.revoke, name="revoke-token"),
 ]

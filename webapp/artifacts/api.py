@@ -15,7 +15,7 @@ from django.shortcuts import get_object_or_404
 from ninja import Header, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
-from webapp.accounts.authentication import ActiveSession, Bearer
+from webapp.accounts.authentication import ActiveSession
 from webapp.artifacts import services
 from webapp.artifacts.models import Upload
 from webapp.artifacts.names import LIKE, LONGEST
@@ -24,6 +24,7 @@ from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require, require_scope
 from webapp.rest.json_types import Integer
 from webapp.rest.pagination import LARGEST_ID
+from webapp.tokens.authentication import Bearer
 
 router = Router()
 _WHO_ASKS = [Bearer(Action.READ, Action.UPLOAD), ActiveSession()]

@@ -9,8 +9,7 @@ from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
-from webapp.accounts.api import router as tokens
-from webapp.accounts.authentication import ActiveSession, Bearer
+from webapp.accounts.authentication import ActiveSession
 from webapp.artifacts.api import router as uploads
 from webapp.audit.api import router as audit
 from webapp.comments.api import inbox
@@ -41,6 +40,8 @@ from webapp.sharing.comparison_api import shared as shared_comparisons
 from webapp.telemetry.api.forest import router as forest
 from webapp.telemetry.api.log import router as telemetry
 from webapp.telemetry.api.metrics import router as metrics
+from webapp.tokens.api import router as tokens
+from webapp.tokens.authentication import Bearer
 
 
 class DocumentedAPI(NinjaAPI):

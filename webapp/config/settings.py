@@ -131,7 +131,7 @@ if MAIL:
     EMAIL_USE_TLS, EMAIL_USE_SSL = MAIL.starttls, MAIL.tls
     EMAIL_TIMEOUT = 10
     DEFAULT_FROM_EMAIL = SERVER_EMAIL = MAIL.sender
-ACCOUNT_ADAPTER = "webapp.accounts.adapters.AccountAdapter"
+ACCOUNT_ADAPTER = "webapp.projects.sign_up.InvitedAccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username", "email"} if MAIL else {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", *(["email*"] if MAIL else []), "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory" if MAIL else "none"

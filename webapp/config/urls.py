@@ -17,6 +17,7 @@ urlpatterns = [
     path("api/", reference, name="reference"),
     path("api/v1/", api.urls),
     path("", include("webapp.accounts.urls")),
+    path("", include("webapp.tokens.urls")),
     path("", include("webapp.projects.urls")),
     path("", include("webapp.audit.urls")),
     path("", include("webapp.offboarding.urls")),

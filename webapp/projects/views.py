@@ -13,7 +13,6 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from webapp.accounts.adapters import INVITED_BY
 from webapp.projects import membership, services
 from webapp.projects.allowances import AllowanceSpent
 from webapp.projects.forms import (
@@ -27,6 +26,7 @@ from webapp.projects.membership import InvitationRefused, MembershipRefused
 from webapp.projects.models import Invitation, Project, Role, Visibility, Workspace
 from webapp.projects.permissions import Action, givable_roles, may, require
 from webapp.projects.selectors import team, visible_workspace, visible_workspaces
+from webapp.projects.sign_up import INVITED_BY
 from webapp.registry.models import SecondPairOfEyes
 
 

@@ -13,7 +13,6 @@ from pydantic import ConfigDict, Field, StringConstraints
 from webapp.accounts.authentication import require_person
 from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.selectors import valid_tokens
-from webapp.accounts.tokens import create_token as make_token
 from webapp.accounts.tokens import revoke_token
 from webapp.projects.models import Project, Workspace
 from webapp.projects.permissions import grantable_scopes, role_in
@@ -21,6 +20,7 @@ from webapp.projects.selectors import visible_projects, visible_workspaces
 from webapp.rest.json_types import Integer, integer
 from webapp.rest.pagination import LARGEST_ID, Cursor, page
 from webapp.rest.problem_details import Invalid
+from webapp.tokens.services import create_token as make_token
 
 router = Router()
 
@@ -101,7 +101,7 @@ def create_token(request: HttpRequest, new: NewToken):
     require_person(request.user)
     resource = _resource(request, new)
     role = role_in(request.user, resource.workspace if isinstance(resource, Project) else resource)
-    if beyond := set(new.scopes) - set(grantable_scopes(role)):
+    if beyond := set(new.scopes) - set(grantable_scopes(role) if role else ()):
         names = ", ".join(sorted(beyond))
         raise Invalid("scopes", names, "your role there does not allow it; leave it out")
     lifetime = timedelta(days=new.days)

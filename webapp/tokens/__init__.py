@@ -1,0 +1,1 @@
+"""API tokens: pages, REST, and what reads a request that uses one. The model is in accounts."""
