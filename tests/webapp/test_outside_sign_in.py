@@ -129,4 +129,4 @@ def test_a_mention_arrives_by_mail_and_a_dead_server_loses_no_comment(
     with django_capture_on_commit_callbacks(execute=True):
         made = write_comment(Target((run,)), cast.bob, "@mia again", "https://grove.example")
     assert made.notices.get(user=cast.mia).read_at is None
-    assert "mail of a mention was not taken" in caplog.text
+    assert "mail of a mention was not sent" in caplog.text

@@ -16,7 +16,7 @@ from webapp.comments import services
 from webapp.comments.models import Comment, Reason
 from webapp.comments.selectors import notices_of, visible_comments
 from webapp.comments.targets import MOST_RUNS, find_target, run_ids_of, target_of
-from webapp.comments.views import own_or_refused, require_all, require_may_delete, site_of
+from webapp.comments.views import require_all, require_author, require_may_delete, site_of
 from webapp.markdown import render
 from webapp.projects.permissions import Action
 from webapp.rest.json_types import integer
@@ -136,7 +136,7 @@ def change_comment(request: HttpRequest, comment_id: Id, change: ChangedComment)
     """Edits your comment."""
     comment = get_object_or_404(visible_comments(request.user), pk=comment_id)
     target = target_of(comment, request.user)
-    own_or_refused(request, comment, target)
+    require_author(request, comment, target)
     services.change_comment(comment, target, change.text, site_of(request))
     return comment
 

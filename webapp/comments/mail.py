@@ -29,7 +29,7 @@ def mail_notices(notice_ids: Collection[int], site: str) -> None:
     try:
         get_connection().send_messages(messages)
     except (OSError, smtplib.SMTPException) as error:
-        logger.warning("mail of a mention was not taken (%s); the inbox tells of it", error)
+        logger.warning("mail of a mention was not sent (%s); the inbox shows it", error)
 
 
 def _message(notice: Notice, site: str) -> EmailMessage | None:

@@ -24,8 +24,8 @@ def visible_comments(user: User) -> QuerySet[Comment]:
 def thread_page(target: Target, before: int | None = None) -> tuple[list[Comment], int | None]:
     """The newest `PAGE_ROWS` comments with an id below `before`, oldest first, and `before` of the
     page with earlier ones, None on the last."""
-    found = target.thread().select_related("author").order_by("-pk")
-    rows = list((found.filter(pk__lt=before) if before else found)[: PAGE_ROWS + 1])
+    comments = target.thread().select_related("author").order_by("-pk")
+    rows = list((comments.filter(pk__lt=before) if before else comments)[: PAGE_ROWS + 1])
     shown = rows[:PAGE_ROWS][::-1]
     return shown, shown[0].pk if len(rows) > PAGE_ROWS else None
 

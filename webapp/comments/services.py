@@ -43,7 +43,7 @@ def write_comment(target: Target, author: User, text: str, site: str) -> Comment
     reasons = dict.fromkeys(_writers(target), Reason.ANSWERED)
     reasons |= dict.fromkeys((run.created_by for run in target.runs), Reason.OWN_RUN)
     reasons |= dict.fromkeys(mentioned(target, text), Reason.MENTIONED)
-    _tell(comment, target, reasons, site)
+    _notify(comment, target, reasons, site)
     _announce(comment)
     return comment
 
@@ -53,7 +53,7 @@ def change_comment(comment: Comment, target: Target, text: str, site: str) -> No
     """Edits the comment and notifies users whom the new text mentions for the first time."""
     comment.text, comment.edited = text, timezone.now()
     comment.save(update_fields=["text", "edited"])
-    _tell(comment, target, dict.fromkeys(mentioned(target, text), Reason.MENTIONED), site)
+    _notify(comment, target, dict.fromkeys(mentioned(target, text), Reason.MENTIONED), site)
     _announce(comment)
 
 
@@ -79,33 +79,35 @@ def read_notices(user: User, *ids: int) -> None:
 
 def mentioned(target: Target, text: str) -> list[User]:
     """Members whom the text mentions by @name, `MOST_MENTIONS` at most."""
-    called = list(dict.fromkeys(name for found in _MENTION.findall(text) for name in _names(found)))
+    usernames = list(
+        dict.fromkeys(name for match in _MENTION.findall(text) for name in _names(match))
+    )
     workspaces = {project.workspace_id for project in target.projects}
     members = Membership.objects.filter(workspace__in=workspaces).values("user")
-    return list(User.objects.filter(username__in=called, pk__in=members)[:MOST_MENTIONS])
+    return list(User.objects.filter(username__in=usernames, pk__in=members)[:MOST_MENTIONS])
 
 
-def _names(found: str) -> list[str]:
+def _names(match: str) -> list[str]:
     """Both readings of a match: a name may contain dots and dashes, and a sentence may end after
     it."""
-    return [found, found.rstrip(".+-@")]
+    return [match, match.rstrip(".+-@")]
 
 
 def _writers(target: Target) -> list[User]:
     return list(User.objects.filter(pk__in=target.thread().values("author")))
 
 
-def _tell(comment: Comment, target: Target, reasons: dict[User, Reason], site: str) -> None:
-    told = [
+def _notify(comment: Comment, target: Target, reasons: dict[User, Reason], site: str) -> None:
+    notices = [
         Notice(user=user, comment=comment, reason=reason)
         for user, reason in reasons.items()
         if user.pk != comment.author_id and _sees(user, target)
     ]
     known = set(comment.notices.values_list("user", flat=True))
-    new = Notice.objects.bulk_create(one for one in told if one.user_id not in known)
-    called = [one.pk for one in new if one.reason == Reason.MENTIONED]
-    if called:
-        transaction.on_commit(partial(mail_notices, called, site))
+    created = Notice.objects.bulk_create(one for one in notices if one.user_id not in known)
+    mentioned_ids = [one.pk for one in created if one.reason == Reason.MENTIONED]
+    if mentioned_ids:
+        transaction.on_commit(partial(mail_notices, mentioned_ids, site))
 
 
 def _sees(user: User, target: Target) -> bool:

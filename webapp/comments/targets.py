@@ -89,7 +89,7 @@ def address_of(comment: Comment) -> str:
 
 
 def _address(run_ids: Sequence[uuid.UUID], tree: int | None, node: int | None) -> str:
-    asked: list[tuple[str, object]] = [("run", run_id) for run_id in run_ids]
+    parameters: list[tuple[str, object]] = [("run", run_id) for run_id in run_ids]
     if node is not None:
-        asked += [("tree", tree), ("node", node)]
-    return f"{reverse('comments')}?{urlencode(asked)}"
+        parameters += [("tree", tree), ("node", node)]
+    return f"{reverse('comments')}?{urlencode(parameters)}"

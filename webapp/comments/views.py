@@ -67,8 +67,8 @@ def delete(request: HttpRequest, comment_id: int) -> HttpResponse:
 def inbox(request: HttpRequest) -> HttpResponse:
     """inbox.html: `notices`, newest first, `is_first`, and `older`, the cursor of the next page."""
     before = _before(request)
-    found = notices_of(request.user)
-    rows = list((found.filter(pk__lt=before) if before else found)[: PAGE_ROWS + 1])
+    notices = notices_of(request.user)
+    rows = list((notices.filter(pk__lt=before) if before else notices)[: PAGE_ROWS + 1])
     older = rows[PAGE_ROWS - 1].pk if len(rows) > PAGE_ROWS else None
     context = {"notices": rows[:PAGE_ROWS], "is_first": not before, "older": older}
     return render(request, "inbox.html", context)
@@ -112,10 +112,10 @@ def require_may_delete(request: HttpRequest, comment: Comment, target: Target) -
     require_all(request, target, Action.COMMENT if own else Action.MODERATE)
 
 
-def own_or_refused(request: HttpRequest, comment: Comment, target: Target) -> None:
+def require_author(request: HttpRequest, comment: Comment, target: Target) -> None:
     """Raises `PermissionDenied` unless the user wrote the comment, and may still write there."""
     if comment.author_id != request.user.pk:
-        raise PermissionDenied("Only who wrote a comment changes it; write one of your own.")
+        raise PermissionDenied("Only its author may edit a comment; write one of your own.")
     require_all(request, target, Action.COMMENT)
 
 
@@ -129,21 +129,21 @@ def _before(request: HttpRequest) -> int | None:
     if not before:
         return None
     if not (before.isascii() and before.isdecimal()) or len(before) > 18:
-        raise BadRequest("before: it was not made here; go on by the page's own links")
+        raise BadRequest("before: not the id of a comment; use the links of the page")
     return int(before)
 
 
 def _own(request: HttpRequest, comment_id: int) -> tuple[Comment, Target]:
     comment = get_object_or_404(visible_comments(request.user), pk=comment_id)
     target = target_of(comment, request.user)
-    own_or_refused(request, comment, target)
+    require_author(request, comment, target)
     return comment, target
 
 
 def _target(request: HttpRequest) -> Target:
     form = TargetForm(request.POST if request.method == "POST" else request.GET)
     if not form.is_valid():
-        field, faults = next(iter(form.errors.items()))
-        raise BadRequest(f"{field}: {faults[0]}")
+        field, reasons = next(iter(form.errors.items()))
+        raise BadRequest(f"{field}: {reasons[0]}")
     given = form.cleaned_data
     return find_target(request.user, given["run"], given["tree"], given["node"])
