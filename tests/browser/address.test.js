@@ -3,7 +3,7 @@ import { equal, test } from "./check.js";
 
 const NONE = { agent: "", score: "", verdict: "", depth: "", q: "" };
 
-test("what an address says is read, and written as the same address", () => {
+test("an address is read and written unchanged", () => {
   const hash = "#tree=7&node=2&seq=40&agent=oak&q=return+x";
   const read = readAddress(hash);
   equal([read.tree, read.node, read.seq], [7, 2, 40]);
@@ -11,7 +11,7 @@ test("what an address says is read, and written as the same address", () => {
   equal(addressOf(read), hash);
 });
 
-test("an address without a place says nothing, and nothing is no address", () => {
+test("no tree, event or filter gives no address, and no fragment gives null", () => {
   equal(readAddress(""), null);
   equal(readAddress("#charts"), null);
   equal(readAddress("#tree=seven&node=2"), null, "a node stands in a tree");

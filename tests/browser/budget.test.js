@@ -17,15 +17,15 @@ test("the best so far never falls, and follows the verdicts, not the openings", 
   equal(bestSoFar(treeOf([])), [0]);
 });
 
-test("what was spent counts up to the first that passed every test", () => {
-  const told = spent(TREE, 4);
-  equal([told.nodes, told.solvedAt, told.tokensToSolved, told.tokens], [4, 4, 100, 100]);
-  equal([told.best, told.depth, told.width], [1, 2, 3]);
+test("spent counts up to the first node that passed every test", () => {
+  const result = spent(TREE, 4);
+  equal([result.nodes, result.solvedAt, result.tokensToSolved, result.tokens], [4, 4, 100, 100]);
+  equal([result.best, result.depth, result.width], [1, 2, 3]);
 });
 
-test("a smaller budget knows nothing of later verdicts", () => {
-  const told = spent(TREE, 2);
-  equal([told.solvedAt, told.tokensToSolved, told.best, told.depth], [null, null, 0.5, 1]);
+test("a smaller budget excludes later verdicts", () => {
+  const result = spent(TREE, 2);
+  equal([result.solvedAt, result.tokensToSolved, result.best, result.depth], [null, null, 0.5, 1]);
   equal([...within(TREE, 2).nodes.keys()], [1, 2]);
   equal([...within(TREE, 0).nodes.keys()], []);
   equal([...TREE.nodes.keys()].length, 5);

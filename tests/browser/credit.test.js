@@ -19,7 +19,7 @@ function aTree() {
 
 const close = (a, b, about) => ok(Math.abs(a - b) < 1e-6, `${about}: ${a} is not ${b}`);
 
-test("parent and siblings make the baseline, and the terms come to what was recorded", () => {
+test("parent and siblings make the baseline, and the terms add up to the recorded reward", () => {
   const tree = aTree();
   const root = creditTerms(tree, tree.nodes.get(1), CONFIG);
   equal([root.parent, root.siblings, root.baseline, root.shaping], [null, null, 0, 0]);
@@ -32,7 +32,7 @@ test("parent and siblings make the baseline, and the terms come to what was reco
   close(other.group.deviation, tree.deviation, "the deviation");
 });
 
-test("what the terms leave over is the penalty, and what they do not lead to is not their work", () => {
+test("the remainder is the penalty, and an advantage that the terms do not give is unexplained", () => {
   const tree = aTree();
   tree.nodes.get(3).shaped = -0.625;
   close(creditTerms(tree, tree.nodes.get(3), CONFIG).penalty, -0.5, "the penalty");

@@ -1,16 +1,16 @@
-import { alternatives, curve, density, logGamma, meanOf, rangeOf, seen, upperBounds } from "/static/js/node/densities.js";
+import { alternatives, curve, density, logGamma, meanOf, rangeOf, observedRewards, upperBounds } from "/static/js/node/densities.js";
 import { readDraws } from "/static/js/node/thompson.js";
 import { equal, ok, test } from "./check.js";
 
 const near = (value, expected, about = "") =>
   ok(Math.abs(value - expected) < 1e-9 * Math.max(1, Math.abs(expected)), `${about} ${value} is not ${expected}`);
 
-const area = (known, range) => {
-  const points = curve(known, range, 4000);
+const area = (posterior, range) => {
+  const points = curve(posterior, range, 4000);
   return points.reduce((sum, [, y]) => sum + y, 0) * ((range[1] - range[0]) / points.length);
 };
 
-test("the gamma function is right where it is known", () => {
+test("the gamma function matches known values", () => {
   near(logGamma(1), 0);
   near(logGamma(5), Math.log(24));
   near(logGamma(0.5), Math.log(Math.sqrt(Math.PI)));
@@ -28,30 +28,30 @@ test("densities integrate to one and match worked values", () => {
   equal(curve({ mean: 0.5, nodes: 2 }), []);
 });
 
-test("what an arm has seen leaves its prior out", () => {
-  equal(seen({ a: 2.5, b: 3.5 }), { nodes: 5, mean: 0.4 });
-  equal(seen({ m: 0.4, kappa: 5, nu: 5, tau_square: 0.1 }), { nodes: 4, mean: 0.5 });
-  equal(seen({ mean: 0.5, nodes: 2 }), { nodes: 2, mean: 0.5 });
+test("observed rewards exclude the prior", () => {
+  equal(observedRewards({ a: 2.5, b: 3.5 }), { nodes: 5, mean: 0.4 });
+  equal(observedRewards({ m: 0.4, kappa: 5, nu: 5, tau_square: 0.1 }), { nodes: 4, mean: 0.5 });
+  equal(observedRewards({ mean: 0.5, nodes: 2 }), { nodes: 2, mean: 0.5 });
   near(meanOf({ a: 1, b: 3 }), 0.25);
 });
 
-test("UCB prefers what was tried little, the mean what is best", () => {
+test("UCB prefers rarely tried arms, the mean the best one", () => {
   const arms = [
-    { name: "oak", draw: 0.1, known: { a: 6.5, b: 4.5 } },
-    { name: "fern", draw: 0.9, known: { a: 1.5, b: 1.5 } },
+    { name: "oak", draw: 0.1, posterior: { a: 6.5, b: 4.5 } },
+    { name: "fern", draw: 0.9, posterior: { a: 1.5, b: 1.5 } },
   ];
   const [oak, fern] = upperBounds(arms);
   near(oak, 0.6 + Math.sqrt((2 * Math.log(12)) / 10));
   near(fern, 0.5 + Math.sqrt((2 * Math.log(12)) / 2));
   equal(alternatives(arms), { mean: "oak", ucb: "fern" });
-  equal(alternatives([arms[0], { name: "new", known: { a: 0.5, b: 0.5 } }]).ucb, "new");
+  equal(alternatives([arms[0], { name: "new", posterior: { a: 0.5, b: 0.5 } }]).ucb, "new");
   equal(alternatives([arms[0]]), null);
-  equal(alternatives([arms[0], { name: "old log", known: null }]), null);
+  equal(alternatives([arms[0], { name: "old log", posterior: null }]), null);
 });
 
 test("the range holds every draw", () => {
-  equal(rangeOf([{ draw: -0.4, known: null }, { draw: 1.3, known: null }]), [-0.4, 1.3]);
-  equal(rangeOf([{ draw: null, known: { mean: 0.5, nodes: 1 } }]), [0, 1]);
+  equal(rangeOf([{ draw: -0.4, posterior: null }, { draw: 1.3, posterior: null }]), [-0.4, 1.3]);
+  equal(rangeOf([{ draw: null, posterior: { mean: 0.5, nodes: 1 } }]), [0, 1]);
 });
 
 test("draws are read with their posteriors, and without them from an old log", () => {

@@ -4,7 +4,7 @@ import { equal, ok, test } from "./check.js";
 const text = (lines, side) =>
   lines.filter((line) => line.kind === "same" || line.kind === side).map((line) => line.text).join("\n");
 
-test("a changed line is removed and added between what stays", () => {
+test("a changed line is removed and added between unchanged lines", () => {
   const lines = diffLines("def f(x):\n    return x\nend", "def f(x):\n    return x + 1\nend");
   equal(lines.map((line) => line.kind), ["same", "removed", "added", "same"]);
   equal(lines.map((line) => line.before), [1, 2, null, 3]);

@@ -22,7 +22,7 @@ test("the nearer of the two limits decides", () => {
   equal([share, minutesDone, secondsLeft], [1 / 3, 2 / 3, 100]);
 });
 
-test("before the first step nothing is promised", () => {
+test("before the first step there is no estimate", () => {
   const { share, secondsLeft } = progressOf(state(0, { steps: 20 }));
   equal([share, secondsLeft], [0, null]);
 });

@@ -43,7 +43,7 @@ test("folding twice, in parts or with overlaps gives the same state", () => {
   equal(fold(events, fold(events)), whole);
 });
 
-test("no event counts twice, whichever is sent again", () => {
+test("no event counts twice when events are sent again", () => {
   const events = log();
   for (let cut = 1; cut <= events.length; cut += 1) {
     const once = fold(events.slice(0, cut));
@@ -51,7 +51,7 @@ test("no event counts twice, whichever is sent again", () => {
   }
 });
 
-test("every prefix of the log is a state that the rest completes", () => {
+test("every prefix of the log is a state that later events complete", () => {
   const events = log();
   const whole = JSON.stringify([...fold(events).trees]);
   for (let cut = 0; cut <= events.length; cut += 1) {
@@ -71,13 +71,13 @@ test("only the trees of the two newest steps are kept, the curves of all", () =>
 
 test("a node is open, then closed, then credited", () => {
   const events = log();
-  const place = events.findIndex(([, , kind]) => kind === "node.open");
-  const state = fold(events.slice(0, place + 1));
+  const index = events.findIndex(([, , kind]) => kind === "node.open");
+  const state = fold(events.slice(0, index + 1));
   const tree = treesOf(state, 1)[0];
   equal(outcome(tree.nodes.get(1)), "open");
-  fold(events.slice(0, place + 2), state);
+  fold(events.slice(0, index + 2), state);
   equal(outcome(tree.nodes.get(1)), "partial");
-  fold(events.slice(0, place + 7), state);
+  fold(events.slice(0, index + 7), state);
   equal(outcome(tree.nodes.get(2)), "passed");
   equal(tree.nodes.get(2).advantage, 0.7);
   ok(tree.solved && tree.closed);
@@ -125,7 +125,7 @@ test("a wait ends when its name is empty, and the first error stays the cause", 
   equal(state.error, null);
 });
 
-test("events of unknown kinds and of trees that are gone change nothing but the seq", () => {
+test("events of unknown kinds and of dropped trees change only the seq", () => {
   seq = 0;
   const state = fold([at("later.kind", {}), at("node.close", { tree: 99, node: 1, score: 1 })]);
   equal(state.seq, 2);

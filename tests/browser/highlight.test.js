@@ -27,7 +27,7 @@ test("numbers, constants and decorators", () => {
   ]);
 });
 
-test("nothing is lost, whatever the text", () => {
+test("the tokens join to the source, whatever the text", () => {
   const texts = ["", "a\n\n  b", "¿π = 3 §", "def (", "x = 'é\\", "🌲 = 1\r\n\tpass", "1.2.3 a@b"];
   for (const text of texts) {
     equal(highlight(text).map((token) => token.text).join(""), text);

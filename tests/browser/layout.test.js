@@ -4,27 +4,27 @@ import { equal, ok, test } from "./check.js";
 const chain = (count) => Array.from({ length: count }, (_, id) => ({ id: id + 1, parent: id }));
 
 test("the root alone lies at the origin", () => {
-  const { places, width, height } = layout([]);
+  const { positions, width, height } = layout([]);
   equal([width, height], [0, 0]);
-  equal(places.get(0), { x: 0, y: 0 });
+  equal(positions.get(0), { x: 0, y: 0 });
 });
 
 test("children lie a level below their parent, which lies above their middle", () => {
-  const { places, width, height } = layout([
+  const { positions, width, height } = layout([
     { id: 1, parent: 0 },
     { id: 2, parent: 0 },
     { id: 3, parent: 2 },
   ]);
   equal([width, height], [1, 2]);
-  equal(places.get(0), { x: 0.5, y: 0 });
-  equal([places.get(1).x, places.get(2).x], [0, 1]);
-  equal(places.get(3), { x: 1, y: 2 });
+  equal(positions.get(0), { x: 0.5, y: 0 });
+  equal([positions.get(1).x, positions.get(2).x], [0, 1]);
+  equal(positions.get(3), { x: 1, y: 2 });
 });
 
 test("no two nodes of a level come closer than one unit", () => {
   const nodes = Array.from({ length: 400 }, (_, id) => ({ id: id + 1, parent: (id * 7) % (id + 1) }));
   const levels = new Map();
-  for (const { x, y } of layout(nodes).places.values()) {
+  for (const { x, y } of layout(nodes).positions.values()) {
     levels.set(y, [...(levels.get(y) ?? []), x]);
   }
   for (const xs of levels.values()) {
@@ -36,17 +36,17 @@ test("no two nodes of a level come closer than one unit", () => {
 test("5,000 nodes, wide or deep, are laid out quickly", () => {
   for (const nodes of [chain(5000), Array.from({ length: 5000 }, (_, i) => ({ id: i + 1, parent: i >> 2 }))]) {
     const began = performance.now();
-    equal(layout(nodes).places.size, 5001);
+    equal(layout(nodes).positions.size, 5001);
     ok(performance.now() - began < 1500, `${performance.now() - began} ms`);
   }
 });
 
-test("everything that fit places lies in the box", () => {
+test("everything that fit positions lies in the box", () => {
   const shape = layout(Array.from({ length: 60 }, (_, i) => ({ id: i + 1, parent: i >> 1 })));
   const box = { x: 10, y: 20, width: 100, height: 80 };
-  const place = fit(shape, box);
-  for (const unit of shape.places.values()) {
-    const { x, y } = place(unit);
+  const toPixels = fit(shape, box);
+  for (const unit of shape.positions.values()) {
+    const { x, y } = toPixels(unit);
     ok(x >= 9.99 && x <= 110.01 && y >= 19.99 && y <= 100.01, `${x} ${y}`);
   }
 });
@@ -70,15 +70,15 @@ test("arrow keys lead to parent, child and siblings", () => {
   equal(neighbour(nodes, 1, "ArrowUp"), 1);
 });
 
-test("what hangs below a folded node has no place", () => {
+test("descendants of a collapsed node have no position", () => {
   const nodes = [[1, 0], [2, 0], [3, 1], [4, 3], [5, 2]].map(([id, parent]) => ({ id, parent }));
-  equal([...layout(nodes, new Set([1])).places.keys()].sort(), [0, 1, 2, 5]);
+  equal([...layout(nodes, new Set([1])).positions.keys()].sort(), [0, 1, 2, 5]);
   equal(layout(nodes, new Set([1, 2])).height, 1);
 });
 
 test("nodes that are their own parents, or each other's, have their positions", () => {
   const nodes = [{ id: 1, parent: 1 }, { id: 2, parent: 3 }, { id: 3, parent: 2 }, { id: 3, parent: 3 }, { id: 0, parent: 0 }];
-  const { places, height } = layout(nodes);
-  equal([...places.keys()].sort(), [0, 1, 2, 3]);
+  const { positions, height } = layout(nodes);
+  equal([...positions.keys()].sort(), [0, 1, 2, 3]);
   equal(height, 2);
 });

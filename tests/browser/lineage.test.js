@@ -1,4 +1,4 @@
-import { childrenOf, descendants, fedBy, pathTo } from "/static/js/run/lineage.js";
+import { childrenOf, descendants, trainedBy, pathTo } from "/static/js/run/lineage.js";
 import { equal, test } from "./check.js";
 
 function tree() {
@@ -18,24 +18,24 @@ test("a path leads from below the root to the node", () => {
   equal([...descendants(t, 0)].length, 6);
 });
 
-test("a node fed the update that names its tree, and the first checkpoint after it", () => {
+test("trainedBy returns the update that names the tree, and the first checkpoint after it", () => {
   const t = tree();
   const updates = [
     { agent: "oak", step: 2, trees: [3] },
     { agent: "oak", step: 3, trees: [7, 9], shared_with: ["ash"] },
   ];
   const checkpoints = [{ step: 2, path: "2" }, { step: 4, path: "4" }];
-  const fed = fedBy({ updates, checkpoints }, t, t.nodes.get(1));
-  equal([fed.update.step, fed.checkpoint.path], [3, "4"]);
-  equal(fedBy({ updates, checkpoints }, t, { agent: "ash" }).update.step, 3);
-  equal(fedBy({ updates, checkpoints }, t, t.nodes.get(2)).update, null);
+  const lineage = trainedBy({ updates, checkpoints }, t, t.nodes.get(1));
+  equal([lineage.update.step, lineage.checkpoint.path], [3, "4"]);
+  equal(trainedBy({ updates, checkpoints }, t, { agent: "ash" }).update.step, 3);
+  equal(trainedBy({ updates, checkpoints }, t, t.nodes.get(2)).update, null);
 });
 
-test("an old log does not say what an update learned from", () => {
+test("an old log does not record which trees an update used", () => {
   const t = tree();
   const updates = [{ agent: "oak", step: 2 }, { agent: "oak", step: 3 }];
-  const fed = fedBy({ updates, checkpoints: [] }, t, t.nodes.get(1));
-  equal(fed.update === undefined, true);
+  const lineage = trainedBy({ updates, checkpoints: [] }, t, t.nodes.get(1));
+  equal(lineage.update === undefined, true);
 });
 
 test("a path with a cycle ends", () => {

@@ -2,26 +2,26 @@ import { align, band, overBudget, smoothed, wilson } from "/static/js/metrics/me
 import { equal, ok, test } from "./check.js";
 
 const near = (a, b) => ok(Math.abs(a - b) < 1e-3, `${a} is not ${b}`);
-const told = (at, x, mean) => ({
+const series = (at, x, mean) => ({
   buckets: { at, from: x, to: x, min: mean.map((v) => v - 1), max: mean.map((v) => v + 1), mean, count: at.map(() => 1) },
 });
 
-test("buckets of several series share their places, and holes stay holes", () => {
-  const { x, columns } = align([told([0, 2], [0, 25], [1, 3]), told([2], [29], [5])], { from: 0, to: 100, points: 10 });
+test("buckets of several series share their slots, and gaps stay gaps", () => {
+  const { x, columns } = align([series([0, 2], [0, 25], [1, 3]), series([2], [29], [5])], { from: 0, to: 100, points: 10 });
   equal(x, [0, 27]);
   equal(columns[1].mean, [null, 5]);
   equal(columns[0].most, [2, 4]);
 });
 
-test("x grows from place to place whatever the points are", () => {
+test("x increases from slot to slot whatever the points are", () => {
   const wide = { buckets: { at: [0, 1], from: [0, 10], to: [25, 11], min: [0, 0], max: [1, 1], mean: [0, 1], count: [9, 2] } };
   const { x } = align([wide], { from: 0, to: 100, points: 10 });
   ok(x[0] <= x[1] && x[0] <= 10, x.join());
-  const logs = align([told([9], [1000], [1])], { from: 0, to: 1000, points: 10, log: true });
+  const logs = align([series([9], [1000], [1])], { from: 0, to: 1000, points: 10, log: true });
   equal(logs.x.map(Math.round), [1000]);
 });
 
-test("smoothing is corrected for its start and goes over holes", () => {
+test("smoothing is corrected for its start and skips gaps", () => {
   equal(smoothed([1, null, 1], 0.9).map((v) => v && Number(v.toFixed(9))), [1, null, 1]);
   equal(smoothed([0, 1], 0.5).map((v) => Number(v.toFixed(4))), [0, 0.6667]);
 });
@@ -34,7 +34,7 @@ test("seeds become a mean with deviation or interval", () => {
   equal(band([{ mean: [null] }, { mean: [null] }], "std"), { mean: [null], least: [null], most: [null], count: [null] });
 });
 
-test("Wilson's interval is that of the books", () => {
+test("Wilson's interval matches published values", () => {
   const [low, high] = wilson(0.5, 10);
   near(low, 0.2366);
   near(high, 0.7634);

@@ -19,9 +19,9 @@ test("with one answer per problem it is Wilson's interval, for every number of p
   // scipy.stats.binomtest(k, n).proportion_ci(method="wilson")
   const known = [[1, 2, 0.0945312, 0.9054688], [3, 8, 0.1368442, 0.6942576], [30, 100, 0.2189489, 0.3958485], [1, 300, 0.0005886, 0.0186367]];
   for (const [k, n, low, high] of known) {
-    const found = pass1Interval(k / n, errorOf(k / n, n), n);
-    near(found[0], low, 1e-6);
-    near(found[1], high, 1e-6);
+    const interval = pass1Interval(k / n, errorOf(k / n, n), n);
+    near(interval[0], low, 1e-6);
+    near(interval[1], high, 1e-6);
   }
 });
 

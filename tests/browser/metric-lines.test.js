@@ -11,11 +11,11 @@ const column = (...mean) => ({ mean, least: mean, most: mean, count: mean.map(()
 
 function lines(runs, view = VIEW) {
   const [chart] = chartsFrom(runs);
-  const columns = chart.lines.map((_, place) => column(place, place + 1));
+  const columns = chart.lines.map((_, index) => column(index, index + 1));
   return linesOf(chart, columns, view, new Map(runs.map((one) => [one.id, one])));
 }
 
-test("an agent keeps its place's look, the others are of the team", () => {
+test("an agent has the look of its position, the others that of the team", () => {
   equal(lines([run("a", "g", "reward.elm", "reward")]).map(({ label, token, dash }) => [label, token, dash]), [
     ["elm", "--agent-3", 2], ["all", "--line-team", 0],
   ]);
@@ -26,14 +26,14 @@ test("agents that learn as one have one line, which names them all", () => {
   equal(lines([run("a", "g", "reward.oak")]).map(({ label }) => label), ["oak"]);
 });
 
-test("several runs are told apart by colour, and by dash where each has one line", () => {
+test("several runs differ by colour, and by dash where each has one line", () => {
   const two = lines([run("a", "g", "solved"), run("b", "g", "solved")]);
   equal(two.map(({ label, token, dash }) => [label, token, dash]), [
     ["demo a", "--agent-1", 0], ["demo b", "--agent-2", 1],
   ]);
   const [seeds] = lines([run("a", "g", "solved"), run("b", "g", "solved")], { ...VIEW, band: "std" });
   equal([seeds.label, seeds.mean], ["demo, 2 seeds", [0.5, 1.5]]);
-  const varied = ["a", "b", "c", "d"].map((id, place) => ({ ...run(id, `g${place >> 1}`, "solved"), variant: `rho = 0.${place >> 1}` }));
+  const varied = ["a", "b", "c", "d"].map((id, index) => ({ ...run(id, `g${index >> 1}`, "solved"), variant: `rho = 0.${index >> 1}` }));
   equal(lines(varied, { ...VIEW, band: "ci" }).map(({ label }) => label), ["demo, rho = 0.0, 2 seeds", "demo, rho = 0.1, 2 seeds"]);
 });
 

@@ -12,7 +12,7 @@ test("metrics of all runs that belong together are one chart", () => {
   equal(chartsFrom([run("a", "kl.oak", "solved")], "starting weights").map(({ id }) => id), ["kl"]);
 });
 
-test("the team's tree stands beside the agents whose validation it is of", () => {
+test("the team's tree is a line of the agents' validation chart", () => {
   const metrics = ["validation.agent.oak", "validation.tree", "validation.samples"].map((name) => ({ name }));
   metrics.push({ name: "validation.tree_nodes", last: { value: 8 } });
   const [chart] = chartsFrom([{ id: "a", agents: ["oak"], metrics }]);

@@ -12,7 +12,7 @@ function state() {
   return made;
 }
 
-test("validation is told from its first to its newest result", () => {
+test("validationChange returns the first and the newest result", () => {
   equal(validationChange(state(), ["oak"]), [{ agent: "oak", before: 0.2, now: 0.5 }]);
 });
 
@@ -23,7 +23,7 @@ test("a result needs the test split at two steps", () => {
   equal([result(made).before.agents.oak, result(made).after.agents.oak], [0.1, 0.9]);
 });
 
-test("the best checkpoint is the newest that was told to be the best", () => {
+test("the best checkpoint is the newest that was marked as best", () => {
   const made = state();
   equal(bestCheckpoint(made), null);
   made.checkpoints = [

@@ -12,7 +12,7 @@ test("the best so far passes most public tests, and is the latest of those that 
   equal(bestNode(treeOf(null, undefined)), undefined);
 });
 
-test("what is used of each limit counts only what is written", () => {
+test("the use of each limit counts closed nodes only", () => {
   const state = { trees: new Map([[7, treeOf(0.5, null, undefined)]]), stepStartedAt: 1_000, answer: null };
   const rows = spentOf(state, { nodes: 8, tokens: 40, seconds: 10 }, 6_000);
   equal(rows, [

@@ -26,16 +26,16 @@ function log(steps) {
 }
 
 function stepsOfLog(events) {
-  const asked = [];
-  let told;
+  const requests = [];
+  let resolveChange;
   const steps = new Steps({
     load: async (step, seq) => {
-      asked.push([step, seq]);
+      requests.push([step, seq]);
       const trees = new Set(events.filter((e) => e[2] === "tree.open" && e[3].step === step).map((e) => e[3].tree));
       return events.filter((e) => trees.has(e[3].tree) && e[0] <= seq);
     },
-    onChange: () => told?.(),
-    onFault: (error) => {
+    onChange: () => resolveChange?.(),
+    onError: (error) => {
       throw error;
     },
   });
@@ -43,12 +43,12 @@ function stepsOfLog(events) {
   const settled = async (state) => {
     let trees = steps.trees(state);
     while (steps.loading) {
-      await new Promise((resolve) => (told = resolve));
+      await new Promise((resolve) => (resolveChange = resolve));
       trees = steps.trees(state);
     }
     return trees;
   };
-  return { steps, asked, settled };
+  return { steps, requests, settled };
 }
 
 const stepNumbers = (trees) => trees.map((tree) => tree.step);
@@ -59,46 +59,46 @@ test("a filter names one step or several, and nothing else", () => {
   for (const step of ["", "0", "9-3", "x", "3-", "-3", "1.5"]) equal(stepsOf({ step }), null, step);
 });
 
-test("the newest step is that of the fold, and asks for nothing", async () => {
+test("the newest step is that of the fold and makes no request", async () => {
   const events = log(6);
-  const { settled, asked } = stepsOfLog(events);
+  const { settled, requests } = stepsOfLog(events);
   equal(stepNumbers(await settled(fold(events))), [6, 6]);
-  equal(asked, []);
+  equal(requests, []);
 });
 
 test("every step of a run can be reached, each loaded once", async () => {
   const events = log(6);
-  const { steps, settled, asked } = stepsOfLog(events);
+  const { steps, settled, requests } = stepsOfLog(events);
   const state = fold(events);
   steps.choose({ from: 2, to: 5 });
   const trees = await settled(state);
   equal(stepNumbers(trees), [2, 2, 3, 3, 4, 4, 5, 5]);
   ok(trees.every((tree) => tree.nodes.size === NODES && tree.closed));
-  equal(asked.map(([step]) => step), [4, 3, 2]);
+  equal(requests.map(([step]) => step), [4, 3, 2]);
   await settled(state);
-  equal(asked.length, 3);
-  ok(steps.find(trees[0].id) === trees[0]);
+  equal(requests.length, 3);
+  ok(steps.findTree(trees[0].id) === trees[0]);
 });
 
-test("at an earlier moment a step shows only what was known then", async () => {
+test("at an earlier event a step shows only what was recorded by then", async () => {
   const events = log(6);
-  const { steps, settled, asked } = stepsOfLog(events);
+  const { steps, settled, requests } = stepsOfLog(events);
   steps.choose({ from: 2, to: 2 });
   equal((await settled(fold(events)))[1].nodes.size, NODES);
   // The fold keeps step 2 until step 4 starts: an earlier moment needs no request.
   const early = fold(events.slice(0, 24));
   equal((await settled(early)).map((tree) => tree.nodes.size), [2]);
-  equal(asked.length, 1);
+  equal(requests.length, 1);
 });
 
-test("a resume forgets what was loaded", async () => {
+test("a resume discards loaded steps", async () => {
   const events = log(6);
-  const { steps, settled, asked } = stepsOfLog(events);
+  const { steps, settled, requests } = stepsOfLog(events);
   steps.choose({ from: 1, to: 1 });
   await settled(fold(events));
   const resumed = fold([...events, [events.length + 1, 0, "run.resumed", { step: 5 }]]);
   await settled(resumed);
-  equal(asked.map(([step]) => step), [1, 1]);
+  equal(requests.map(([step]) => step), [1, 1]);
 });
 
 test("a range that is too long loses its oldest steps", async () => {

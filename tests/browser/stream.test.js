@@ -2,7 +2,7 @@ import { backoff, connectionNote, RunStream, statusText } from "/static/js/strea
 import { equal, ok, test } from "./check.js";
 
 /** A simulated environment: the test opens its sockets and advances its clock. */
-function world() {
+function fakeBrowser() {
   const made = {
     sockets: [], clock: 0, timers: new Map(), next: 1, isHidden: false, states: {},
     now: () => made.clock,
@@ -32,23 +32,23 @@ function world() {
 }
 
 async function opened(after = 0, first = after ? Promise.resolve({ epoch: "e1", seq: after, events: [] }) : null) {
-  const its = world();
-  const told = { events: [], resets: 0, statuses: [], rows: [] };
+  const its = fakeBrowser();
+  const received = { events: [], resets: 0, statuses: [], rows: [] };
   const stream = new RunStream(
     {
       url: "ws://x/stream", run: "r", stateUrl: "/state", first, epoch: "e1",
-      onEvents: (events) => told.events.push(...events.map(([seq]) => seq)),
-      onReset: () => { told.resets += 1; told.events = []; },
-      onStatus: (status) => told.statuses.push(status),
-      onRunStatus: (row) => told.rows.push(row),
+      onEvents: (events) => received.events.push(...events.map(([seq]) => seq)),
+      onReset: () => { received.resets += 1; received.events = []; },
+      onStatus: (status) => received.statuses.push(status),
+      onRunStatus: (row) => received.rows.push(row),
     },
     its,
   );
   stream.start();
   accept(its.sockets[0]);
   await turns();
-  told.resets = 0;
-  return { its, told, stream };
+  received.resets = 0;
+  return { its, received, stream };
 }
 
 function accept(socket) {
@@ -67,51 +67,51 @@ const events = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => [fr
 const batch = (from, to) => ({ type: "batch", sid: 1, from, to, events: events(from, to) });
 const subscribed = (head, epoch = "e1") => ({ type: "subscribed", sid: 1, epoch, head, oldest: 1 });
 
-test("it greets, subscribes after its last event and is live at the head", async () => {
-  const { its, told } = await opened(3);
+test("it says hello, subscribes after its last event and is live at the head", async () => {
+  const { its, received } = await opened(3);
   equal(its.sockets[0].protocol, "grove.v1");
   equal(its.sockets[0].sent.map((message) => message.type), ["hello", "sub"]);
   equal([its.sockets[0].sent[1].after, its.sockets[0].sent[1].max_hz], [3, 20]);
   await say(its.sockets[0], subscribed(7), batch(4, 5));
-  equal(told.statuses.at(-1), { kind: "catching-up", percent: 50 });
+  equal(received.statuses.at(-1), { kind: "catching-up", percent: 50 });
   await say(its.sockets[0], batch(6, 7));
-  equal(told.events, [4, 5, 6, 7]);
-  equal(told.statuses.at(-1).kind, "live");
+  equal(received.events, [4, 5, 6, 7]);
+  equal(received.statuses.at(-1).kind, "live");
 });
 
-test("a page that holds nothing asks for a snapshot; the tail waits until it is there", async () => {
-  const { its, told } = await opened();
+test("a page without events loads a snapshot; later frames wait for it", async () => {
+  const { its, received } = await opened();
   equal(its.sockets[0].sent[1].after, null);
   its.states["/s"] = { epoch: "e1", seq: 100, events: [[1, 0, "k", {}], [90, 0, "k", {}]] };
   await say(its.sockets[0], subscribed(100), { type: "snapshot", sid: 1, seq: 100, href: "/s" }, batch(101, 102));
-  equal(told.events, [1, 90, 101, 102]);
+  equal(received.events, [1, 90, 101, 102]);
 });
 
-test("a state that is fetched at once comes before the socket's first question", async () => {
-  const { its, told } = await opened(0, Promise.resolve({ epoch: "e2", seq: 90, events: events(3, 3) }));
-  equal([its.sockets[0].sent[1].after, its.sockets[0].sent[1].epoch, told.events], [90, "e2", [3]]);
+test("a state that is fetched first is applied before the subscription", async () => {
+  const { its, received } = await opened(0, Promise.resolve({ epoch: "e2", seq: 90, events: events(3, 3) }));
+  equal([its.sockets[0].sent[1].after, its.sockets[0].sent[1].epoch, received.events], [90, "e2", [3]]);
 });
 
-test("a state that cannot be had leaves it to the server what to start from", async () => {
+test("without a state the server decides what to start from", async () => {
   const { its } = await opened(0, Promise.reject(new Error("500")));
   equal([its.sockets[0].sent[1].type, its.sockets[0].sent[1].after], ["sub", null]);
 });
 
 test("a frame that leaves a gap is not applied: it subscribes again after its last", async () => {
-  const { its, told } = await opened(3);
+  const { its, received } = await opened(3);
   await say(its.sockets[0], subscribed(9), batch(4, 5), batch(8, 9));
-  equal(told.events, [4, 5]);
+  equal(received.events, [4, 5]);
   equal(its.sockets[0].sent.at(-1).type, "sub");
   equal(its.sockets[0].sent.at(-1).after, 5);
   await say(its.sockets[0], subscribed(9), batch(6, 9), batch(6, 9));
-  equal(told.events, [4, 5, 6, 7, 8, 9]);
+  equal(received.events, [4, 5, 6, 7, 8, 9]);
 });
 
-test("a lost socket is tried again, further and further apart, and goes on where it was", async () => {
-  const { its, told } = await opened(3);
+test("a lost socket is retried with growing delays and resumes after its last event", async () => {
+  const { its, received } = await opened(3);
   await say(its.sockets[0], subscribed(5), batch(4, 5));
   its.sockets[0].onclose({ code: 1006 });
-  equal(told.statuses.at(-1).kind, "stale");
+  equal(received.statuses.at(-1).kind, "stale");
   its.pass(499);
   equal(its.sockets.length, 1);
   its.pass(1);
@@ -122,35 +122,35 @@ test("a lost socket is tried again, further and further apart, and goes on where
   await turns();
   equal(its.sockets[2].sent[1].after, 5);
   await say(its.sockets[2], subscribed(6), batch(6, 6));
-  equal(told.events, [4, 5, 6]);
-  equal(told.statuses.at(-1).kind, "live");
+  equal(received.events, [4, 5, 6]);
+  equal(received.statuses.at(-1).kind, "live");
 });
 
-test("what an old socket still says is not heard", async () => {
-  const { its, told } = await opened(3);
+test("messages of an old socket are ignored", async () => {
+  const { its, received } = await opened(3);
   await say(its.sockets[0], subscribed(4));
   its.sockets[0].onclose({ code: 1006 });
   its.pass(500);
   accept(its.sockets[1]);
   await say(its.sockets[0], batch(4, 4));
-  equal(told.events, []);
+  equal(received.events, []);
 });
 
-test("another epoch is another log: everything is forgotten first", async () => {
-  const { its, told } = await opened(3);
+test("another epoch is another log: the state is reset first", async () => {
+  const { its, received } = await opened(3);
   await say(its.sockets[0], subscribed(2, "e2"), batch(1, 2));
-  equal([told.resets, told.events], [1, [1, 2]]);
+  equal([received.resets, received.events], [1, [1, 2]]);
 });
 
-test("a server that says no is not asked again", async () => {
-  const { its, told } = await opened(3);
+test("a refusal by the server is not retried", async () => {
+  const { its, received } = await opened(3);
   its.sockets[0].onclose({ code: 4403 });
-  equal(told.statuses.at(-1).kind, "refused");
+  equal(received.statuses.at(-1).kind, "refused");
   its.pass(60_000);
   equal(its.sockets.length, 1);
 });
 
-test("a server that asks for time gets it", async () => {
+test("the client waits as long as the server requests", async () => {
   const { its } = await opened(3);
   await say(its.sockets[0], { type: "bye", code: 1012, reason: "restarting", retry_ms: 5000 });
   its.sockets[0].onclose({ code: 1012 });
@@ -160,40 +160,40 @@ test("a server that asks for time gets it", async () => {
   equal(its.sockets.length, 2);
 });
 
-test("what the server says as it closes is told, and when it says to come again the page does", async () => {
-  const { its, told } = await opened(3);
+test("the reason of a close is shown, and the page reconnects after the server's delay", async () => {
+  const { its, received } = await opened(3);
   const reason = "too many wrong tokens came from your address: try again in 60 seconds";
   await say(its.sockets[0], { type: "bye", code: 4429, reason, retry_ms: 60_000 });
   its.sockets[0].onclose({ code: 4429, reason });
-  equal(told.statuses.at(-1).reason, reason);
-  ok(connectionNote(told.statuses.at(-1), told.statuses.at(-1).since + 3000, String).text.includes(reason));
+  equal(received.statuses.at(-1).reason, reason);
+  ok(connectionNote(received.statuses.at(-1), received.statuses.at(-1).since + 3000, String).text.includes(reason));
   its.pass(59_999);
   equal(its.sockets.length, 1);
   its.pass(1);
   equal(its.sockets.length, 2);
   its.sockets[1].onclose({ code: 4401, reason: "this token is not valid: make another" });
-  equal(told.statuses.at(-1), { kind: "refused", reason: "this token is not valid: make another" });
+  equal(received.statuses.at(-1), { kind: "refused", reason: "this token is not valid: make another" });
 });
 
 test("a socket that is silent for 45 s counts as lost", async () => {
-  const { its, told } = await opened(3);
+  const { its, received } = await opened(3);
   await say(its.sockets[0], subscribed(3));
   its.pass(30_000);
   equal(its.sockets[0].sent.at(-1).type, "ping");
   its.pass(15_000);
-  equal(told.statuses.at(-1).kind, "stale");
+  equal(received.statuses.at(-1).kind, "stale");
   equal(its.sockets[0].closedWith, 4000);
 });
 
-test("a hidden tab asks for one frame a second", async () => {
+test("a hidden tab requests one frame per second", async () => {
   const { its, stream } = await opened(3);
   its.isHidden = true;
   stream.visibilityChanged();
   equal(its.sockets[0].sent.at(-1), { type: "set", sid: 1, max_hz: 1 });
 });
 
-test("coalesced gaps are passed over, the run's row is handed on, acks are held back", async () => {
-  const { its, told } = await opened(3);
+test("coalesced gaps are skipped, the run's row is passed on, acks are delayed", async () => {
+  const { its, received } = await opened(3);
   await say(
     its.sockets[0],
     subscribed(9),
@@ -201,7 +201,7 @@ test("coalesced gaps are passed over, the run's row is handed on, acks are held 
     batch(7, 9),
     { type: "status", sid: 1, run: { state: "running" } },
   );
-  equal([told.events, told.rows], [[7, 8, 9], [{ state: "running" }]]);
+  equal([received.events, received.rows], [[7, 8, 9], [{ state: "running" }]]);
   const acks = () => its.sockets[0].sent.filter((message) => message.type === "ack");
   equal(acks(), []);
   its.pass(1000);
@@ -213,7 +213,7 @@ test("waits double up to half a minute, with full jitter", () => {
   ok(backoff(3, () => 0) === 0);
 });
 
-test("the status line says which it is", () => {
+test("the status text names the state of the stream", () => {
   const time = () => "12:34";
   equal(statusText({ kind: "live" }, "running", time), "live");
   equal(statusText({ kind: "live" }, "finished", time), "ended");
@@ -221,7 +221,7 @@ test("the status line says which it is", () => {
   equal(statusText({ kind: "stale", since: 0 }, "running", time), "stale since 12:34");
 });
 
-test("a banner says since when the page is out of date, but not of a blink", () => {
+test("a banner says since when the page is out of date, unless it just reconnects", () => {
   const time = (ms) => `${ms / 1000} s`;
   const lost = { kind: "stale", since: 5000 };
   equal(connectionNote(lost, 6500, time), null);
@@ -230,7 +230,7 @@ test("a banner says since when the page is out of date, but not of a blink", () 
   equal(connectionNote({ kind: "catching-up", percent: 3 }, 8000, time), null);
 });
 
-test("a banner says at once why no news will come, and what to do", () => {
+test("a banner names at once why updates stopped, and the remedy", () => {
   const { kind, text } = connectionNote({ kind: "refused", reason: "sign in again" }, 0, String);
   equal(kind, "bad");
   ok(text.includes("sign in again") && text.includes("Reload"));

@@ -27,7 +27,7 @@ test("solvers, repairs and winning paths are counted by hand", () => {
   equal(repairs.oak, { oak: { tried: 1, done: 0 }, fern: { tried: 0, done: 0 } });
 });
 
-test("the first that passed is the one that was told first", () => {
+test("the first passing node is the one that was closed first", () => {
   equal(firstPassed(tree([[1, 0, "oak", 1, 9], [2, 0, "fern", 1, 8]])).id, 2);
   equal(firstPassed(tree([[1, 0, "oak", 0, 9]])), null);
 });

@@ -1,7 +1,7 @@
 import { readDraws } from "/static/js/node/thompson.js";
 import { equal, test } from "./check.js";
 
-test("Thompson draws are told level by level, with their winners", () => {
+test("Thompson draws are listed level by level, with their winners", () => {
   const levels = readDraws({
     levels: [
       { node: 0, agents: { oak: 0.3, birch: 0.8 }, agent: "birch", gen: 0.2, cont: 0.6,

@@ -21,46 +21,46 @@ function log(length) {
   return events;
 }
 
-function machineOf(events, world) {
-  const asked = [];
+function machineOf(events, env) {
+  const loads = [];
   const machine = new TimeMachine(
     {
       loadState: async (seq) => {
-        asked.push(seq);
+        loads.push(seq);
         return { seq, events: events.slice(0, seq) };
       },
       loadEvents: async (after, until) => events.slice(after, until),
       head: () => events.length,
       onChange: () => {},
-      onFault: (error) => {
+      onError: (error) => {
         throw error;
       },
     },
-    world,
+    env,
   );
-  return { machine, asked };
+  return { machine, loads };
 }
 
-test("at every moment the state is the fold of the log up to it, in any order of asking", async () => {
+test("at every event the state is the fold of the log up to it, in any order of seeks", async () => {
   const events = log(9000);
-  const { machine, asked } = machineOf(events);
+  const { machine, loads } = machineOf(events);
   for (const seq of [8000, 7990, 7600, 8001, 12, 1, 4000, 9000, 2500, 5000]) {
     ok(await machine.seek(seq));
     equal(asJson(machine.state), asJson(fold(events.slice(0, seq))), `at ${seq}:`);
   }
-  ok(asked.length < 8, `${asked.length} windows`);
+  ok(loads.length < 8, `${loads.length} windows`);
   machine.live();
   ok(!machine.active);
 });
 
-test("of several moments that are asked for the last one is shown", async () => {
+test("of several concurrent seeks the last one wins", async () => {
   const { machine } = machineOf(log(9000));
-  const told = await Promise.all([machine.seek(8000), machine.seek(100), machine.seek(5000)]);
-  equal(told, [false, false, true]);
+  const results = await Promise.all([machine.seek(8000), machine.seek(100), machine.seek(5000)]);
+  equal(results, [false, false, true]);
   equal(machine.seq, 5000);
 });
 
-test("a step leads from verdict to verdict, also out of the window", async () => {
+test("a step moves from verdict to verdict, also beyond the window", async () => {
   const events = log(9000);
   const { machine } = machineOf(events);
   const closes = events.filter(([, , kind]) => kind === "node.close").map(([seq]) => seq);
@@ -79,12 +79,12 @@ test("a step leads from verdict to verdict, also out of the window", async () =>
   equal(machine.seq, closes.findLast((seq) => seq < first));
 });
 
-test("play goes on in the log's own time, shortens its pauses and ends at the head", async () => {
+test("play follows the log's own time, shortens its pauses and ends at the head", async () => {
   const events = log(3600);
   let now = 0;
   const due = [];
-  const world = { now: () => now, later: (action) => due.push(action), cancel: () => {} };
-  const { machine } = machineOf(events, world);
+  const env = { now: () => now, later: (action) => due.push(action), cancel: () => {} };
+  const { machine } = machineOf(events, env);
   machine.setSpeed(4);
   await machine.seek(3000);
   await machine.play();
@@ -96,11 +96,11 @@ test("play goes on in the log's own time, shortens its pauses and ends at the he
   }
   // Ten seconds between events play as at most one second: 20 ticks for each event.
   ok(seen.length > 600 * 18 && seen.length < 600 * 22, `${seen.length} ticks`);
-  ok(seen.every((seq, place) => !place || seq - seen[place - 1] <= 1), "no event is skipped");
+  ok(seen.every((seq, index) => !index || seq - seen[index - 1] <= 1), "no event is skipped");
   equal([machine.seq, machine.playing], [3600, false]);
 });
 
-test("the place of an event is found by halves", () => {
+test("firstAfter is a binary search", () => {
   const events = [[2], [5], [9]];
   equal([0, 2, 4, 9, 11].map((seq) => firstAfter(events, seq)), [0, 1, 1, 3, 3]);
 });

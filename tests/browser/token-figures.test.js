@@ -1,13 +1,13 @@
 import { bounds, columnOf, readOf } from "/static/js/node/token-figures.js";
 import { equal, test } from "./check.js";
 
-test("the shade of a token follows what is asked for", () => {
+test("the shade of a token follows the chosen figure", () => {
   equal([0, -0.2, -1, -2, -9].map(columnOf("logprobs").shade), [0, 1, 2, 3, 4]);
   equal([0, 0.1, 0.5, 1, 3].map(columnOf("entropy").shade), [0, 1, 2, 3, 4]);
   equal([1, 1.05, 0.85, 1.4, 3, 0.3].map(columnOf("ratio").shade), [0, 1, 2, 3, 4, 4]);
 });
 
-test("a token is read with what is known of it", () => {
+test("a token's description has its recorded figures", () => {
   const figures = { tokens: ["def", " f"], logprobs: [0, -0.5], entropy: [], ratio: [] };
   equal(readOf(figures, 1), '2 of 2: " f", log-prob \u22120.5, p = 0.61');
   const learned = { ...figures, entropy: [0, 0.25], ratio: [1, 1.5] };

@@ -9,7 +9,7 @@ test("a field's text is a line of TOML", () => {
   equal(lineOf("a.b", "number", ""), null);
 });
 
-test("a line takes the place of the one of the same path", () => {
+test("a line replaces the one of the same path", () => {
   equal(withLine("a = 1\n# why\nb = 2", "a", "a = 3"), "a = 3\n# why\nb = 2");
   equal(withLine("a = 1\nab = 2", "a", null), "ab = 2");
   equal(withLine("", "a", "a = 1"), "a = 1");
@@ -17,11 +17,11 @@ test("a line takes the place of the one of the same path", () => {
   equal(withLine("b = 2", "a", null), "b = 2");
 });
 
-test("a preset's lines join what is there", () => {
+test("a preset's lines are merged into the text", () => {
   equal(withLines("a = 1\nc = 4", "a = 2\nb = 3"), "a = 2\nc = 4\nb = 3");
 });
 
-test("an agent goes with all of its lines, and no other's", () => {
+test("removing an agent removes all of its lines and no others", () => {
   const text = "agents.elm.name = \"elm\"\nagents.elm-2.model = 1\nagents.elm = unset\nseed = 1";
   equal(withoutAgent(text, "elm"), "agents.elm-2.model = 1\nseed = 1");
 });

@@ -23,7 +23,7 @@ test("a function without arguments takes none, and null is a value", () => {
   equal(callTest("", "null"), { arguments: [], expected: null });
 });
 
-test("what is no JSON is refused with the field and the remedy", () => {
+test("invalid JSON is refused with the field and the remedy", () => {
   equal(refusal(() => callTest("three", "1")).startsWith("Arguments: enter JSON"), true);
   equal(refusal(() => withTest("assert solve(1) == 2", {})).includes("not a JSON list"), true);
 });

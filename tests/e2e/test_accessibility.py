@@ -24,7 +24,7 @@ def test_a_run_with_data_and_what_is_made_of_it(window, run, log):
     def check(what: str) -> None:
         found.extend(faults_of(page, what))
 
-    page.get_by_role("heading", name="No tree yet").wait_for()
+    page.get_by_role("heading", name="No trees yet").wait_for()
     check("a run without a tree")
     head = run.feed(log)
     page.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for()
@@ -81,7 +81,7 @@ def test_a_run_that_failed_under_a_long_name(window):
     long.end("failed", "agent oak: no model in /models/" + "long-name/" * 30)
     page = window(f"/runs/{long.run.pk}/")
     page.get_by_role("alert").wait_for()
-    page.get_by_text("The run was over before its first step").wait_for()
+    page.get_by_text("The run ended before its first step").wait_for()
     found = faults_of(page, "its page")
     for path in ("/", "/?state=failed", "/?archived=1", f"/runs/{long.run.pk}/log/"):
         page.goto(path)

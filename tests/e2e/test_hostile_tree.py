@@ -68,6 +68,6 @@ def test_a_hostile_tree_is_shown_and_the_page_stays_responsive(window, run):
     panel = page.locator('[data-part="panel"]')
     panel.get_by_role("heading", name="Node").first.wait_for(timeout=ARRIVAL_MS)
     page.get_by_role("button", name="List", exact=True).click()
-    expect(page.locator('[data-part="twin"] [role="treeitem"]').first).to_be_visible()
+    expect(page.locator('[data-part="treeList"] [role="treeitem"]').first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert page.evaluate("window.longest") < BLOCKED_MS

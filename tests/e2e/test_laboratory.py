@@ -33,7 +33,7 @@ def shown(page, seq: int):
 
 
 def rows(page) -> list[str]:
-    return page.locator('[data-part="twin"] li').all_text_contents()
+    return page.locator('[data-part="treeList"] li').all_text_contents()
 
 
 def fragment(page) -> dict[str, list[str]]:
@@ -52,7 +52,7 @@ def test_an_earlier_moment_shows_only_what_was_known_then(page, events):
     page.get_by_text("Showing the state at event").wait_for()
     panel = page.locator('[data-part="panel"]')
     panel.get_by_role("heading", name=f"Node {fifth.node} by").wait_for()
-    assert "comes when the step's trees are credited" in panel.inner_text()
+    assert "pending until the step's trees are credited" in panel.inner_text()
     trees = [line.split(" · ")[1] for line in rows(page) if not line.startswith("Node ")]
     known = [e for e in events if e.kind == "node.open" and e.seq <= fifth.seq]
     assert sum(int(nodes.split()[0]) for nodes in trees) == len(known)
@@ -63,7 +63,7 @@ def test_an_earlier_moment_shows_only_what_was_known_then(page, events):
     page.get_by_role("button", name="Back to live").click()
     shown(page, events[-1].seq)
     assert "seq" not in fragment(page)
-    panel.get_by_text("Learned from in the update of").wait_for()
+    panel.get_by_text("Used in the update of").wait_for()
 
 
 def test_one_steps_by_node_scrubs_jumps_and_plays(page, events):
@@ -91,21 +91,21 @@ def test_a_step_of_long_ago_comes_back_with_its_trees(page, events):
     page.get_by_role("heading", name="Search trees of step 1").wait_for()
     problems = [e.payload for e in events if e.kind == "tree.open"]
     first = [one["problem"] for one in problems if one["step"] == 1]
-    expect(page.locator('[data-part="twin"] li')).to_have_count(len(first))
-    expect(page.locator('[data-part="twin"] li').first).to_contain_text(first[0])
+    expect(page.locator('[data-part="treeList"] li')).to_have_count(len(first))
+    expect(page.locator('[data-part="treeList"] li').first).to_contain_text(first[0])
     assert all("solved" in line for line in rows(page))
     assert "step=1" in page.url
     tool(page, "step").fill("1-3")
     tool(page, "step").press("Enter")
-    expect(page.locator('[data-part="twin"] li')).to_have_count(len(problems))
+    expect(page.locator('[data-part="treeList"] li')).to_have_count(len(problems))
     page.locator('[data-part="current"]').click()
-    expect(page.locator('[data-part="twin"] li')).to_have_count(SAMPLE.trees)
+    expect(page.locator('[data-part="treeList"] li')).to_have_count(SAMPLE.trees)
     assert "step=" not in page.url
 
 
 def test_filters_narrow_the_forest_and_stay_in_the_address(page, events):
     tool(page, "q").fill("return x")
-    tool(page, "found").get_by_text("20 of 20 nodes in 4 of 4 trees").wait_for()
+    tool(page, "matchCount").get_by_text("20 of 20 nodes in 4 of 4 trees").wait_for()
     tool(page, "menuLabel").click()
     tool(page, "agent").select_option("fern")
     tool(page, "score").select_option("passed")
@@ -118,13 +118,13 @@ def test_filters_narrow_the_forest_and_stay_in_the_address(page, events):
         and opened[e.tree, e.node]["agent"] == "fern"
     ]  # fmt: skip
     text = f"{len(wanted)} of 20 nodes in {len({e.tree for e in wanted})} of 4 trees"
-    tool(page, "found").get_by_text(text).wait_for()
+    tool(page, "matchCount").get_by_text(text).wait_for()
     assert len(rows(page)) == len({e.tree for e in wanted})
     page.reload()
-    tool(page, "found").get_by_text(text).wait_for()
+    tool(page, "matchCount").get_by_text(text).wait_for()
     assert fragment(page) == {"agent": ["fern"], "score": ["passed"], "q": ["return x"]}
     tool(page, "clear").click()
-    assert tool(page, "found").inner_text() == "" and len(rows(page)) == SAMPLE.trees
+    assert tool(page, "matchCount").inner_text() == "" and len(rows(page)) == SAMPLE.trees
     tool(page, "q").fill("nothing has this")
     page.get_by_text("No matching nodes").wait_for()
 
@@ -233,7 +233,7 @@ def test_two_trees_are_compared_on_one_axis_of_nodes(page, run, events):
     page.locator('[data-part="budget"]').focus()
     page.keyboard.press("Home")
     page.get_by_text("the first 0 nodes of each").wait_for()
-    expect(rows_.first.locator("td")).to_have_text(["not", "not"])
+    expect(rows_.first.locator("td")).to_have_text(["not solved", "not solved"])
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

@@ -53,7 +53,7 @@ def wait_for_seq(page, seq: int) -> None:
 
 def twin(page) -> list[str]:
     """The forest as shown by the list."""
-    return page.locator('[data-part="twin"] li').all_text_contents()
+    return page.locator('[data-part="treeList"] li').all_text_contents()
 
 
 def open_first_tree(page) -> None:

@@ -33,7 +33,7 @@ def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(wi
     page.get_by_role("heading", name="No answer yet").wait_for()
     start_worker()
     search = Search.objects.get()
-    twin = page.locator('[data-part="twin"]')
+    twin = page.locator('[data-part="treeList"]')
     expect(twin).to_contain_text("Node 1", timeout=ENGINE_MS)
     expect(page.locator('[data-part="pill"]')).to_have_text("Finished", timeout=ENGINE_MS)
     page.get_by_role("heading", name="Answer", exact=True).wait_for()

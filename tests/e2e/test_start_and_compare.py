@@ -69,7 +69,7 @@ def test_agents_are_a_list_that_the_keyboard_changes(page, run):
     page.get_by_label("New agent").focus()
     page.keyboard.type("oak")
     page.keyboard.press("Enter")
-    page.get_by_text("There is an agent oak already").wait_for()
+    page.get_by_text("An agent oak already exists").wait_for()
     page.get_by_label("New agent").fill("elm")
     page.keyboard.press("Enter")
     expect(page.locator('[data-path="agents.elm.model"]')).to_be_focused()

@@ -73,7 +73,7 @@ def test_what_a_published_file_leaves_out_is_on_the_page_and_in_the_api(cast, cl
     assert "mbpp.jsonl:2: test_list" in sentence and "without tests" in sentence
     client.force_login(cast.bob)
     page = client.get("/datasets/").content.decode()
-    assert "1 left out" in page and "mbpp.jsonl:2: test_list" in page
+    assert "1 skipped" in page and "mbpp.jsonl:2: test_list" in page
     (dataset,) = client.get("/api/v1/datasets").json()["datasets"]
     assert dataset["versions"][0]["left_out"] == [sentence]
 

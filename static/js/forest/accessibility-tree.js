@@ -7,13 +7,13 @@
  */
 
 import { element } from "../lib/dom.js";
-import { describe, describeTree, telling } from "./describe.js";
+import { describe, describeTree, defaultNode } from "./describe.js";
 
 const MOST_ROWS = 240;
 const PAUSE_MS = 1000; // minimum between two redraws of a long list while events arrive
-const REST = 12; // minimum pause, as a multiple of the last redraw's duration
+const PAUSE_FACTOR = 12; // minimum pause, as a multiple of the last redraw's duration
 
-export class Twin {
+export class AccessibilityTree {
   /** @param list element with role="tree"; `onPick(tree, node)` as in the forest. */
   constructor(list, onPick) {
     this.list = list;
@@ -28,15 +28,15 @@ export class Twin {
 
   /** Lists the trees of a step, and the nodes of the tree in focus with their levels. */
   show(seq, trees, focus, selected, matched = null) {
-    const told = [seq, trees.length, trees[0]?.id, focus?.id, selected?.id, matched?.size].join();
-    if (told === this.told) return;
-    this.told = told;
+    const version = [seq, trees.length, trees[0]?.id, focus?.id, selected?.id, matched?.size].join();
+    if (version === this.version) return;
+    this.version = version;
     this.shown = { trees, focus, selected, matched };
     clearTimeout(this.waiting);
     const since = performance.now() - (this.drawn ?? -PAUSE_MS);
     const moved = focus?.id !== this.focus || selected?.id !== this.selected;
     const small = (this.rows?.length ?? 0) < MOST_ROWS;
-    const pause = Math.max(PAUSE_MS, REST * (this.cost ?? 0));
+    const pause = Math.max(PAUSE_MS, PAUSE_FACTOR * (this.cost ?? 0));
     if (small || moved || since >= pause) this.#draw();
     else this.waiting = setTimeout(() => this.#draw(), pause - since);
   }
@@ -47,8 +47,8 @@ export class Twin {
     [this.focus, this.selected] = [focus?.id, selected?.id];
     this.rows = [];
     const all = focus && !trees.includes(focus) ? [focus, ...trees] : trees;
-    all.forEach((tree, place) => {
-      this.rows.push({ key: `${tree.id}`, tree, node: null, place, of: all.length });
+    all.forEach((tree, position) => {
+      this.rows.push({ key: `${tree.id}`, tree, node: null, position, of: all.length });
       if (tree === focus) this.rows.push(...nodeRows(tree, matched?.get(tree.id)));
     });
     const key = focus ? (selected ? `${focus.id}/${selected.id}` : `${focus.id}`) : this.active;
@@ -58,39 +58,39 @@ export class Twin {
   }
 
   #render() {
-    const at = Math.max(0, this.rows.findIndex((row) => row.key === this.active));
-    const from = Math.max(0, Math.min(at - MOST_ROWS / 2, this.rows.length - MOST_ROWS));
+    const active = Math.max(0, this.rows.findIndex((row) => row.key === this.active));
+    const from = Math.max(0, Math.min(active - MOST_ROWS / 2, this.rows.length - MOST_ROWS));
     const shown = this.rows.slice(from, from + MOST_ROWS);
-    const had = this.list.contains(document.activeElement);
+    const hadFocus = this.list.contains(document.activeElement);
     this.entries = new Map(shown.map((row) => [row.key, row]));
     const items = shown.map((row) => this.#item(row));
     // Unchanged rows stay as they are: in a long list most rows are.
-    const same = [...this.list.children];
-    items.forEach((item, place) => {
-      if (same[place]?.isEqualNode(item)) return;
-      if (same[place]) same[place].replaceWith(item);
+    const existing = [...this.list.children];
+    items.forEach((item, index) => {
+      if (existing[index]?.isEqualNode(item)) return;
+      if (existing[index]) existing[index].replaceWith(item);
       else this.list.append(item);
     });
-    for (const item of same.slice(items.length)) item.remove();
-    if (had) this.#row()?.focus({ preventScroll: false });
+    for (const item of existing.slice(items.length)) item.remove();
+    if (hadFocus) this.#row()?.focus({ preventScroll: false });
   }
 
   #item(row) {
     const { focus, selected } = this.shown;
     const { tree, node } = row;
     const chosen = node ? node.id === selected?.id : tree === focus && !selected;
-    const about = {
+    const attributes = {
       role: "treeitem",
       "data-key": row.key,
       "data-level": Math.min(9, node ? node.depth + 1 : 1),
       tabindex: row.key === this.active ? 0 : -1,
       "aria-level": node ? node.depth + 1 : 1,
       "aria-setsize": row.of,
-      "aria-posinset": row.place + 1,
+      "aria-posinset": row.position + 1,
       "aria-selected": String(chosen),
       "aria-expanded": node ? null : String(tree === focus),
     };
-    return element("li", about, node ? describe(node) : describeTree(tree));
+    return element("li", attributes, node ? describe(node) : describeTree(tree));
   }
 
   #row() {
@@ -99,11 +99,11 @@ export class Twin {
 
   #choose(row) {
     this.active = row.key;
-    this.onPick(row.tree, row.node ?? (row.tree === this.shown.focus ? null : telling(row.tree)));
+    this.onPick(row.tree, row.node ?? (row.tree === this.shown.focus ? null : defaultNode(row.tree)));
   }
 
-  #move(place) {
-    const row = this.rows[Math.max(0, Math.min(this.rows.length - 1, place))];
+  #move(index) {
+    const row = this.rows[Math.max(0, Math.min(this.rows.length - 1, index))];
     if (!row) return;
     this.active = row.key;
     this.#render();
@@ -145,12 +145,12 @@ function nodeRows(tree, matched) {
   }
   const rows = [];
   const stack = [...(below.get(0) ?? [])].reverse();
-  const places = (nodes) => nodes.map((node, place) => [node.id, { place, of: nodes.length }]);
-  const place = new Map([...below.values()].flatMap(places));
+  const withPositions = (nodes) => nodes.map((node, position) => [node.id, { position, of: nodes.length }]);
+  const positions = new Map([...below.values()].flatMap(withPositions));
   while (stack.length) {
     const node = stack.pop();
     if (!matched || matched.has(node.id)) {
-      rows.push({ key: `${tree.id}/${node.id}`, tree, node, ...place.get(node.id) });
+      rows.push({ key: `${tree.id}/${node.id}`, tree, node, ...positions.get(node.id) });
     }
     stack.push(...[...(below.get(node.id) ?? [])].reverse());
   }

@@ -1,6 +1,6 @@
 /** Pan and zoom of one tree: pixels of the fitted tree to pixels of the screen. Pure. */
 
-import { placing } from "./layout.js";
+import { pixelMapping } from "./layout.js";
 
 export const HOME = { k: 1, x: 0, y: 0 };
 const MOST = 60;
@@ -27,9 +27,9 @@ export function panned(camera, dx, dy, box) {
   };
 }
 
-/** Returns a placing function (`layout.placing`) as seen through the camera. */
+/** Returns a mapping to pixels (`layout.pixelMapping`) as seen through the camera. */
 export function through({ line: [left, across, top, down], scale }, { k, x, y }) {
-  return placing([left * k + x, across * k, top * k + y, down * k], scale * k);
+  return pixelMapping([left * k + x, across * k, top * k + y, down * k], scale * k);
 }
 
 /** Returns the camera moved the shortest way such that a point of the screen is within the box. */

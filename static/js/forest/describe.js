@@ -4,7 +4,7 @@ import { outcome } from "../stream/fold.js";
 import { count, number, percent, words } from "../lib/format.js";
 
 /** Returns the node to open a tree with: the first that passed, else the newest closed one. */
-export function telling(tree) {
+export function defaultNode(tree) {
   const closed = [...tree.nodes.values()].filter((node) => node.closed);
   return closed.find((node) => node.score === 1) ?? closed.at(-1) ?? null;
 }

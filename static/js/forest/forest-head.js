@@ -9,39 +9,40 @@ export class ForestHead {
    */
   constructor(part, choose) {
     this.part = part;
-    for (const [name, step] of [["current", () => null], ["previous", () => this.before]]) {
+    for (const [name, step] of [["current", () => null], ["previous", () => this.previousStep]]) {
       part(name).addEventListener("click", () => choose(step()));
     }
-    part("chosen").addEventListener("click", () => choose(this.here));
+    part("chosen").addEventListener("click", () => choose(this.firstStep));
   }
 
   /**
    * @param trees those in view; `newest` step (0: none yet); `range` of requested steps, or null;
-   *   `full`: there were more nodes than are shown; `focus` the tree in focus, or null.
+   *   `full`: there were more nodes than are shown; `focus` the tree in focus, or null;
+   *   `emptyText` explains why there are no trees.
    */
-  show({ trees, newest, range, full, loading, focus, over }) {
+  show({ trees, newest, range, full, loading, focus, emptyText }) {
     const { part } = this;
     const steps = trees.map((tree) => tree.step);
     const [first, last] = steps.length ? [steps[0], steps.at(-1)] : [range?.from ?? 0, range?.to ?? 0];
-    this.before = (first || newest) - 1;
-    this.here = first;
-    button(part("previous"), this.before >= 1 ? `Step ${this.before}` : "Step before", this.before < 1, false);
+    this.previousStep = (first || newest) - 1;
+    this.firstStep = first;
+    button(part("previous"), this.previousStep >= 1 ? `Step ${this.previousStep}` : "Previous step", this.previousStep < 1, false);
     button(part("current"), newest ? `Step ${newest}` : "Newest step", !newest, Boolean(newest) && !range);
     part("chosen").hidden = !range;
-    if (range) button(part("chosen"), span(range.from, range.to), false, true);
-    if (!focus) setText(part("forestTitle"), range ? `Search trees of ${span(first, last).toLowerCase()}` : "Search trees");
+    if (range) button(part("chosen"), stepRange(range.from, range.to), false, true);
+    if (!focus) setText(part("forestTitle"), range ? `Search trees of ${stepRange(first, last).toLowerCase()}` : "Search trees");
     const solved = trees.filter((tree) => tree.solved).length;
-    const told = trees.length ? `${solved} of ${trees.length} solved` : "";
-    const more = loading ? "Loading…" : full ? "Older steps are left out: at most 20,000 nodes" : "";
-    setText(part("solved"), [told, more].filter(Boolean).join(" · "));
+    const summary = trees.length ? `${solved} of ${trees.length} solved` : "";
+    const notice = loading ? "Loading…" : full ? "Older steps are not shown: limit of 20,000 nodes" : "";
+    setText(part("solved"), [summary, notice].filter(Boolean).join(" · "));
     part("noTrees").hidden = trees.length > 0 || Boolean(focus);
     part("stage").hidden = !part("noTrees").hidden;
-    setText(part("noTreesTitle"), range ? `No tree of ${span(range.from, range.to).toLowerCase()}` : "No tree yet");
-    setText(part("noTreesText"), loading ? "Loading…" : over);
+    setText(part("noTreesTitle"), range ? `No trees in ${stepRange(range.from, range.to).toLowerCase()}` : "No trees yet");
+    setText(part("noTreesText"), loading ? "Loading…" : emptyText);
   }
 }
 
-function span(from, to) {
+function stepRange(from, to) {
   return from === to ? `Step ${from}` : `Steps ${from}–${to}`;
 }
 

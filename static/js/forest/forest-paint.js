@@ -22,7 +22,7 @@ export function paintTile(context, box, tree, picture) {
 }
 
 /**
- * Paints the tree of one small multiple and returns the spots that can be pointed at.
+ * Paints the tree of one small multiple and returns its `DrawnNodes`.
  *
  * @param picture {palette, lookOf(node), pulse, matched}
  */
@@ -75,7 +75,7 @@ function solvedBadge(context, right, y, palette) {
 /** Paints one tree in the whole stage, with depth lines and the advantage next to credited nodes. */
 export function paintFocus(context, box, tree, shape, picture) {
   const { palette } = picture;
-  const place = through(focusFit(box, shape), picture.camera ?? HOME);
+  const toPixels = through(focusFit(box, shape), picture.camera ?? HOME);
   context.save();
   context.beginPath();
   context.rect(box.x, box.y, box.width, box.height);
@@ -84,24 +84,24 @@ export function paintFocus(context, box, tree, shape, picture) {
   context.textBaseline = "middle";
   context.textAlign = "left";
   for (let depth = 0; depth <= shape.height; depth += 1) {
-    const { y } = place({ x: 0, y: depth });
+    const { y } = toPixels({ x: 0, y: depth });
     context.fillStyle = palette.faint;
     if (y > box.y && y < box.y + box.height) context.fillText(depth ? `depth ${depth}` : "problem", box.x + 2, y);
     context.fillStyle = palette.grid;
     context.fillRect(box.x + 54, y, box.width - 54, 1);
   }
-  const spots = paintTree(context, tree, shape, place, { ...picture, clip: box }, 1.6, 15);
-  for (let index = 0; place.scale > 62 && index < spots.length; index += 1) {
-    advantageLabel(context, spots.at(index), palette);
+  const drawnNodes = paintTree(context, tree, shape, toPixels, { ...picture, clip: box }, 1.6, 15);
+  for (let index = 0; toPixels.scale > 62 && index < drawnNodes.length; index += 1) {
+    advantageLabel(context, drawnNodes.at(index), palette);
   }
   context.restore();
-  return spots;
+  return drawnNodes;
 }
 
-/** Returns the placing of the tree in focus within its box before the camera is applied. */
+/** Returns the pixel mapping of the tree in focus within its box, before the camera is applied. */
 export function focusFit(box, shape) {
-  const beside = box.width > 480 ? 76 : 32; // the last node's advantage is to its right
-  const inner = { x: box.x + 64, y: box.y + 30, width: box.width - 64 - beside, height: box.height - 72 };
+  const labelRoom = box.width > 480 ? 76 : 32; // the last node's advantage is to its right
+  const inner = { x: box.x + 64, y: box.y + 30, width: box.width - 64 - labelRoom, height: box.height - 72 };
   return fit(shape, inner, 96);
 }
 

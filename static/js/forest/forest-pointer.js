@@ -4,7 +4,7 @@ const CLICK_REACH = 4; // px that a press may move and still be a click
 const WHEEL_RATE = 0.0016; // of zoom per px of wheel
 
 /**
- * @param forest {at(x, y), point(spot), leave(), pick(spot), drag(dx, dy), zoom(factor, x, y),
+ * @param forest {at(x, y), point(hit), leave(), pick(hit), drag(dx, dy), zoom(factor, x, y),
  *   inFocus(x, y)}; positions are px within the canvas.
  */
 export function listenToPointer(canvas, forest) {

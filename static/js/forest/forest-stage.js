@@ -12,28 +12,28 @@ import { through } from "./camera.js";
 import { focusFit, paintFocus, paintSmall, paintTile } from "./forest-paint.js";
 import { grid, layout } from "./layout.js";
 import { descendants } from "../run/lineage.js";
-import { Pictures } from "./tile-cache.js";
+import { TileCache } from "./tile-cache.js";
 import { ring } from "./tree-paint.js";
 
 export const MANY = 600; // nodes on the stage from which on trees are cached as tiles
 const SMALL_TILES = { least: 98, ratio: 0.86 };
 const NARROW = 520; // px of a stage that shows smaller tiles
 const FOCUS_GAP = 12; // px between the tree in focus and the others below it
-const REST = 12; // multiple of a layout's duration before a growing tree is laid out again
-const LEAST_REST_MS = 150;
+const LAYOUT_PAUSE_FACTOR = 12; // multiple of a layout's duration before a growing tree is laid out again
+const MIN_LAYOUT_PAUSE_MS = 150;
 const SMALL_TREE = 400; // nodes up to which a layout costs next to nothing
 const NEAR = 300; // px off the screen within which a tile is painted
-const LOOK_MS = 500; // between two checks whether the content above has moved the stage
+const POSITION_CHECK_MS = 500; // between two checks whether the content above has moved the stage
 
 export class ForestStage {
   constructor(stage, canvas) {
     this.stage = stage;
     this.canvas = canvas;
     this.shapes = new WeakMap();
-    this.pictures = new Pictures();
-    this.groups = new Map(); // key of a picture -> {tree, box, spots} for hit tests
+    this.tileCache = new TileCache();
+    this.groups = new Map(); // key of a picture -> {tree, box, drawnNodes} for hit tests
     this.tiles = [];
-    this.looked = 0; // time of the last check; `top` is that of the canvas then
+    this.checkedAt = 0; // time of the last check; `top` is that of the canvas then
     this.top = 0;
     this.width = stage.clientWidth;
     new ResizeObserver(() => this.resized()).observe(stage);
@@ -51,22 +51,22 @@ export class ForestStage {
   }
 
   /** Returns the position of a node, {tree, node, x, y, r}; null if it is not drawn. */
-  spotOf(node) {
-    for (const { spots } of this.groups.values()) {
-      const spot = spots.of(node);
-      if (spot) return spot;
+  drawnPositionOf(node) {
+    for (const { drawnNodes } of this.groups.values()) {
+      const hit = drawnNodes.of(node);
+      if (hit) return hit;
     }
     return null;
   }
 
   /** Whether a node is drawn that is still open. */
-  get writes() {
+  get hasOpenNodes() {
     const isOpen = (node) => !node.closed;
-    return [...this.groups.values()].some(({ spots }) => spots.nodes.some(isOpen));
+    return [...this.groups.values()].some(({ drawnNodes }) => drawnNodes.nodes.some(isOpen));
   }
 
   /**
-   * Paints a view: {trees, shown, focus, camera, folds, matchedIn(tree), asked, open, over,
+   * Paints a view: {trees, shown, focus, camera, folds, matchedIn(tree), query, open, over,
    * palette, colour, lookOf, pulse}.
    */
   paint(view) {
@@ -75,46 +75,46 @@ export class ForestStage {
     this.late = false;
     const nodes = view.shown.reduce((sum, tree) => sum + tree.nodes.size, view.focus?.nodes.size ?? 0);
     this.many = nodes > MANY;
-    this.pictures.begin();
+    this.tileCache.begin();
     const box = view.focus ? this.focusBox(view.focus, view.folds) : null;
-    this.#look();
+    this.#checkPosition();
     const scene = this.#sceneOf(view, box);
     this.whole = !this.many || this.moved || scene !== this.scene;
     Object.assign(this, { scene, moved: false });
-    if (this.whole) this.#place(view, box);
+    if (this.whole) this.#layOut(view, box);
     if (box) this.#focus(box, view);
     for (const tile of this.near) this.#tile(tile, view);
-    if (this.whole) this.pictures.end();
-    this.late ||= this.pictures.late;
+    if (this.whole) this.tileCache.end();
+    this.late ||= this.tileCache.late;
     this.canvas.dataset.nodes = nodes - (view.focus && view.shown.includes(view.focus) ? view.focus.nodes.size : 0);
   }
 
   /** Reads the stage's position on the screen, which content above it moves without a scroll. */
-  #look() {
+  #checkPosition() {
     const now = performance.now();
-    if (!this.many || now - this.looked < LOOK_MS) return;
-    this.looked = now;
+    if (!this.many || now - this.checkedAt < POSITION_CHECK_MS) return;
+    this.checkedAt = now;
     this.moved ||= Math.abs(this.canvas.getBoundingClientRect().top - this.top) > NEAR / 2;
   }
 
   /** Returns everything that a picture depends on apart from its tree, as text. */
-  #sceneOf({ trees, shown, focus, camera, folds, asked, open, over, palette, colour }, box) {
+  #sceneOf({ trees, shown, focus, camera, folds, query, open, over, palette, colour }, box) {
     if (!this.many) return "";
     const folded = [...folds].map(([tree, ids]) => `${tree}:${[...ids]}`);
-    const places = [this.width, box?.height, devicePixelRatio, camera.k, camera.x, camera.y, folded];
+    const geometry = [this.width, box?.height, devicePixelRatio, camera.k, camera.x, camera.y, folded];
     const pointed = [focus?.id, open?.id, over?.tree.id];
-    return [...places, ...pointed, palette.text, colour, asked, trees.length, ...shown.map((tree) => tree.id)].join();
+    return [...geometry, ...pointed, palette.text, colour, query, trees.length, ...shown.map((tree) => tree.id)].join();
   }
 
   /** Lays out all boxes again on an empty canvas. */
-  #place(view, box) {
+  #layOut(view, box) {
     const plan = grid(view.shown.length, this.width, box || this.width < NARROW ? SMALL_TILES : {});
     const below = box ? box.height + FOCUS_GAP : 0;
     this.#clear(this.width, Math.max(90, below + plan.height));
     const numbers = new Map(view.trees.map((tree, index) => [tree.id, index + 1]));
-    this.tiles = plan.tiles.map((place, index) => {
+    this.tiles = plan.tiles.map((tile, index) => {
       const tree = view.shown[index];
-      return { ...place, y: place.y + below, tree, number: numbers.get(tree.id) };
+      return { ...tile, y: tile.y + below, tree, number: numbers.get(tree.id) };
     });
     // Tiles far from the screen wait until they are scrolled into view.
     this.top = this.canvas.getBoundingClientRect().top;
@@ -130,8 +130,8 @@ export class ForestStage {
     const folded = new Map(ids.map((id) => [id, descendants(tree, id).size]));
     const picture = { ...view, folded, matched: view.matchedIn(tree) };
     const paint = (on) => paintFocus(on, box, tree, this.shape(tree, view.folds), picture);
-    const about = [camera.k, camera.x, camera.y, ids];
-    this.#shown({ key: `focus ${tree.id}`, tree, box, about, view, paint });
+    const geometry = [camera.k, camera.x, camera.y, ids];
+    this.#paintBox({ key: `focus ${tree.id}`, tree, box, geometry, view, paint });
   }
 
   #tile(tile, view) {
@@ -144,33 +144,33 @@ export class ForestStage {
       const picture = { ...view, matched: view.matchedIn(tree) };
       return paintSmall(on, tile, tree, this.shape(tree, view.folds), picture);
     };
-    const about = [...(view.folds.get(tree.id) ?? [])];
-    this.#shown({ key: tree.id, tree, box: tile, about, view, paint, under });
+    const geometry = [...(view.folds.get(tree.id) ?? [])];
+    this.#paintBox({ key: tree.id, tree, box: tile, geometry, view, paint, under });
   }
 
   /** Paints a box, with `under` below the picture, and records what can be pointed at. */
-  #shown({ key, tree, box, about, view, paint, under }) {
+  #paintBox({ key, tree, box, geometry, view, paint, under }) {
     const { context } = this;
-    let spots;
+    let drawnNodes;
     if (!this.many) {
       under?.();
-      spots = paint(context);
+      drawnNodes = paint(context);
     } else {
-      const { palette, colour, asked } = view;
-      const frame = [box.width, box.height, devicePixelRatio, palette.text, colour, asked, about].join();
+      const { palette, colour, query } = view;
+      const frame = [box.width, box.height, devicePixelRatio, palette.text, colour, query, geometry].join();
       const version = `${tree.seq} ${this.shapes.get(tree)?.size}`;
-      const kept = this.pictures.take({ key, tree, box, frame, version, paint });
-      if (!this.whole && !kept.fresh) return;
+      const tile = this.tileCache.get({ key, tree, box, frame, version, paint });
+      if (!this.whole && !tile.fresh) return;
       // One pixel more: the frame of a tile that is pointed at is wider than its box.
       if (!this.whole) context.clearRect(box.x - 1, box.y - 1, box.width + 2, box.height + 2);
       under?.();
-      context.drawImage(kept.canvas, box.x, box.y, box.width, box.height);
-      spots = kept.spots;
+      context.drawImage(tile.canvas, box.x, box.y, box.width, box.height);
+      drawnNodes = tile.drawnNodes;
     }
-    this.groups.set(key, { tree, box, spots });
+    this.groups.set(key, { tree, box, drawnNodes });
     const { open } = view;
-    const spot = open?.tree === tree.id ? spots.of(open) : null;
-    if (spot) ring(context, spot.x, spot.y, spot.r, view.palette);
+    const hit = open?.tree === tree.id ? drawnNodes.of(open) : null;
+    if (hit) ring(context, hit.x, hit.y, hit.r, view.palette);
   }
 
   /** Returns the box in which the tree in focus is drawn. */
@@ -181,31 +181,31 @@ export class ForestStage {
   }
 
   /** Returns the position of a node of the tree in focus on the canvas; null if it has none. */
-  placeOf(tree, folds, camera, id) {
+  positionOf(tree, folds, camera, id) {
     const shape = this.shape(tree, folds);
-    const unit = shape.places.get(id);
+    const unit = shape.positions.get(id);
     return unit ? through(focusFit(this.focusBox(tree, folds), shape), camera)(unit) : null;
   }
 
   /** Returns the layout of a tree; that of a big growing tree may lack its newest nodes briefly. */
   shape(tree, folds) {
-    const known = this.shapes.get(tree);
-    if (known?.size === tree.nodes.size) return known.shape;
+    const cached = this.shapes.get(tree);
+    if (cached?.size === tree.nodes.size) return cached.shape;
     const began = performance.now();
-    const rests = known && began - known.at < Math.max(LEAST_REST_MS, REST * known.cost);
-    if (known && tree.nodes.size > SMALL_TREE && (rests || this.pictures.busy)) {
+    const isPausing = cached && began - cached.at < Math.max(MIN_LAYOUT_PAUSE_MS, LAYOUT_PAUSE_FACTOR * cached.cost);
+    if (cached && tree.nodes.size > SMALL_TREE && (isPausing || this.tileCache.busy)) {
       this.late = true;
-      return known.shape;
+      return cached.shape;
     }
     const shape = layout(tree.nodes.values(), folds.get(tree.id));
     const at = performance.now();
     this.shapes.set(tree, { size: tree.nodes.size, shape, at, cost: at - began });
-    this.pictures.spend(at - began);
+    this.tileCache.spend(at - began);
     return shape;
   }
 
   /** Discards a tree's layout; call it when nodes of the tree were folded or unfolded. */
-  forget(tree) {
+  discardLayout(tree) {
     this.shapes.delete(tree);
   }
 
@@ -228,9 +228,9 @@ export class ForestStage {
     let least = Infinity;
     const isIn = (box, more = 0) =>
       x >= box.x - more && x <= box.x + box.width + more && y >= box.y - more && y <= box.y + box.height + more;
-    for (const { box, spots } of this.groups.values()) {
-      const found = isIn(box, reach) ? spots.nearest(x, y) : null;
-      if (found && found.away < least) [best, least] = [found.spot, found.away];
+    for (const { box, drawnNodes } of this.groups.values()) {
+      const nearest = isIn(box, reach) ? drawnNodes.nearest(x, y) : null;
+      if (nearest && nearest.away < least) [best, least] = [nearest.hit, nearest.away];
     }
     const tile = this.tiles.find((box) => isIn(box));
     if (best && least <= reach && (!tile || tile.tree === best.tree)) return best;

@@ -1,7 +1,7 @@
 /** The controls above the trees: filters, the meaning of colours, and the view of one tree. */
 
 import { element } from "../lib/dom.js";
-import { isAsking, readFilters, SCORES } from "../run/filters.js";
+import { hasFilters, readFilters, SCORES } from "../run/filters.js";
 import { count, words } from "../lib/format.js";
 
 const TYPING_MS = 150;
@@ -31,16 +31,16 @@ export class ForestTools {
   }
 
   /**
-   * @param found {trees, nodes} that match, or null without a search; `of` {trees, nodes} in
+   * @param matches {trees, nodes} that match, or null without a search; `of` {trees, nodes} in
    *   total.
    */
-  show(found, of, focused) {
-    const asking = isAsking(this.filters);
-    this.clear.hidden = !asking;
-    const told = asking && found
-      ? `${found.nodes} of ${count(of.nodes, "node")} in ${found.trees} of ${count(of.trees, "tree")}`
+  show(matches, total, focused) {
+    const isFiltered = hasFilters(this.filters);
+    this.clear.hidden = !isFiltered;
+    const text = isFiltered && matches
+      ? `${matches.nodes} of ${count(total.nodes, "node")} in ${matches.trees} of ${count(total.trees, "tree")}`
       : "";
-    if (this.found.textContent !== told) this.found.textContent = told;
+    if (this.matchCount.textContent !== text) this.matchCount.textContent = text;
     this.view.hidden = !focused;
     const set = MENU.filter((name) => this.filters[name]).length;
     const label = set ? `Filters (${set})` : "Filters";

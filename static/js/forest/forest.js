@@ -9,7 +9,7 @@
  * open node (at most 20 times a second, never with reduced motion or in a huge forest).
  */
 import { HOME, panned, revealing, zoomed } from "./camera.js";
-import { describe, describeTree, telling } from "./describe.js";
+import { describe, describeTree, defaultNode } from "./describe.js";
 import { listenToKeys } from "./forest-keys.js";
 import { listenToPointer } from "./forest-pointer.js";
 import { ForestStage } from "./forest-stage.js";
@@ -28,7 +28,7 @@ export class Forest {
     Object.assign(this, parts);
     this.palette = readPalette();
     this.painter = new ForestStage(this.stage, this.canvas);
-    this.still = matchMedia("(prefers-reduced-motion: reduce)");
+    this.reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
     this.colour = "score";
     this.follows = false;
     this.focus = null;
@@ -40,7 +40,7 @@ export class Forest {
     this.trees = []; // trees in view
     this.shown = []; // those of them with a matching node
     this.matched = null; // Map(tree id -> ids) of the matching nodes; null: all
-    this.asked = ""; // the query, as text
+    this.query = ""; // as text
     this.#listen();
   }
 
@@ -58,10 +58,10 @@ export class Forest {
     this.dirty();
   }
 
-  /** Shows only trees with a matching node; `matched` as in `filters.found`, `asked` is the query. */
-  setMatched(matched, asked) {
+  /** Shows only trees with a matching node; `matched` as in `filters.findMatches`, `query` is its text. */
+  setMatched(matched, query) {
     this.matched = matched;
-    this.asked = asked;
+    this.query = query;
     this.shown = matched ? this.trees.filter((tree) => matched.has(tree.id)) : this.trees;
     this.dirty();
   }
@@ -113,7 +113,7 @@ export class Forest {
   zoomBy(factor, x, y) {
     if (!this.focus) return;
     const box = this.#box();
-    const chosen = this.open && this.painter.spotOf(this.open);
+    const chosen = this.open && this.painter.drawnPositionOf(this.open);
     const about = chosen ?? { x: box.width / 2, y: box.height / 2 };
     this.camera = zoomed(this.camera, factor, x ?? about.x, y ?? about.y);
     if (this.camera !== HOME) this.camera = panned(this.camera, 0, 0, box);
@@ -149,14 +149,14 @@ export class Forest {
 
   #follow() {
     const newest = [...this.focus.nodes.values()].at(-1);
-    if (!newest || newest.id === this.followed) return;
-    this.followed = newest.id;
+    if (!newest || newest.id === this.followedNode) return;
+    this.followedNode = newest.id;
     if (this.camera.k > 1) this.#reveal(newest);
   }
 
   #reveal(node) {
-    const place = this.painter.placeOf(this.focus, this.folds, this.camera, node.id);
-    if (place) this.camera = revealing(this.camera, place, this.#box());
+    const position = this.painter.positionOf(this.focus, this.folds, this.camera, node.id);
+    if (position) this.camera = revealing(this.camera, position, this.#box());
   }
 
   /** Folds or unfolds the descendants of a node. */
@@ -164,7 +164,7 @@ export class Forest {
     const folded = this.folds.get(tree.id) ?? new Set();
     if (!folded.delete(node.id) && descendants(tree, node.id).size) folded.add(node.id);
     this.folds.set(tree.id, folded);
-    this.painter.forget(tree);
+    this.painter.discardLayout(tree);
     this.onSelect(this.focus, this.selected);
     this.dirty();
   }
@@ -173,7 +173,7 @@ export class Forest {
     const folded = this.folds.get(tree.id);
     if (!folded?.size) return;
     for (const above of pathTo(tree, node)) {
-      if (above !== node && folded.delete(above.id)) this.painter.forget(tree);
+      if (above !== node && folded.delete(above.id)) this.painter.discardLayout(tree);
     }
   }
 
@@ -188,11 +188,11 @@ export class Forest {
   }
 
   #paint(now) {
-    const { trees, shown, focus, camera, folds, asked, open, over, palette, colour } = this;
-    const pulse = this.still.matches ? 0.35 : (now % PULSE_PERIOD_MS) / PULSE_PERIOD_MS;
+    const { trees, shown, focus, camera, folds, query, open, over, palette, colour } = this;
+    const pulse = this.reducedMotion.matches ? 0.35 : (now % PULSE_PERIOD_MS) / PULSE_PERIOD_MS;
     const lookOf = lookup(this.agents, palette, colour);
     const matchedIn = (tree) => this.matched && (this.matched.get(tree.id) ?? new Set());
-    this.painter.paint({ trees, shown, focus, camera, folds, asked, open, over, palette, colour, pulse, lookOf, matchedIn });
+    this.painter.paint({ trees, shown, focus, camera, folds, query, open, over, palette, colour, pulse, lookOf, matchedIn });
     this.#paintAgain();
   }
 
@@ -201,8 +201,8 @@ export class Forest {
     clearTimeout(this.again);
     const { late, many } = this.painter;
     if (late) this.again = setTimeout(() => this.dirty(), LATE_MS);
-    else if (this.still.matches || document.hidden || many) return;
-    else if (this.painter.writes) this.again = setTimeout(() => this.dirty(), PULSE_MS);
+    else if (this.reducedMotion.matches || document.hidden || many) return;
+    else if (this.painter.hasOpenNodes) this.again = setTimeout(() => this.dirty(), PULSE_MS);
   }
 
   // Pointer and keys
@@ -211,9 +211,9 @@ export class Forest {
     const { canvas, stage, painter } = this;
     listenToPointer(canvas, {
       at: (x, y) => painter.at(x, y, POINTER_REACH),
-      point: (spot) => this.#point(spot),
+      point: (hit) => this.#point(hit),
       leave: () => this.#leave(),
-      pick: (spot) => this.#pick(spot),
+      pick: (hit) => this.#pick(hit),
       drag: (dx, dy) => this.panBy(dx, dy),
       zoom: (factor, x, y) => this.zoomBy(factor, x, y),
       inFocus: (x, y) => Boolean(this.focus) && y <= this.#box().height,
@@ -227,12 +227,12 @@ export class Forest {
     addEventListener("scroll", scrolled, { passive: true });
   }
 
-  #point(spot) {
-    const same = spot?.tree === this.over?.tree && spot?.node === this.over?.node;
-    if (same && spot?.node !== null) return;
-    this.over = spot;
-    this.canvas.toggleAttribute("data-over", Boolean(spot));
-    this.#tell(spot);
+  #point(hit) {
+    const same = hit?.tree === this.over?.tree && hit?.node === this.over?.node;
+    if (same && hit?.node !== null) return;
+    this.over = hit;
+    this.canvas.toggleAttribute("data-over", Boolean(hit));
+    this.#showTip(hit);
     if (!same) this.dirty();
   }
 
@@ -242,18 +242,18 @@ export class Forest {
     this.dirty();
   }
 
-  #pick(spot) {
-    if (spot) this.setFocus(spot.tree, spot.node ?? telling(spot.tree));
+  #pick(hit) {
+    if (hit) this.setFocus(hit.tree, hit.node ?? defaultNode(hit.tree));
     else if (this.focus) this.setFocus(this.focus, null);
   }
 
-  #tell(spot) {
-    this.tip.hidden = !spot;
-    if (!spot) return;
-    const { tree, node } = spot;
+  #showTip(hit) {
+    this.tip.hidden = !hit;
+    if (!hit) return;
+    const { tree, node } = hit;
     this.tip.textContent = node ? describe(node) : describeTree(tree);
-    const left = Math.min(spot.x + spot.r + 8, this.stage.clientWidth - this.tip.offsetWidth - 4);
+    const left = Math.min(hit.x + hit.r + 8, this.stage.clientWidth - this.tip.offsetWidth - 4);
     this.tip.style.left = `${Math.max(0, left)}px`;
-    this.tip.style.top = `${spot.y + spot.r + 8}px`;
+    this.tip.style.top = `${hit.y + hit.r + 8}px`;
   }
 }

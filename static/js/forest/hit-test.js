@@ -5,8 +5,8 @@
  * them again for every picture, and the browser would spend more on collecting than on drawing them.
  */
 
-export class Spots {
-  /** @param most maximum number of spots; `r` their radius in px. */
+export class DrawnNodes {
+  /** @param most maximum number of nodes; `r` their radius in px. */
   constructor(tree, most, r) {
     Object.assign(this, { tree, r, length: 0, nodes: [] });
     this.x = new Float64Array(most);
@@ -20,28 +20,28 @@ export class Spots {
     this.length += 1;
   }
 
-  /** Returns {tree, node, x, y, r} of the spot at an index. */
+  /** Returns {tree, node, x, y, r} of the node at an index. */
   at(index) {
     return { tree: this.tree, node: this.nodes[index], x: this.x[index], y: this.y[index], r: this.r };
   }
 
-  /** Returns the spot of a node; null if it was not drawn. */
+  /** Returns the position of a node, as `at`; null if it was not drawn. */
   of(node) {
     const index = this.nodes.indexOf(node);
     return index < 0 ? null : this.at(index);
   }
 
-  /** Returns the nearest as {spot, away}, `away` px from its edge; null without any. */
+  /** Returns the nearest node as {hit, away}, `away` px from its edge; null without any. */
   nearest(x, y) {
     let [best, least] = [-1, Infinity];
     for (let index = 0; index < this.length; index += 1) {
       const away = Math.hypot(this.x[index] - x, this.y[index] - y);
       if (away < least) [best, least] = [index, away];
     }
-    return best < 0 ? null : { spot: this.at(best), away: least - this.r };
+    return best < 0 ? null : { hit: this.at(best), away: least - this.r };
   }
 
-  /** Moves all spots by pixels. */
+  /** Moves all positions by pixels. */
   move(dx, dy) {
     for (let index = 0; index < this.length; index += 1) {
       this.x[index] += dx;

@@ -11,22 +11,22 @@ import { hierarchy, tree as tidy } from "../../vendor/d3-hierarchy/d3-hierarchy.
  *
  * @param nodes iterable of {id, parent}, parents first; the root is not among them.
  * @param collapsed ids of nodes whose descendants get no position.
- * @returns {places: Map(id -> {x, y}), width, height}; x runs from 0 to width, y is the depth.
+ * @returns {positions: Map(id -> {x, y}), width, height}; x runs from 0 to width, y is the depth.
  */
 export function layout(nodes, collapsed = new Set()) {
   const top = { id: 0, below: [] };
-  const made = new Map([[0, top]]);
+  const rows = new Map([[0, top]]);
   const hidden = new Set();
   for (const node of nodes) {
-    if (made.has(node.id)) continue; // each has one position, and 0 is the root's
+    if (rows.has(node.id)) continue; // each has one position, and 0 is the root's
     if (hidden.has(node.parent) || collapsed.has(node.parent)) {
       hidden.add(node.id);
       continue;
     }
     const row = { id: node.id, below: [] };
     // A node whose parent is unknown, or is the node itself, becomes a child of the root.
-    (made.get(node.parent) ?? top).below.push(row);
-    made.set(node.id, row);
+    (rows.get(node.parent) ?? top).below.push(row);
+    rows.set(node.id, row);
   }
   const root = hierarchy(top, (row) => row.below);
   tidy()
@@ -44,32 +44,32 @@ function shifted(root) {
     right = Math.max(right, node.x);
     height = Math.max(height, node.depth);
   });
-  const places = new Map();
-  root.each((node) => places.set(node.data.id, { x: node.x - left, y: node.depth }));
-  return { places, width: right - left, height };
+  const positions = new Map();
+  root.each((node) => positions.set(node.data.id, { x: node.x - left, y: node.depth }));
+  return { positions, width: right - left, height };
 }
 
 /**
  * Returns a function from {x, y} of the layout to pixels, with `scale` = pixels of one unit across
- * and `line` = [x of 0, x per unit, y of 0, y per unit], for callers that place thousands of nodes.
+ * and `line` = [x of 0, x per unit, y of 0, y per unit], for callers that position thousands of nodes.
  */
-export function placing(line, scale) {
+export function pixelMapping(line, scale) {
   const [left, across, top, down] = line;
-  const place = ({ x, y }) => ({ x: left + x * across, y: top + y * down });
-  return Object.assign(place, { line, scale });
+  const toPixels = ({ x, y }) => ({ x: left + x * across, y: top + y * down });
+  return Object.assign(toPixels, { line, scale });
 }
 
 /**
  * Maps unit positions into a box, with at most `most` pixels between adjacent nodes.
  *
- * @returns as `placing`.
+ * @returns as `pixelMapping`.
  */
 export function fit({ width, height }, box, most = 64) {
   const across = width ? Math.min(box.width / width, most) : most;
   const down = height ? Math.min(box.height / height, most * 1.15) : most;
   const left = box.x + (box.width - across * width) / 2;
   const top = box.y + Math.max(0, (box.height - down * height) / 2) * 0.35;
-  return placing([left, across, top, down], Math.min(across, down));
+  return pixelMapping([left, across, top, down], Math.min(across, down));
 }
 
 /**
@@ -105,11 +105,11 @@ function evenColumns(count, fitting) {
 /** Returns the id of the node that an arrow key leads to: parent, first child, adjacent sibling. */
 export function neighbour(nodes, id, key) {
   const all = [...nodes.values()];
-  const me = nodes.get(id);
-  if (!me) return all[0]?.id ?? null;
-  if (key === "ArrowUp") return me.parent === 0 ? id : me.parent;
+  const current = nodes.get(id);
+  if (!current) return all[0]?.id ?? null;
+  if (key === "ArrowUp") return current.parent === 0 ? id : current.parent;
   if (key === "ArrowDown") return all.find((node) => node.parent === id)?.id ?? id;
-  const level = all.filter((node) => node.parent === me.parent).map((node) => node.id);
-  const place = level.indexOf(id) + (key === "ArrowRight" ? 1 : -1);
-  return level[place] ?? id;
+  const level = all.filter((node) => node.parent === current.parent).map((node) => node.id);
+  const index = level.indexOf(id) + (key === "ArrowRight" ? 1 : -1);
+  return level[index] ?? id;
 }

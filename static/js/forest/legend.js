@@ -15,9 +15,9 @@ const ADVANTAGES = [-2, -0.7, 0, 0.7, 2];
 
 /** @param colour what fills show: "score", "advantage" or "agent". */
 export function drawLegend(host, agents, palette, colour) {
-  const said = [...agents.map((agent) => agent.name), palette.text, colour].join();
-  if (host.dataset.said === said) return;
-  host.dataset.said = said;
+  const version = [...agents.map((agent) => agent.name), palette.text, colour].join();
+  if (host.dataset.version === version) return;
+  host.dataset.version = version;
   const entry = (icon, text) => element("span", {}, icon, text);
   const circle = { shape: "circle", hue: palette.muted, fraction: 0.5 };
   const score = ([outcome, text]) => entry(markIcon({ ...circle, outcome }, palette), text);

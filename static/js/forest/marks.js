@@ -111,9 +111,9 @@ function direction(context, x, y, r, way, palette) {
 
 /** Mixes two colours of the form #rrggbb: `share` 0 gives the first, 1 the second. Pure. */
 export function mixed(from, to, share) {
-  const part = (hex, place) => parseInt(hex.slice(1 + 2 * place, 3 + 2 * place), 16);
-  const blend = (place) => Math.round(part(from, place) + (part(to, place) - part(from, place)) * share);
-  return `#${[0, 1, 2].map((place) => blend(place).toString(16).padStart(2, "0")).join("")}`;
+  const channelOf = (hex, channel) => parseInt(hex.slice(1 + 2 * channel, 3 + 2 * channel), 16);
+  const blend = (channel) => Math.round(channelOf(from, channel) + (channelOf(to, channel) - channelOf(from, channel)) * share);
+  return `#${[0, 1, 2].map((channel) => blend(channel).toString(16).padStart(2, "0")).join("")}`;
 }
 
 function fillFromBelow(context, x, y, r, look, palette) {

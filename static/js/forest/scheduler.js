@@ -5,31 +5,31 @@
  * wait four times its duration, and at least `least` milliseconds.
  */
 
-const REST = 4;
+const PAUSE_FACTOR = 4;
 
-export class Pace {
-  constructor(draw, least = 0) {
+export class DrawScheduler {
+  constructor(draw, minPause = 0) {
     this.draw = draw;
-    this.least = least;
-    this.rested = 0; // time from which on new data may be drawn
+    this.minPause = minPause;
+    this.resumeAt = 0; // time from which on new data may be drawn
   }
 
   /** Draws after a user's action. A hidden tab gets no frames, and is drawn on return. */
-  now() {
-    clearTimeout(this.pause);
-    this.pause = null;
+  drawNow() {
+    clearTimeout(this.timer);
+    this.timer = null;
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
       const began = performance.now();
       this.draw();
       const ended = performance.now();
-      this.rested = ended + Math.max(this.least, REST * (ended - began));
+      this.resumeAt = ended + Math.max(this.minPause, PAUSE_FACTOR * (ended - began));
     });
   }
 
   /** Schedules a draw of new data. */
-  soon() {
-    if (this.frame || this.pause) return;
-    this.pause = setTimeout(() => this.now(), Math.max(0, this.rested - performance.now()));
+  drawSoon() {
+    if (this.frame || this.timer) return;
+    this.timer = setTimeout(() => this.drawNow(), Math.max(0, this.resumeAt - performance.now()));
   }
 }

@@ -9,13 +9,13 @@
  * - `late` is set if a picture that was taken is older than its tree: then the caller draws again.
  */
 
-const REST = 10; // multiple of the cost of a drawing
-const LEAST_REST_MS = 150;
+const PAUSE_FACTOR = 10; // multiple of the cost of a drawing
+const MIN_PAUSE_MS = 150;
 const FRAME_MS = 8; // spent on layouts and stale pictures in one frame
 
-export class Pictures {
+export class TileCache {
   constructor() {
-    this.kept = new Map();
+    this.tiles = new Map();
   }
 
   begin() {
@@ -26,7 +26,7 @@ export class Pictures {
 
   /** Discards pictures that were not taken since `begin`. */
   end() {
-    for (const key of this.kept.keys()) if (!this.seen.has(key)) this.kept.delete(key);
+    for (const key of this.tiles.keys()) if (!this.seen.has(key)) this.tiles.delete(key);
   }
 
   /** Whether the frame's time budget is used up, so that non-urgent work waits. */
@@ -40,30 +40,30 @@ export class Pictures {
   }
 
   /**
-   * Returns the picture of a box of the canvas: {canvas, spots, fresh}, `fresh` if just redrawn.
+   * Returns the picture of a box of the canvas: {canvas, drawnNodes, fresh}, `fresh` if just redrawn.
    *
-   * @param key of the picture; `tree` whose spots it has; `frame` and `version` strings;
-   *   `paint(context)` draws in the stage's coordinates and returns the spots.
+   * @param key of the picture; `tree` whose nodes it shows; `frame` and `version` strings;
+   *   `paint(context)` draws in the stage's coordinates and returns the `DrawnNodes`.
    */
-  take({ key, tree, box, frame, version, paint }) {
+  get({ key, tree, box, frame, version, paint }) {
     this.seen.add(key);
-    let kept = this.kept.get(key);
-    const other = kept?.frame !== frame || kept.tree !== tree;
-    if (other || (kept.version !== version && this.#mayDraw(kept))) {
-      kept = { ...this.#draw(box, kept, paint), tree, frame, version, fresh: true };
-      this.kept.set(key, kept);
-    } else kept.fresh = false;
-    this.late ||= kept.version !== version;
-    const [dx, dy] = [box.x - kept.x, box.y - kept.y];
+    let tile = this.tiles.get(key);
+    const other = tile?.frame !== frame || tile.tree !== tree;
+    if (other || (tile.version !== version && this.#mayDraw(tile))) {
+      tile = { ...this.#draw(box, tile, paint), tree, frame, version, fresh: true };
+      this.tiles.set(key, tile);
+    } else tile.fresh = false;
+    this.late ||= tile.version !== version;
+    const [dx, dy] = [box.x - tile.x, box.y - tile.y];
     if (dx || dy) {
-      Object.assign(kept, { x: box.x, y: box.y });
-      kept.spots.move(dx, dy);
+      Object.assign(tile, { x: box.x, y: box.y });
+      tile.drawnNodes.move(dx, dy);
     }
-    return kept;
+    return tile;
   }
 
-  #mayDraw(kept) {
-    return !this.busy && performance.now() - kept.at >= Math.max(LEAST_REST_MS, REST * kept.cost);
+  #mayDraw(tile) {
+    return !this.busy && performance.now() - tile.at >= Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * tile.cost);
   }
 
   #draw(box, before, paint) {
@@ -76,9 +76,9 @@ export class Pictures {
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     context.reset();
     context.setTransform(ratio, 0, 0, ratio, -box.x * ratio, -box.y * ratio);
-    const spots = paint(context);
+    const drawnNodes = paint(context);
     const at = performance.now();
     this.spend(at - began);
-    return { canvas, context, spots, at, cost: at - began, x: box.x, y: box.y };
+    return { canvas, context, drawnNodes, at, cost: at - began, x: box.x, y: box.y };
   }
 }

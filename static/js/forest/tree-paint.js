@@ -1,8 +1,8 @@
-/** Painting of one tree: its lines, and its nodes as marks, or as specks where it is dense. */
+/** Painting of one tree: its lines, and its nodes as marks, or as dots where it is dense. */
 
 import { drawMark } from "./marks.js";
-import { CELL, pick } from "./sampling.js";
-import { Spots } from "./hit-test.js";
+import { CELL, sampleNodes } from "./sampling.js";
+import { DrawnNodes } from "./hit-test.js";
 
 export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 const DENSE_BELOW = 5; // px from one node to the next
@@ -11,58 +11,58 @@ const DIMMED = 0.16; // opacity of nodes that a filter excludes
 /**
  * Paints a tree and returns its `Spots`.
  *
- * @param place maps units of the layout to pixels; `least` and `most` bound a node's radius.
+ * @param toPixels maps units of the layout to pixels; `least` and `most` bound a node's radius.
  * @param picture {palette, lookOf(node), pulse, matched, folded, clip}
  */
-export function paintTree(context, tree, shape, place, picture, least, most) {
-  const r = Math.max(least, Math.min(most, place.scale * 0.3));
-  const spots = placed(tree, shape, place, r, picture.clip);
-  const root = place(shape.places.get(0));
+export function paintTree(context, tree, shape, toPixels, picture, least, most) {
+  const r = Math.max(least, Math.min(most, toPixels.scale * 0.3));
+  const drawnNodes = drawnNodesOf(tree, shape, toPixels, r, picture.clip);
+  const root = toPixels(shape.positions.get(0));
   const rootSize = Math.max(2.5, Math.min(12, r * 0.8));
-  // Where nodes would touch, detail is noise and costs seconds: lines in bulk, nodes as specks.
-  if (place.scale < DENSE_BELOW) {
-    bulkEdges(context, tree, shape, place, picture);
+  // Where nodes would touch, detail is noise and costs seconds: lines in bulk, nodes as dots.
+  if (toPixels.scale < DENSE_BELOW) {
+    bulkEdges(context, tree, shape, toPixels, picture);
     rootMark(context, root, rootSize, picture.palette);
-    bulkSpecks(context, tree, spots, picture);
-    return spots;
+    bulkDots(context, tree, drawnNodes, picture);
+    return drawnNodes;
   }
-  for (const [from, to, refines] of edgesOf(tree, shape, place, picture.clip)) {
+  for (const [from, to, refines] of edgesOf(tree, shape, toPixels, picture.clip)) {
     edge(context, from, to, r, refines, picture.palette);
   }
   rootMark(context, root, rootSize, picture.palette);
-  for (let index = 0; index < spots.length; index += 1) {
-    const { node, x, y } = spots.at(index);
+  for (let index = 0; index < drawnNodes.length; index += 1) {
+    const { node, x, y } = drawnNodes.at(index);
     context.globalAlpha = picture.matched && !picture.matched.has(node.id) ? DIMMED : 1;
     drawMark(context, x, y, r, { ...picture.lookOf(node), pulse: picture.pulse }, picture.palette);
     const folded = picture.folded?.get(node.id);
     if (folded) foldedBadge(context, x, y, r, folded, picture.palette);
     context.globalAlpha = 1;
   }
-  return spots;
+  return drawnNodes;
 }
 
-/** Returns the nodes with a position, as spots for hit tests; of a zoomed tree only those in view. */
-function placed(tree, shape, { line: [left, across, top, down] }, r, clip) {
-  const spots = new Spots(tree, tree.nodes.size, r);
+/** Returns the nodes with a position, for hit tests; of a zoomed tree only those in view. */
+function drawnNodesOf(tree, shape, { line: [left, across, top, down] }, r, clip) {
+  const drawnNodes = new DrawnNodes(tree, tree.nodes.size, r);
   for (const node of tree.nodes.values()) {
-    const unit = shape.places.get(node.id);
+    const unit = shape.positions.get(node.id);
     if (!unit) continue;
     const [x, y] = [left + unit.x * across, top + unit.y * down];
     if (clip && (x < clip.x - r || x > clip.x + clip.width + r)) continue;
     if (clip && (y < clip.y - r || y > clip.y + clip.height + r)) continue;
-    spots.add(node, x, y);
+    drawnNodes.add(node, x, y);
   }
-  return spots;
+  return drawnNodes;
 }
 
 /** Yields [from, to, whether it refines] of every line that may be in view. */
-function* edgesOf(tree, shape, place, clip) {
+function* edgesOf(tree, shape, toPixels, clip) {
   for (const node of tree.nodes.values()) {
-    const unit = shape.places.get(node.id);
+    const unit = shape.positions.get(node.id);
     if (!unit) continue;
-    const refines = node.parent !== 0 && shape.places.has(node.parent);
-    const from = place(shape.places.get(refines ? node.parent : 0));
-    const to = place(unit);
+    const refines = node.parent !== 0 && shape.positions.has(node.parent);
+    const from = toPixels(shape.positions.get(refines ? node.parent : 0));
+    const to = toPixels(unit);
     if (clip && (Math.max(from.x, to.x) < clip.x || Math.min(from.x, to.x) > clip.x + clip.width)) continue;
     if (clip && (to.y < clip.y || from.y > clip.y + clip.height)) continue;
     yield [from, to, refines];
@@ -83,31 +83,31 @@ function pixel(x, y) {
 }
 
 /** Draws all lines of a tree as two paths, one line between each pair of pixels. */
-function bulkEdges(context, tree, shape, place, { clip, palette }) {
-  const made = { refine: new Path2D(), generate: new Path2D() };
+function bulkEdges(context, tree, shape, toPixels, { clip, palette }) {
+  const paths = { refine: new Path2D(), generate: new Path2D() };
   const taken = new Set();
-  for (const [from, to, refines] of edgesOf(tree, shape, place, clip)) {
+  for (const [from, to, refines] of edgesOf(tree, shape, toPixels, clip)) {
     const key = pixel(to.x, to.y) * 8192 + (Math.round(from.x) & 8191);
     if (taken.has(key)) continue;
     taken.add(key);
-    const path = refines ? made.refine : made.generate;
+    const path = refines ? paths.refine : paths.generate;
     path.moveTo(from.x, from.y);
     path.lineTo(to.x, to.y);
   }
   context.lineWidth = 0.6;
-  for (const [kind, path] of Object.entries(made)) {
+  for (const [kind, path] of Object.entries(paths)) {
     context.strokeStyle = palette[kind];
     context.stroke(path);
   }
 }
 
-/** Draws nodes as specks, one per cell, colour by colour; those that a filter excludes are dim. */
-function bulkSpecks(context, tree, spots, { lookOf, palette, matched }) {
-  const { lit, dimmed } = pick(spots, tree.id, (node) => !matched || matched.has(node.id));
+/** Draws nodes as dots, one per cell, colour by colour; those that a filter excludes are dim. */
+function bulkDots(context, tree, drawnNodes, { lookOf, palette, matched }) {
+  const { lit, dimmed } = sampleNodes(drawnNodes, tree.id, (node) => !matched || matched.has(node.id));
   for (const [layer, alpha] of [[dimmed, DIMMED], [lit, 1]]) {
     const colours = new Map();
     for (const index of layer.values()) {
-      const look = lookOf(spots.nodes[index]);
+      const look = lookOf(drawnNodes.nodes[index]);
       const colour = look.fill ?? (look.outcome === "open" ? look.hue : palette[look.outcome]);
       if (!colours.has(colour)) colours.set(colour, []);
       colours.get(colour).push(index);
@@ -116,7 +116,7 @@ function bulkSpecks(context, tree, spots, { lookOf, palette, matched }) {
     for (const [colour, indices] of colours) {
       context.fillStyle = colour;
       for (const index of indices) {
-        const [x, y] = [spots.x[index], spots.y[index]].map((at) => Math.floor(at / CELL) * CELL);
+        const [x, y] = [drawnNodes.x[index], drawnNodes.y[index]].map((at) => Math.floor(at / CELL) * CELL);
         context.fillRect(x, y, CELL, CELL);
       }
     }

@@ -10,8 +10,8 @@ export function lineOf(path, kind, value, optional) {
 /** Returns the text with this line in place of that of `path`; removes it if `line` is null. */
 export function withLine(text, path, line) {
   const lines = text.split("\n");
-  const place = lines.findIndex((one) => pathOf(one) === path);
-  if (place >= 0) lines.splice(place, 1, ...(line === null ? [] : [line]));
+  const index = lines.findIndex((one) => pathOf(one) === path);
+  if (index >= 0) lines.splice(index, 1, ...(line === null ? [] : [line]));
   else if (line !== null) {
     while (lines.length && lines.at(-1).trim() === "") lines.pop();
     lines.push(line);

@@ -5,18 +5,18 @@
  * again from the server's. The browser stores only which upload belongs to which file.
  */
 
-const PIECE = 4 << 20;
-const TRIES = 8;
+const CHUNK_BYTES = 4 << 20;
+const MAX_ATTEMPTS = 8;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
-const REMEMBERED = "grove.uploads";
+const STORAGE_KEY = "grove.uploads";
 
 /** A refusal of the server: `problems` is [{path, value, reason}]. */
-export class Refused extends Error {
+export class RequestError extends Error {
   constructor(problem) {
     const reasons = problem.problems.map(({ path, reason }) => `${path}: ${reason}`);
     super(reasons.join("; ") || problem.detail);
-    this.name = "Refused";
+    this.name = "RequestError";
     this.status = problem.status;
     this.problems = problem.problems;
     this.offset = problem.offset ?? null;
@@ -35,8 +35,8 @@ export const browser = {
       });
     }),
   memory: {
-    read: () => JSON.parse(localStorage.getItem(REMEMBERED) ?? "{}"),
-    write: (known) => localStorage.setItem(REMEMBERED, JSON.stringify(known)),
+    read: () => JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}"),
+    write: (uploads) => localStorage.setItem(STORAGE_KEY, JSON.stringify(uploads)),
   },
 };
 
@@ -47,105 +47,105 @@ export function fingerprint(file, project, kind) {
 
 export class Uploader {
   /** @param token the page's CSRF token; `address` is that of uploads in REST. */
-  constructor(token, { address = "/api/v1/uploads", world = browser, piece = PIECE } = {}) {
-    Object.assign(this, { token, address, world, piece });
+  constructor(token, { address = "/api/v1/uploads", env = browser, chunkBytes = CHUNK_BYTES } = {}) {
+    Object.assign(this, { token, address, env, chunkBytes });
   }
 
   /**
    * Sends a file; resolves to the finished upload as REST returns it.
    *
    * `onProgress(bytes)` receives how many bytes the server has; `signal` aborts, and a later call
-   * resumes. Rejects with `Refused`, with the signal's reason, or as `fetch` after `TRIES` attempts.
+   * resumes. Rejects with `RequestError`, with the signal's reason, or as `fetch` after `MAX_ATTEMPTS` attempts.
    */
   async send(file, { project, kind, signal, onProgress = () => {} }) {
-    const mark = fingerprint(file, project, kind);
-    let upload = await this.#begun(file, { project, kind, mark, signal });
+    const key = fingerprint(file, project, kind);
+    let upload = await this.#create(file, { project, kind, key, signal });
     onProgress(upload.offset);
     while (upload.offset < upload.size) {
-      upload = await this.#sent(file, upload, signal);
+      upload = await this.#sendChunk(file, upload, signal);
       onProgress(upload.offset);
     }
     try {
-      upload = await this.#ask(`/${upload.id}/finish`, { method: "POST", signal });
+      upload = await this.#request(`/${upload.id}/finish`, { method: "POST", signal });
     } catch (error) {
-      if (error instanceof Refused && error.status < 500) this.#forget(mark);
+      if (error instanceof RequestError && error.status < 500) this.#removeEntry(key);
       throw error;
     }
-    this.#forget(mark);
+    this.#removeEntry(key);
     return upload;
   }
 
   /** Discards what an aborted `send` has uploaded; the server deletes its bytes. */
   async discard(file, { project, kind }) {
-    const mark = fingerprint(file, project, kind);
-    const id = this.world.memory.read()[mark];
-    this.#forget(mark);
-    if (id) await this.#ask(`/${id}`, { method: "DELETE" });
+    const key = fingerprint(file, project, kind);
+    const id = this.env.memory.read()[key];
+    this.#removeEntry(key);
+    if (id) await this.#request(`/${id}`, { method: "DELETE" });
   }
 
-  async #begun(file, { project, kind, mark, signal }) {
-    const known = this.world.memory.read()[mark];
-    if (known) {
+  async #create(file, { project, kind, key, signal }) {
+    const id = this.env.memory.read()[key];
+    if (id) {
       try {
-        return await this.#ask(`/${known}`, { signal });
+        return await this.#request(`/${id}`, { signal });
       } catch (error) {
-        if (!(error instanceof Refused) || error.status !== 404) throw error;
+        if (!(error instanceof RequestError) || error.status !== 404) throw error;
       }
     }
     const body = JSON.stringify({ project, kind, name: file.name, size: file.size });
     const headers = { "Content-Type": "application/json" };
-    const upload = await this.#ask("", { method: "POST", body, headers, signal });
-    this.world.memory.write({ ...this.world.memory.read(), [mark]: upload.id });
+    const upload = await this.#request("", { method: "POST", body, headers, signal });
+    this.env.memory.write({ ...this.env.memory.read(), [key]: upload.id });
     return upload;
   }
 
-  async #sent(file, upload, signal) {
-    const body = file.slice(upload.offset, upload.offset + this.piece);
+  async #sendChunk(file, upload, signal) {
+    const body = file.slice(upload.offset, upload.offset + this.chunkBytes);
     const headers = {
       "Content-Type": "application/octet-stream",
       "Upload-Offset": String(upload.offset),
     };
     try {
-      return await this.#ask(`/${upload.id}`, { method: "PATCH", body, headers, signal });
+      return await this.#request(`/${upload.id}`, { method: "PATCH", body, headers, signal });
     } catch (error) {
       // The response was lost: the server has the chunk and reports the offset after it.
-      if (!(error instanceof Refused) || error.offset === null) throw error;
-      if (error.offset === upload.offset) await this.world.pause(FIRST_PAUSE_MS, signal);
+      if (!(error instanceof RequestError) || error.offset === null) throw error;
+      if (error.offset === upload.offset) await this.env.pause(FIRST_PAUSE_MS, signal);
       return { ...upload, offset: error.offset };
     }
   }
 
   /** Sends a request and retries transient failures (no network, 429, 5xx). */
-  async #ask(path, { headers = {}, ...options }) {
-    for (let tried = 1; ; tried += 1) {
-      const last = tried === TRIES;
-      let wait = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (tried - 1));
+  async #request(path, { headers = {}, ...options }) {
+    for (let attempt = 1; ; attempt += 1) {
+      const last = attempt === MAX_ATTEMPTS;
+      let wait = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1));
       try {
-        const answer = await this.world.request(this.address + path, {
+        const response = await this.env.request(this.address + path, {
           ...options,
           headers: { "X-CSRFToken": this.token, ...headers },
         });
-        if (answer.ok) return answer.status === 204 ? null : await answer.json();
-        const passing = answer.status === 429 || answer.status >= 500;
-        if (last || !passing) throw new Refused(await problemOf(answer));
-        wait = Math.max(wait, 1000 * Number(answer.headers.get("Retry-After") ?? 0));
+        if (response.ok) return response.status === 204 ? null : await response.json();
+        const transient = response.status === 429 || response.status >= 500;
+        if (last || !transient) throw new RequestError(await problemOf(response));
+        wait = Math.max(wait, 1000 * Number(response.headers.get("Retry-After") ?? 0));
       } catch (error) {
-        if (last || error instanceof Refused || options.signal?.aborted) throw error;
+        if (last || error instanceof RequestError || options.signal?.aborted) throw error;
       }
-      await this.world.pause(wait, options.signal);
+      await this.env.pause(wait, options.signal);
     }
   }
 
-  #forget(mark) {
-    const { [mark]: _, ...others } = this.world.memory.read();
-    this.world.memory.write(others);
+  #removeEntry(key) {
+    const { [key]: _, ...others } = this.env.memory.read();
+    this.env.memory.write(others);
   }
 }
 
-async function problemOf(answer) {
-  const empty = { status: answer.status, detail: `the server answered ${answer.status}`, problems: [] };
+async function problemOf(response) {
+  const empty = { status: response.status, detail: `the server answered ${response.status}`, problems: [] };
   try {
-    return { ...empty, ...(await answer.json()) };
+    return { ...empty, ...(await response.json()) };
   } catch {
     return empty;
   }

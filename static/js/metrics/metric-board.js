@@ -2,7 +2,7 @@
  * The charts of a page, of one run or of several: cards over the series that the server has.
  *
  * Invariants:
- * - `ask` fetches names, lengths and newest points of the series; only cards on the screen request
+ * - `poll` fetches names, lengths and newest points of the series; only cards on the screen request
  *   buckets, and only when some of their data is new. The others catch up when they come into view.
  * - With a seq from `until()`, everything shown was known at that event of the log.
  */
@@ -14,7 +14,7 @@ const AHEAD = { rootMargin: "250px" };
 
 export class MetricBoard {
   /**
-   * @param options {runs: Map(id -> {id, url, agents, ...}), view(), zoom(from, to), until(), onFault(error)}:
+   * @param options {runs: Map(id -> {id, url, agents, ...}), view(), zoom(from, to), until(), onError(error)}:
    *   `view` returns what `readView` does; `until` returns a seq or null.
    */
   constructor(options) {
@@ -22,24 +22,24 @@ export class MetricBoard {
     for (const run of this.runs.values()) run.metrics ??= [];
     this.cards = new Map();
     const { runs, view, zoom } = this;
-    this.world = { runs, view, zoom, load: (line, range) => this.#load(line, range), extent: (chart) => this.#extent(chart) };
-    this.watcher = new IntersectionObserver((entries) => {
+    this.cardContext = { runs, view, zoom, load: (line, range) => this.#load(line, range), extent: (chart) => this.#extent(chart) };
+    this.observer = new IntersectionObserver((entries) => {
       for (const { target, isIntersecting } of entries) {
         const card = this.cards.get(target.dataset.metric);
         if (!card) continue;
         card.visible = isIntersecting;
-        if (isIntersecting && card.stale !== false) card.refresh().catch(this.onFault);
+        if (isIntersecting && card.stale !== false) card.refresh().catch(this.onError);
       }
     }, AHEAD);
   }
 
   /** Requests the series of each run; returns {any, isNew(chart)}, which say what is new. */
-  async ask() {
+  async poll() {
     const fresh = new Set();
     await Promise.all([...this.runs.values()].map(async (run) => {
       const metrics = await this.#metricsOf(run);
-      const before = new Map(run.metrics.map((one) => [one.name, told(one)]));
-      for (const one of metrics) if (before.get(one.name) !== told(one)) fresh.add(`${run.id} ${one.name}`);
+      const before = new Map(run.metrics.map((one) => [one.name, versionOf(one)]));
+      for (const one of metrics) if (before.get(one.name) !== versionOf(one)) fresh.add(`${run.id} ${one.name}`);
       const names = new Set(metrics.map((one) => one.name));
       for (const name of before.keys()) if (!names.has(name)) fresh.add(`${run.id} ${name}`);
       run.metrics = metrics;
@@ -50,20 +50,20 @@ export class MetricBoard {
 
   /** Creates missing cards and removes the others; `put(root, chart)` inserts each into the page. */
   arrange(charts, put) {
-    const wanted = new Set(charts.map((chart) => chart.id));
+    const ids = new Set(charts.map((chart) => chart.id));
     for (const [id, card] of this.cards) {
-      if (wanted.has(id)) continue;
-      this.watcher.unobserve(card.root);
+      if (ids.has(id)) continue;
+      this.observer.unobserve(card.root);
       card.root.remove();
       this.cards.delete(id);
     }
     for (const chart of charts) {
       let card = this.cards.get(chart.id);
-      if (card) card.take(chart);
+      if (card) card.setChart(chart);
       else {
-        card = new MetricCard(chart, this.world);
+        card = new MetricCard(chart, this.cardContext);
         this.cards.set(chart.id, card);
-        this.watcher.observe(card.root);
+        this.observer.observe(card.root);
       }
       put(card.root, chart);
     }
@@ -78,7 +78,7 @@ export class MetricBoard {
 
   /** Retries cards that could not be drawn. */
   catchUp() {
-    for (const card of this.cards.values()) if (card.visible && card.stale) card.refresh().catch(this.onFault);
+    for (const card of this.cards.values()) if (card.visible && card.stale) card.refresh().catch(this.onError);
   }
 
   resize() {
@@ -86,22 +86,22 @@ export class MetricBoard {
   }
 
   themeChanged() {
-    Promise.all([...this.cards.values()].map((card) => card.rebuild())).catch(this.onFault);
+    Promise.all([...this.cards.values()].map((card) => card.rebuild())).catch(this.onError);
   }
 
   async #metricsOf(run) {
-    const found = [];
+    const metrics = [];
     const fields = new URLSearchParams({ limit: 200 });
     if (this.until() !== null) fields.set("until", this.until());
     let next = null;
     do {
-      const reply = await browser.load(`${run.url}?${fields}`);
-      found.push(...reply.metrics);
-      run.state = reply.state;
-      next = reply.next;
+      const response = await browser.load(`${run.url}?${fields}`);
+      metrics.push(...response.metrics);
+      run.state = response.state;
+      next = response.next;
       fields.set("cursor", next);
     } while (next !== null);
-    return found;
+    return metrics;
   }
 
   #load({ run, metric }, { x, from, to, points, log }) {
@@ -118,6 +118,6 @@ export class MetricBoard {
 }
 
 /** Returns what identifies a series' state: a resumed run may record as many points again. */
-function told({ points, last }) {
+function versionOf({ points, last }) {
   return [points, last.step, last.time, last.value].join();
 }

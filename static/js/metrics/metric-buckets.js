@@ -11,15 +11,15 @@ import { t95, Z95 } from "./student.js";
  * Slots are those buckets in which any series has a point. x of a slot lies within it, where its
  * points are; a column is null where a series has none.
  */
-export function align(told, { from, to, points, log = false }) {
-  const slots = [...new Set(told.flatMap(({ buckets }) => buckets.at))].sort((a, b) => a - b);
-  const place = new Map(slots.map((at, index) => [at, index]));
+export function align(series, { from, to, points, log = false }) {
+  const slots = [...new Set(series.flatMap(({ buckets }) => buckets.at))].sort((a, b) => a - b);
+  const slotOf = new Map(slots.map((at, index) => [at, index]));
   const sums = slots.map(() => [0, 0]);
-  const columns = told.map(({ buckets }) => {
+  const columns = series.map(({ buckets }) => {
     const column = { mean: [], least: [], most: [], count: [] };
     for (const values of Object.values(column)) values.push(...slots.map(() => null));
     buckets.at.forEach((at, index) => {
-      const slot = place.get(at);
+      const slot = slotOf.get(at);
       column.mean[slot] = buckets.mean[index];
       column.least[slot] = buckets.min[index];
       column.most[slot] = buckets.max[index];
@@ -63,25 +63,25 @@ export function smoothed(values, weight) {
  */
 export function band(columns, kind) {
   const length = columns[0]?.mean.length ?? 0;
-  const made = { mean: [], least: [], most: [], count: [] };
+  const combined = { mean: [], least: [], most: [], count: [] };
   for (let slot = 0; slot < length; slot += 1) {
     const present = columns.filter((column) => column.mean[slot] !== null);
     const values = present.map((column) => column.mean[slot]);
     const n = values.length;
     if (n === 1 && kind === "ci" && present[0].interval) {
-      for (const name of ["mean", "least", "most"]) made[name].push(present[0][name][slot]);
-      made.count.push(1);
+      for (const name of ["mean", "least", "most"]) combined[name].push(present[0][name][slot]);
+      combined.count.push(1);
       continue;
     }
     const mean = n ? values.reduce((sum, value) => sum + value, 0) / n : null;
     const spread = n > 1 ? Math.sqrt(values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / (n - 1)) : 0;
     const reach = kind === "ci" && n > 1 ? (spread * t95(n - 1)) / Math.sqrt(n) : spread;
-    made.mean.push(mean);
-    made.least.push(n ? mean - reach : null);
-    made.most.push(n ? mean + reach : null);
-    made.count.push(n || null);
+    combined.mean.push(mean);
+    combined.least.push(n ? mean - reach : null);
+    combined.most.push(n ? mean + reach : null);
+    combined.count.push(n || null);
   }
-  return made;
+  return combined;
 }
 
 /** Wilson's 95 % interval of a share of n. */

@@ -17,15 +17,15 @@ import { MetricPlot, swatch, xText } from "./metric-plot.js";
 const MOST_LINES = 24;
 
 export class MetricCard {
-  /** @param world {load(line, range), view(), zoom(from, to), runs: Map(id -> run), extent(chart)} */
-  constructor(chart, world) {
-    this.world = world;
+  /** @param context {load(line, range), view(), zoom(from, to), runs: Map(id -> run), extent(chart)} */
+  constructor(chart, context) {
+    this.context = context;
     this.visible = false;
     this.plotHost = element("div", { class: "plot" });
-    this.said = element("div", { class: "none" }, "Loading…");
-    this.key = element("div", { class: "chart-key" });
+    this.message = element("div", { class: "none" }, "Loading…");
+    this.legend = element("div", { class: "chart-key" });
     this.alert = element("p", { class: "small chart-alert", hidden: true });
-    this.at = element("span", { class: "small at" });
+    this.cursorText = element("span", { class: "small at" });
     const hint = element("span", { class: "small hint", title: chart.hint }, chart.hint);
     this.amount = element("span");
     this.table = element("details", { class: "chart-table", hidden: true }, element("summary", { class: "small" }, "Table ", this.amount));
@@ -33,18 +33,18 @@ export class MetricCard {
     this.root = element(
       "section",
       { class: "card chart", "data-metric": chart.id, "aria-label": chart.title },
-      element("div", { class: "chart-head" }, element("h3", {}, chart.title), hint, this.at),
-      this.alert, this.said, this.plotHost, this.key, this.table,
+      element("div", { class: "chart-head" }, element("h3", {}, chart.title), hint, this.cursorText),
+      this.alert, this.message, this.plotHost, this.legend, this.table,
     );
     this.plot = new MetricPlot(this.plotHost, {
       cursor: (index) => this.#values(index),
-      zoom: (from, to) => world.zoom(from, to),
+      zoom: (from, to) => context.zoom(from, to),
       text: (value, digits) => this.#text(value, digits),
     });
-    this.take(chart);
+    this.setChart(chart);
   }
 
-  take(chart) {
+  setChart(chart) {
     const namesOf = (lines) => lines?.map((line) => line.run + line.metric).join();
     this.changed = namesOf(chart.lines) !== namesOf(this.chart?.lines);
     this.chart = { ...chart, lines: chart.lines.slice(0, MOST_LINES) };
@@ -59,25 +59,25 @@ export class MetricCard {
     }
     this.stale = false;
     this.changed = false;
-    const asked = (this.asked = {});
+    const request = (this.request = {});
     this.root.setAttribute("aria-busy", String(!this.lines));
-    const view = this.world.view();
+    const view = this.context.view();
     const points = Math.max(100, Math.ceil((this.plotHost.clientWidth || 500) / 100) * 100);
-    const extent = this.world.extent(this.chart);
+    const extent = this.context.extent(this.chart);
     const range = { x: view.x, from: view.from ?? extent[0], to: view.to ?? extent[1], points, log: view.logX };
     try {
       const errors = this.#errorLines();
       const all = [...this.chart.lines, ...errors.keys()];
-      const told = await Promise.all(all.map((line) => this.world.load(line, range)));
-      if (this.asked !== asked) return;
+      const responses = await Promise.all(all.map((line) => this.context.load(line, range)));
+      if (this.request !== request) return;
       this.root.setAttribute("aria-busy", "false");
-      this.#draw(told, range, view, errors);
-      if (since !== null) this.#tellDrawn(since);
+      this.#draw(responses, range, view, errors);
+      if (since !== null) this.#reportDrawn(since);
     } catch (error) {
-      if (this.asked !== asked) return;
+      if (this.request !== request) return;
       this.stale = true;
       this.root.setAttribute("aria-busy", "false");
-      if (!this.lines) this.#say(`This chart could not be loaded: ${error.message}. Retrying…`);
+      if (!this.lines) this.#showMessage(`This chart could not be loaded: ${error.message}. Retrying…`);
       throw error;
     }
   }
@@ -85,10 +85,10 @@ export class MetricCard {
   /** Returns Map({run, metric} -> line index) of the standard errors behind the chart's intervals. */
   #errorLines() {
     const lines = new Map();
-    this.chart.lines.forEach(({ run, metric }, place) => {
+    this.chart.lines.forEach(({ run, metric }, index) => {
       const error = sourcesOf(metric)?.error;
-      const known = this.world.runs.get(run).metrics.some(({ name }) => name === error);
-      if (known) lines.set({ run, metric: error }, place);
+      const isReported = this.context.runs.get(run).metrics.some(({ name }) => name === error);
+      if (isReported) lines.set({ run, metric: error }, index);
     });
     return lines;
   }
@@ -96,14 +96,14 @@ export class MetricCard {
   /** Returns the columns of the lines, with intervals where the runs report what these need. */
   #columns(aligned, errors) {
     const { lines } = this.chart;
-    const places = [...errors.values()];
-    return lines.map(({ run, metric }, place) => {
+    const indices = [...errors.values()];
+    return lines.map(({ run, metric }, index) => {
       const sources = sourcesOf(metric);
-      if (!sources) return aligned[place];
-      const { metrics } = this.world.runs.get(run);
+      if (!sources) return aligned[index];
+      const { metrics } = this.context.runs.get(run);
       const problems = metrics.find(({ name }) => name === sources.problems)?.last?.value;
-      const index = places.indexOf(place);
-      return withInterval(aligned[place], index < 0 ? null : aligned[lines.length + index].mean, problems);
+      const errorIndex = indices.indexOf(index);
+      return withInterval(aligned[index], errorIndex < 0 ? null : aligned[lines.length + errorIndex].mean, problems);
     });
   }
 
@@ -113,47 +113,47 @@ export class MetricCard {
 
   /** Draws again in the colours of another theme. */
   rebuild() {
-    this.plot.forget();
+    this.plot.invalidate();
     return this.refresh();
   }
 
-  #say(text) {
-    this.said.hidden = !text;
+  #showMessage(text) {
+    this.message.hidden = !text;
     this.plotHost.hidden = Boolean(text);
-    setText(this.said, text);
+    setText(this.message, text);
   }
 
-  #tellDrawn(since) {
+  #reportDrawn(since) {
     const ms = performance.now() - since;
     this.root.dataset.drawnMs = ms.toFixed(1);
     const detail = { ms, points: this.total };
     this.root.dispatchEvent(new CustomEvent("grove:drawn", { bubbles: true, detail }));
   }
 
-  #draw(told, range, view, errors) {
-    this.total = told.slice(0, this.chart.lines.length).reduce((sum, one) => sum + one.points, 0);
+  #draw(responses, range, view, errors) {
+    this.total = responses.slice(0, this.chart.lines.length).reduce((sum, one) => sum + one.points, 0);
     this.root.dataset.points = this.total;
-    const { x, columns: aligned } = align(told, range);
+    const { x, columns: aligned } = align(responses, range);
     const columns = this.#columns(aligned, errors);
     const { id, share } = this.chart;
     this.table.hidden = !x.length;
     if (!x.length) {
       this.lines = null;
-      this.key.replaceChildren();
-      this.plot.forget();
+      this.legend.replaceChildren();
+      this.plot.invalidate();
       this.alert.hidden = true;
-      this.#say(this.chart.empty ?? (view.from === null ? "No data yet" : "No points in this range"));
+      this.#showMessage(this.chart.empty ?? (view.from === null ? "No data yet" : "No points in this range"));
       return;
     }
-    this.#say("");
-    const { runs } = this.world;
+    this.#showMessage("");
+    const { runs } = this.context;
     this.stacked = isStacked(id, runs, view);
     this.lines = linesOf(this.chart, columns, view, runs);
     this.x = x;
     const shown = columns.reduce((sum, column) => sum + column.count.filter((n) => n !== null).length, 0);
     setText(this.amount, this.#amountText(shown));
     const { stacked, lines } = this;
-    if (this.plot.show({ id, share, x, lines, stacked, view, range })) this.#buildKey();
+    if (this.plot.show({ id, share, x, lines, stacked, view, range })) this.#buildLegend();
     this.#values(null);
     this.#showAlerts();
     if (this.table.open) this.#fillTable();
@@ -161,23 +161,23 @@ export class MetricCard {
 
   /** Describes how many values are shown; says so where they are buckets of several points. */
   #amountText(shown) {
-    const left = this.leftOut ? ` · ${this.leftOut} more lines are not drawn` : "";
-    const [places, points] = [shown, this.total].map((n) => n.toLocaleString("en-US"));
+    const left = this.leftOut ? ` · ${this.leftOut} more lines not shown` : "";
+    const [bucketText, points] = [shown, this.total].map((n) => n.toLocaleString("en-US"));
     const all = `${points} ${this.total === 1 ? "point" : "points"}`;
-    return (this.total > shown ? `of ${places} buckets of all ${all}: least, mean, greatest` : `of ${all}`) + left;
+    return (this.total > shown ? `${bucketText} buckets of ${all}: min, mean, max` : `of ${all}`) + left;
   }
 
   #showAlerts() {
-    const found = alerts(this.chart.id, this.lines.map(({ label, mean }) => ({ label, values: mean })));
-    this.alert.hidden = !found.length;
-    const text = found.map(({ label, value }) => `${label}: ${number(value)}`).join(", ");
-    setText(this.alert, found.length ? `Look at this: ${text}; ${found[0].why}.` : "");
+    const active = alerts(this.chart.id, this.lines.map(({ label, mean }) => ({ label, values: mean })));
+    this.alert.hidden = !active.length;
+    const text = active.map(({ label, value }) => `${label}: ${number(value)}`).join(", ");
+    setText(this.alert, active.length ? `Alert: ${text}. ${active[0].why}.` : "");
   }
 
-  #buildKey() {
+  #buildLegend() {
     const { stacked } = this;
     this.outputs = this.lines.map(() => element("b"));
-    this.key.replaceChildren(
+    this.legend.replaceChildren(
       ...this.lines.map((line, index) => {
         const toggle = ({ currentTarget: button }) => {
           const show = button.getAttribute("aria-pressed") === "false";
@@ -201,12 +201,12 @@ export class MetricCard {
   /** Shows the values under the cursor, or the newest ones. */
   #values(index) {
     if (!this.lines || !this.outputs) return;
-    this.lines.forEach(({ mean }, place) => {
+    this.lines.forEach(({ mean }, position) => {
       const value = index === null ? mean.findLast((one) => one !== null) : mean[index];
-      setText(this.outputs[place], value === null || value === undefined ? "–" : this.#text(value));
+      setText(this.outputs[position], value === null || value === undefined ? "–" : this.#text(value));
     });
-    const { x } = this.world.view();
-    setText(this.at, index === null ? "" : `${x} ${xText(x, this.x[index])}`);
+    const { x } = this.context.view();
+    setText(this.cursorText, index === null ? "" : `${x} ${xText(x, this.x[index])}`);
   }
 
   #cellText({ mean, least, most, interval }, slot) {
@@ -218,7 +218,7 @@ export class MetricCard {
   #fillTable() {
     this.table.querySelector(".table-wrap")?.remove();
     if (!this.table.open || !this.lines) return;
-    const axis = this.world.view().x;
+    const axis = this.context.view().x;
     const head = element("tr", {}, [axis, ...this.lines.map((line) => line.label)].map((text) => element("th", { scope: "col" }, text)));
     const rows = this.x.map((x, slot) => {
       const cells = this.lines.map((line) => element("td", {}, this.#cellText(line, slot)));

@@ -20,7 +20,7 @@ export function isStacked(id, runs, view) {
 /** Returns one line per series or, with a band, one for all seeds of runs with the same settings. */
 export function linesOf(chart, columns, view, runs) {
   const parts = [...new Set(chart.lines.map((line) => line.part))];
-  const made = chart.lines.map((line, index) => {
+  const perSeries = chart.lines.map((line, index) => {
     const run = runs.get(line.run);
     const label = [runs.size > 1 ? run.label : "", line.label].filter(Boolean).join(" · ");
     const column = columns[index];
@@ -34,7 +34,7 @@ export function linesOf(chart, columns, view, runs) {
   const groupOf = ({ run }) => (view.band === "none" ? run.id : run.group);
   const ids = [...new Set([...runs.values()].map((run) => groupOf({ run })))];
   const stacked = isStacked(chart.id, runs, view);
-  return [...grouped(made, (line) => `${groupOf(line)} ${line.part}`).values()].map((lines) => {
+  return [...grouped(perSeries, (line) => `${groupOf(line)} ${line.part}`).values()].map((lines) => {
     const [{ run, part }] = lines;
     const look = ids.length > 1
       ? lookOfRun(ids.indexOf(groupOf(lines[0])), parts, part)
@@ -49,8 +49,8 @@ export function linesOf(chart, columns, view, runs) {
 }
 
 /** A run has a colour; the dash distinguishes its lines or, if it has only one, the run once more. */
-function lookOfRun(place, parts, part) {
-  return { token: RUNS[place % RUNS.length], dash: parts.length > 1 ? parts.indexOf(part) : place };
+function lookOfRun(index, parts, part) {
+  return { token: RUNS[index % RUNS.length], dash: parts.length > 1 ? parts.indexOf(part) : index };
 }
 
 /** An agent looks as in the trees and also has a dash: colour alone never distinguishes it. */

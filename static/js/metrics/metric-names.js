@@ -75,20 +75,20 @@ const HINTS = {
  * Returns the charts of all runs, by section, in a fixed order. `runs` are {id, agents, owners,
  * metrics: [{name}]}; `owners` maps each agent that learns with another's weights to their owner.
  */
-export function chartsFrom(runs, wanted = "") {
+export function chartsFrom(runs, query = "") {
   const charts = new Map();
   for (const run of runs) {
     for (const metric of run.metrics) {
-      const { id, ...told } = split(metric.name, run);
+      const { id, ...line } = split(metric.name, run);
       if (!charts.has(id)) charts.set(id, chartOf(id));
-      charts.get(id).lines.push({ run: run.id, metric: metric.name, ...told });
+      charts.get(id).lines.push({ run: run.id, metric: metric.name, ...line });
     }
   }
-  const text = wanted.trim().toLowerCase();
-  const order = new Map(SECTIONS.map(([name], place) => [name, place]));
-  const places = new Map(runs.map((run, place) => [run.id, place]));
+  const text = query.trim().toLowerCase();
+  const order = new Map(SECTIONS.map(([name], index) => [name, index]));
+  const runOrder = new Map(runs.map((run, index) => [run.id, index]));
   for (const { lines } of charts.values()) {
-    lines.sort((a, b) => places.get(a.run) - places.get(b.run) || placeOf(a, runs) - placeOf(b, runs));
+    lines.sort((a, b) => runOrder.get(a.run) - runOrder.get(b.run) || lineOrder(a, runs) - lineOrder(b, runs));
   }
   return [...charts.values()]
     .filter(({ id, title }) => !text || `${id} ${title}`.toLowerCase().includes(text))
@@ -101,10 +101,10 @@ function chartOf(id) {
 }
 
 /** Position of a line: agents in the order of their team, phases in that of a step, others last. */
-function placeOf({ run, part }, runs) {
+function lineOrder({ run, part }, runs) {
   const { agents } = runs.find(({ id }) => id === run);
-  const place = agents.includes(part) ? agents.indexOf(part) : PHASES.indexOf(part);
-  return place < 0 ? 99 : place;
+  const index = agents.includes(part) ? agents.indexOf(part) : PHASES.indexOf(part);
+  return index < 0 ? 99 : index;
 }
 
 /** Returns the chart of which a metric is a line: {id, part, label}. */

@@ -10,10 +10,10 @@ const FEW = 40; // number of points below which each is drawn
 export const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [1, 4]];
 
 export class MetricPlot {
-  /** @param acts {cursor(index | null), zoom(from, to): null for the whole, text(value, digits)} */
-  constructor(host, acts) {
+  /** @param actions {cursor(index | null), zoom(from, to): null for the whole, text(value, digits)} */
+  constructor(host, actions) {
     this.host = host;
-    this.acts = acts;
+    this.actions = actions;
   }
 
   /** @param shown {id, share, x, lines, stacked, view, range}; returns whether it was rebuilt. */
@@ -31,7 +31,7 @@ export class MetricPlot {
   }
 
   /** Discards the plot's shape, so that `show` rebuilds it with the theme's colours. */
-  forget() {
+  invalidate() {
     this.shape = null;
   }
 
@@ -42,7 +42,7 @@ export class MetricPlot {
 
   /** Shows or hides a line. */
   toggle(index, show) {
-    for (const place of [1, 2, 3]) this.plot.setSeries(3 * index + place, { show });
+    for (const offset of [1, 2, 3]) this.plot.setSeries(3 * index + offset, { show });
   }
 
   #data() {
@@ -72,7 +72,7 @@ export class MetricPlot {
         y: false,
         drag: { x: true, y: false, setScale: false },
         points: { size: 6 },
-        bind: { dblclick: () => () => this.acts.zoom(null, null) },
+        bind: { dblclick: () => () => this.actions.zoom(null, null) },
       },
       scales: {
         x: { time: false, distr: view.logX ? 3 : 1, range: () => this.#spanX() },
@@ -80,12 +80,12 @@ export class MetricPlot {
       },
       axes: [
         { ...axis, size: 26, gap: 4, space: 60, values: (_, ticks) => ticks.map((tick) => tickText(view.x, tick)) },
-        { ...axis, size: 58, gap: 6, values: (_, ticks) => ticks.map((tick) => this.acts.text(tick, 0)) },
+        { ...axis, size: 58, gap: 6, values: (_, ticks) => ticks.map((tick) => this.actions.text(tick, 0)) },
       ],
       series: [{}, ...lines.flatMap((line, index) => this.#seriesOf(line, this.colours[index]))],
       bands: lines.flatMap((_, index) => this.#bandsOf(index, stacked)),
       hooks: {
-        setCursor: [(plot) => this.acts.cursor(plot.cursor.idx ?? null)],
+        setCursor: [(plot) => this.actions.cursor(plot.cursor.idx ?? null)],
         setSelect: [(plot) => this.#selected(plot)],
         drawClear: [(plot) => this.#paintAlert(plot, token("--bad-soft"))],
       },
@@ -146,7 +146,7 @@ export class MetricPlot {
     if (plot.select.width < 4) return;
     const [from, to] = [plot.select.left, plot.select.left + plot.select.width].map((at) => plot.posToVal(at, "x"));
     plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-    this.acts.zoom(from, to);
+    this.actions.zoom(from, to);
   }
 }
 

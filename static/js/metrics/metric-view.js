@@ -26,8 +26,8 @@ export function readView(search) {
 export function writeView(search, view) {
   const fields = new URLSearchParams(search);
   const { logX, logY, ...plain } = view;
-  const told = { ...plain, log: (logX ? "x" : "") + (logY ? "y" : "") };
-  for (const [name, value] of Object.entries(told)) {
+  const values = { ...plain, log: (logX ? "x" : "") + (logY ? "y" : "") };
+  for (const [name, value] of Object.entries(values)) {
     if (value === (DEFAULTS[name] ?? "") || value === null) fields.delete(name);
     else fields.set(name, value);
   }

@@ -25,26 +25,26 @@ export function paths(rows, { x, y }) {
 /** @param series [{label, rows}] with at least one row each. */
 export function passkChart(series) {
   const budgets = [...new Set(series.flatMap(({ rows }) => rows.map(({ k }) => k)))].sort((a, b) => a - b);
-  const place = scales(budgets.at(-1));
+  const scale = scales(budgets.at(-1));
   const text = (at, up, anchor, words) => svg("text", { x: at, y: up, "text-anchor": anchor }, words);
   const shares = [0, 0.25, 0.5, 0.75, 1].map((share) => [
-    svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: place.y(share), y2: place.y(share), class: "grid" }),
-    text(LEFT - 6, place.y(share) + 4, "end", percent(share, 0)),
+    svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: scale.y(share), y2: scale.y(share), class: "grid" }),
+    text(LEFT - 6, scale.y(share) + 4, "end", percent(share, 0)),
   ]);
-  const ticks = budgets.map((k) => text(place.x(k), HEIGHT - 6, "middle", String(k)));
-  const bands = series.map(({ rows }, index) => svg("path", { class: `band of-${index % LOOKS}`, d: paths(rows, place).band }));
-  const lines = series.map(({ rows }, index) => svg("path", { class: `line of-${index % LOOKS}`, d: paths(rows, place).line }));
+  const ticks = budgets.map((k) => text(scale.x(k), HEIGHT - 6, "middle", String(k)));
+  const bands = series.map(({ rows }, index) => svg("path", { class: `band of-${index % LOOKS}`, d: paths(rows, scale).band }));
+  const lines = series.map(({ rows }, index) => svg("path", { class: `line of-${index % LOOKS}`, d: paths(rows, scale).line }));
   const dots = series.flatMap(({ label, rows }, index) =>
     rows.map((row) => {
-      const title = svg("title", {}, [label, `k = ${row.k}: ${spoken(row)}`].filter(Boolean).join(", "));
-      return svg("circle", { class: `dot of-${index % LOOKS}`, cx: place.x(row.k), cy: place.y(row.within), r: 3.5 }, title);
+      const title = svg("title", {}, [label, `k = ${row.k}: ${describeRow(row)}`].filter(Boolean).join(", "));
+      return svg("circle", { class: `dot of-${index % LOOKS}`, cx: scale.x(row.k), cy: scale.y(row.within), r: 3.5 }, title);
     }),
   );
-  const said = series.map(({ label, rows }) => [label, `${spoken(rows.at(-1))} within ${rows.at(-1).k} nodes`].filter(Boolean).join(": "));
-  const about = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "passk", role: "img", "aria-label": `Pass@k over the budget k. ${said.join("; ")}` };
+  const descriptions = series.map(({ label, rows }) => [label, `${describeRow(rows.at(-1))} within ${rows.at(-1).k} nodes`].filter(Boolean).join(": "));
+  const about = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "passk", role: "img", "aria-label": `Pass@k over the budget k. ${descriptions.join("; ")}` };
   return svg("svg", about, ...shares.flat(), ...ticks, ...bands, ...lines, ...dots);
 }
 
-function spoken({ within, low, high }) {
+function describeRow({ within, low, high }) {
   return `${percent(within, 1)}, interval ${percent(low, 0)} to ${percent(high, 0)}`;
 }

@@ -8,13 +8,13 @@
 
 export const Z95 = 1.959963984540054; // of the normal distribution, two-sided
 const EXPANDED_FROM = 200; // degrees of freedom
-const known = new Map();
+const cache = new Map();
 
 /** Returns t such that 95 % of Student's distribution lie within ±t, for degrees of freedom >= 1. */
 export function t95(degrees) {
   if (!(degrees >= 1)) throw new RangeError(`degrees = ${degrees}: an interval of a mean takes two values or more`);
-  if (!known.has(degrees)) known.set(degrees, degrees < EXPANDED_FROM ? solved(degrees) : expanded(degrees));
-  return known.get(degrees);
+  if (!cache.has(degrees)) cache.set(degrees, degrees < EXPANDED_FROM ? solved(degrees) : expanded(degrees));
+  return cache.get(degrees);
 }
 
 /** Bisects over the angle atan(t / sqrt(degrees)), from 0 to 90 degrees. */

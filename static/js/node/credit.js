@@ -59,7 +59,7 @@ function groupOf(scored, node, config) {
   const ofAgent = config.advantage === "per_agent";
   const group = scored.filter((one) => one.shaped !== null && (!ofAgent || one.agent === node.agent));
   const rewards = group.map((one) => one.shaped);
-  const found = {
+  const result = {
     count: rewards.length,
     mean: mean(rewards),
     deviation: deviation(rewards),
@@ -68,11 +68,11 @@ function groupOf(scored, node, config) {
     ofAgent,
     explained: null,
   };
-  const centred = node.shaped - found.mean;
-  const told = STANDARDISED.includes(config.advantage)
-    ? found.deviation > 0 ? centred / (found.deviation + 1e-9) : 0
+  const centred = node.shaped - result.mean;
+  const expected = STANDARDISED.includes(config.advantage)
+    ? result.deviation > 0 ? centred / (result.deviation + 1e-9) : 0
     : config.advantage === "dr_grpo" ? centred : null;
   // A term that does not lead to the recorded advantage is not shown as its cause.
-  if (told !== null && Math.abs(told - node.advantage) < 1e-4) found.explained = told;
-  return found;
+  if (expected !== null && Math.abs(expected - node.advantage) < 1e-4) result.explained = expected;
+  return result;
 }

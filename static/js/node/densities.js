@@ -1,7 +1,7 @@
 /**
  * Posteriors of the search as curves, and the choices of rules other than Thompson's. Pure.
  *
- * `known` is what an event records of an arm (engine/search/tree.py): {a, b} of a Beta posterior,
+ * A posterior is what an event records of an arm (engine/search/tree.py): {a, b} of a Beta posterior,
  * {m, kappa, nu, tau_square} of a Gaussian one (Student's t once its variance is integrated out),
  * or {mean, nodes} where UCB1 chose.
  */
@@ -26,15 +26,15 @@ export function logGamma(x) {
 }
 
 /** Returns the density of an arm's posterior at x; null if none is known. */
-export function density(known, x) {
-  if (known?.a !== undefined) {
-    const { a, b } = known;
+export function density(posterior, x) {
+  if (posterior?.a !== undefined) {
+    const { a, b } = posterior;
     if (x <= 0 || x >= 1) return 0;
     const log = logGamma(a + b) - logGamma(a) - logGamma(b);
     return Math.exp(log + (a - 1) * Math.log(x) + (b - 1) * Math.log(1 - x));
   }
-  if (known?.nu !== undefined) {
-    const { m, kappa, nu, tau_square: tau } = known;
+  if (posterior?.nu !== undefined) {
+    const { m, kappa, nu, tau_square: tau } = posterior;
     const scale = Math.sqrt(tau / kappa);
     const z = (x - m) / scale;
     const log = logGamma((nu + 1) / 2) - logGamma(nu / 2) - 0.5 * Math.log(nu * Math.PI);
@@ -44,52 +44,52 @@ export function density(known, x) {
 }
 
 /** Returns [[x, density]] at the middles of `points` equal parts of a range; [] if none is known. */
-export function curve(known, [from, to] = [0, 1], points = 64) {
-  if (density(known, (from + to) / 2) === null) return [];
+export function curve(posterior, [from, to] = [0, 1], points = 64) {
+  if (density(posterior, (from + to) / 2) === null) return [];
   return Array.from({ length: points }, (_, index) => {
     const x = from + ((index + 0.5) / points) * (to - from);
-    return [x, density(known, x)];
+    return [x, density(posterior, x)];
   });
 }
 
 /** Returns the posterior's mean; null if nothing is known. */
-export function meanOf(known) {
-  if (known?.a !== undefined) return known.a / (known.a + known.b);
-  return known?.m ?? known?.mean ?? null;
+export function meanOf(posterior) {
+  if (posterior?.a !== undefined) return posterior.a / (posterior.a + posterior.b);
+  return posterior?.m ?? posterior?.mean ?? null;
 }
 
 /** Returns {nodes, mean} of the rewards that an arm has received, without its prior. */
-export function seen(known) {
-  if (known?.a !== undefined) {
-    const nodes = known.a + known.b - 2 * PRIOR;
-    return { nodes, mean: nodes > 0 ? (known.a - PRIOR) / nodes : 0 };
+export function observedRewards(posterior) {
+  if (posterior?.a !== undefined) {
+    const nodes = posterior.a + posterior.b - 2 * PRIOR;
+    return { nodes, mean: nodes > 0 ? (posterior.a - PRIOR) / nodes : 0 };
   }
-  if (known?.kappa !== undefined) {
-    const nodes = known.kappa - 1; // kappa0 = 1, m0 = 0
-    return { nodes, mean: nodes > 0 ? (known.kappa * known.m) / nodes : 0 };
+  if (posterior?.kappa !== undefined) {
+    const nodes = posterior.kappa - 1; // kappa0 = 1, m0 = 0
+    return { nodes, mean: nodes > 0 ? (posterior.kappa * posterior.m) / nodes : 0 };
   }
-  return { nodes: known?.nodes ?? 0, mean: known?.mean ?? 0 };
+  return { nodes: posterior?.nodes ?? 0, mean: posterior?.mean ?? 0 };
 }
 
 /** Returns UCB1 (Auer et al. 2002) of every arm: mean + sqrt(2 ln N / n), infinite without a node. */
 export function upperBounds(arms) {
-  const found = arms.map((arm) => seen(arm.known));
-  const total = found.reduce((sum, { nodes }) => sum + nodes, 0);
-  return found.map(({ nodes, mean }) =>
+  const observed = arms.map((arm) => observedRewards(arm.posterior));
+  const total = observed.reduce((sum, { nodes }) => sum + nodes, 0);
+  return observed.map(({ nodes, mean }) =>
     nodes > 1e-9 ? mean + Math.sqrt((2 * Math.log(Math.max(1, total))) / nodes) : Infinity,
   );
 }
 
 /** Returns {mean, ucb}: the arm that each rule would choose; null if the log records too little. */
 export function alternatives(arms) {
-  if (arms.length < 2 || arms.some((arm) => meanOf(arm.known) === null)) return null;
+  if (arms.length < 2 || arms.some((arm) => meanOf(arm.posterior) === null)) return null;
   const first = (values) => arms[values.indexOf(Math.max(...values))].name;
-  return { mean: first(arms.map((arm) => meanOf(arm.known))), ucb: first(upperBounds(arms)) };
+  return { mean: first(arms.map((arm) => meanOf(arm.posterior))), ucb: first(upperBounds(arms)) };
 }
 
 /** Returns the range of x for these arms: 0 to 1, extended to draws or means outside. */
 export function rangeOf(arms) {
-  const values = arms.flatMap((arm) => [arm.draw, meanOf(arm.known)]);
+  const values = arms.flatMap((arm) => [arm.draw, meanOf(arm.posterior)]);
   const finite = values.filter((value) => Number.isFinite(value));
   return [Math.min(0, ...finite), Math.max(1, ...finite)];
 }

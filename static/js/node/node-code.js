@@ -40,20 +40,20 @@ function changesOf(before, after) {
 
 function labelOf(lines) {
   const { added, removed } = diffCounts(lines);
-  return added + removed ? `Changes +${added} −${removed}` : "No change";
+  return added + removed ? `Changes +${added} −${removed}` : "No changes";
 }
 
 /** Returns one stage of the path: the first program whole, then the changes of each repair. */
 function stage(before, node) {
   const lines = before ? changesOf(before, node) : null;
-  const what = lines ? labelOf(lines).toLowerCase() : "the first program";
+  const what = lines ? labelOf(lines).toLowerCase() : "first program";
   const title = `Node ${node.id}, ${node.agent}: ${words(outcome(node))}, ${what}`;
   const body = lines ? diffCode(lines, `Changes of node ${node.id}`) : programCode(node.program);
   return element("div", { class: "path-stage" }, element("h4", {}, title), body);
 }
 
 function programCode(program) {
-  if (!program) return element("p", { class: "muted" }, "The answer held no program.");
+  if (!program) return element("p", { class: "muted" }, "The answer contains no program.");
   const lines = highlightLines(program.trimEnd()).map((tokens, index) =>
     element("div", { class: "code-line", "data-line": index + 1 }, coloured(tokens)),
   );

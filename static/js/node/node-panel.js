@@ -8,14 +8,14 @@ import { markIcon } from "../forest/marks.js";
 import { programSection } from "./node-code.js";
 import { creditSection } from "./node-credit.js";
 import { testsSection } from "./node-tests.js";
-import { NodeWords } from "./node-words.js";
+import { NodeText } from "./node-text.js";
 import { thompsonSection } from "./thompson.js";
 
 const OUTCOMES = {
-  open: "being written",
+  open: "in progress",
   passed: "passed all tests",
   partial: "passed some tests",
-  failed: "passed no test",
+  failed: "passed no tests",
   failure: "sandbox failure",
 };
 
@@ -25,7 +25,7 @@ export class NodePanel {
   constructor(host, actions) {
     this.host = host;
     this.actions = actions;
-    this.words = new NodeWords(actions.load);
+    this.texts = new NodeText(actions.load);
     this.view = "program";
     this.shown = null;
   }
@@ -46,7 +46,7 @@ export class NodePanel {
     const key = this.#version(tree, node, context);
     if (this.shown === key) return;
     const same = this.shown?.startsWith(`${tree.id},${node.id},`);
-    const place = same ? this.host.scrollTop : 0;
+    const scrollTop = same ? this.host.scrollTop : 0;
     const focused = same ? this.#focused() : null;
     this.shown = key;
     this.host.hidden = false;
@@ -60,13 +60,13 @@ export class NodePanel {
       this.#links(tree, node, context),
       this.#discussion(),
       node.error ? element("section", {}, element("pre", { class: "code" }, node.error)) : "",
-      node.closed ? programSection(tree, node, this.view, choose) : waiting(),
+      node.closed ? programSection(tree, node, this.view, choose) : openSection(),
       node.closed && node.tests ? testsSection(node) : "",
       creditSection(tree, node, context, this.actions.toStep),
       thompsonSection(node),
-      ...(node.closed ? this.words.sections(tree, node) : []),
+      ...(node.closed ? this.texts.sections(tree, node) : []),
     );
-    this.host.scrollTop = place;
+    this.host.scrollTop = scrollTop;
     if (focused) this.host.querySelectorAll("button")[focused - 1]?.focus();
   }
 
@@ -78,10 +78,10 @@ export class NodePanel {
 
   #version(tree, node, { palette, state, collapsed }) {
     const parent = tree.nodes.get(node.parent);
-    const kin = childrenOf(tree, node).map((one) => `${one.id}${outcome(one)}`);
-    const told = [tree.id, node.id, node.closed, node.advantage, parent?.closed, kin];
+    const children = childrenOf(tree, node).map((one) => `${one.id}${outcome(one)}`);
+    const parts = [tree.id, node.id, node.closed, node.advantage, parent?.closed, children];
     const credit = node.closed ? [tree.nodes.size, tree.closed, state.updates.length, state.checkpoints.length] : [];
-    return [...told, ...credit, collapsed?.has(node.id), palette.text, this.view].join();
+    return [...parts, ...credit, collapsed?.has(node.id), palette.text, this.view].join();
   }
 
   /** Returns the position of the focused button, 1-based, or 0: a redraw keeps the focus there. */
@@ -144,8 +144,8 @@ function headline(node) {
   return `${OUTCOMES[outcome(node)]}, ${how}`;
 }
 
-function waiting() {
-  return element("section", { class: "muted" }, "The agent is writing this program now.");
+function openSection() {
+  return element("section", { class: "muted" }, "In progress: the agent is writing this program.");
 }
 
 function facts(node) {
@@ -158,8 +158,8 @@ function facts(node) {
       ["Policy version", node.policyVersion],
       ["Tokens", node.tokens],
       ["Mean log-prob", number(node.meanLogprob)],
-      ["Ended by", words(node.stop)],
-      ["Took", seconds(node.seconds)],
+      ["Stop reason", words(node.stop)],
+      ["Duration", seconds(node.seconds)],
     );
   }
   const cells = rows.map(([name, value]) =>

@@ -9,34 +9,34 @@ const HEIGHT = 26;
 /** Returns the levels of `node.draws` for display (engine/search/tree.py, Expansion). Pure. */
 export function readDraws(draws) {
   return (draws?.levels ?? []).map((level) => {
-    const { known = {} } = level;
+    const { known: posteriors = {} } = level;
     const groups = [];
     if (level.agents) {
-      groups.push(group("Which agent", level.agents, known.agents, level.agent));
+      groups.push(group("Which agent", level.agents, posteriors.agents, level.agent));
     }
     if (level.gen !== undefined && level.cont !== undefined) {
       const winner = level.choice === "gen" ? "new program" : "go deeper";
       const both = { "new program": level.gen, "go deeper": level.cont };
-      const behind = { "new program": known.gen, "go deeper": known.cont };
-      groups.push({ ...group("Widen or deepen", both, behind, winner), weight: level.weight ?? null });
+      const bothPosteriors = { "new program": posteriors.gen, "go deeper": posteriors.cont };
+      groups.push({ ...group("Widen or deepen", both, bothPosteriors, winner), weight: level.weight ?? null });
     }
     if (level.children) {
       const name = ([id, value]) => [`node ${id}`, value];
       const named = (values) => Object.fromEntries(Object.entries(values ?? {}).map(name));
       const winner = `node ${level.choice}`;
-      groups.push(group("Which child", named(level.children), named(known.children), winner));
+      groups.push(group("Which child", named(level.children), named(posteriors.children), winner));
     }
     return { at: level.node === 0 ? "At the problem" : `At node ${level.node}`, groups };
   });
 }
 
-function group(title, draws, known, winner) {
+function group(title, draws, posteriors, winner) {
   // An agent that UCB must try first has an infinite bound, which no event can hold.
-  const names = [...new Set([...Object.keys(draws), ...Object.keys(known ?? {})])];
+  const names = [...new Set([...Object.keys(draws), ...Object.keys(posteriors ?? {})])];
   const arms = names.map((name) => ({
     name,
     draw: draws[name] ?? null,
-    known: known?.[name] ?? null,
+    posterior: posteriors?.[name] ?? null,
     won: name === winner,
   }));
   return { title, arms, other: alternatives(arms), weight: null };
@@ -46,10 +46,10 @@ function group(title, draws, known, winner) {
 export function thompsonSection(node) {
   const levels = readDraws(node.draws).filter((level) => level.groups.length);
   if (!levels.length) return "";
-  const told = levels.some((level) => level.groups.some((one) => one.other));
-  const key = told
+  const hasPosteriors = levels.some((level) => level.groups.some((one) => one.other));
+  const key = hasPosteriors
     ? "Curve: the posterior. Dot: its mean. Line: the draw; the largest wins."
-    : "Line: the draw; the largest wins. This log does not hold the posteriors.";
+    : "Line: the draw; the largest wins. This log does not record the posteriors.";
   return element(
     "section",
     {},
@@ -63,7 +63,7 @@ export function thompsonSection(node) {
 
 function groupRows({ title, arms, other, weight }) {
   const range = rangeOf(arms);
-  const curves = arms.map((arm) => curve(arm.known, range));
+  const curves = arms.map((arm) => curve(arm.posterior, range));
   // A Beta with a or b below 1 is infinite at an end: the ends do not set the scale.
   const most = Math.max(1e-9, ...curves.flatMap((points) => points.slice(3, -3).map(([, y]) => y)));
   const rows = arms.map((arm, index) => {
@@ -94,7 +94,7 @@ function otherRules(arms, other) {
       { class: choice === won ? "rule" : "rule differs" },
       `by ${name}: `,
       element("b", {}, choice),
-      choice === won ? "" : " (another choice)",
+      choice === won ? "" : " (differs)",
     );
   return element("p", { class: "small muted rules" }, rule("mean", other.mean), rule("UCB", other.ucb));
 }
@@ -107,7 +107,7 @@ function picture(arm, points, [from, to], most) {
     const path = points.map(([at, value]) => `L${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("");
     parts.push(svg("path", { class: "area", d: `M0 ${HEIGHT - 2}${path}L${WIDTH} ${HEIGHT - 2}Z` }));
   }
-  const mean = meanOf(arm.known);
+  const mean = meanOf(arm.posterior);
   if (mean !== null) parts.push(svg("path", { class: "mean", d: `M${x(mean)} ${HEIGHT - 2}h0.01` }));
   if (arm.draw !== null) {
     parts.push(svg("line", { class: "pick", x1: x(arm.draw), x2: x(arm.draw), y1: 1, y2: HEIGHT - 1 }));

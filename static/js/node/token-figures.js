@@ -3,8 +3,8 @@
 import { number } from "../lib/format.js";
 
 const level = (bounds) => (value) => {
-  const place = bounds.findIndex((least) => value <= least);
-  return place < 0 ? bounds.length : place;
+  const index = bounds.findIndex((least) => value <= least);
+  return index < 0 ? bounds.length : index;
 };
 
 /** Figures by token: the button's label, shade 0 (none) to 4 (darkest) of a value, and a hint. */
@@ -12,14 +12,14 @@ export const COLUMNS = [
   {
     name: "logprobs",
     label: "Log-prob",
-    hint: "The darker, the less probable.",
+    hint: "Darker is less probable.",
     shade: (logprob) => level([0.1, 0.4, 0.7, 0.9])(1 - Math.exp(logprob)),
   },
-  { name: "entropy", label: "Entropy", hint: "The darker, the more open the choice.", shade: level([0.05, 0.3, 0.8, 1.5]) },
+  { name: "entropy", label: "Entropy", hint: "Darker is less certain.", shade: level([0.05, 0.3, 0.8, 1.5]) },
   {
     name: "ratio",
     label: "Ratio",
-    hint: "The darker, the further from 1.",
+    hint: "Darker is further from 1.",
     shade: (ratio) => level([0.02, 0.1, 0.2, 0.5])(Math.abs(Math.log(Math.max(ratio, 1e-9)))),
   },
 ];
@@ -36,13 +36,13 @@ export function bounds(values) {
 }
 
 /** Describes one token in one line. */
-export function readOf({ tokens, logprobs, entropy, ratio }, place) {
-  const p = Math.exp(logprobs[place]);
+export function readOf({ tokens, logprobs, entropy, ratio }, index) {
+  const p = Math.exp(logprobs[index]);
   const parts = [
-    `${place + 1} of ${tokens.length}: ${JSON.stringify(tokens[place])}`,
-    `log-prob ${number(logprobs[place])}`,
+    `${index + 1} of ${tokens.length}: ${JSON.stringify(tokens[index])}`,
+    `log-prob ${number(logprobs[index])}`,
     `p = ${p.toPrecision(2)}`,
   ];
-  if (entropy[place] !== undefined) parts.push(`entropy ${number(entropy[place])}`, `ratio ${number(ratio[place])}`);
+  if (entropy[index] !== undefined) parts.push(`entropy ${number(entropy[index])}`, `ratio ${number(ratio[index])}`);
   return parts.join(", ");
 }

@@ -11,7 +11,7 @@ const page = JSON.parse(document.getElementById("page").textContent);
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const budget = new BudgetCard();
 const waterfall = new Waterfall(); // of one run: it does not distinguish steps of several
-const alone = page.runs.length === 1;
+const isSingleRun = page.runs.length === 1;
 
 /** Inserts every chart that matches the query into its section. */
 function arrange(board, runs, { q }) {
@@ -28,7 +28,7 @@ function arrange(board, runs, { q }) {
   if (quality && !q) quality.lastElementChild.prepend(budget.root);
   else budget.root.remove();
   const time = sections.get("Time");
-  if (time && !q && alone) time.lastElementChild.prepend(waterfall.root);
+  if (time && !q && isSingleRun) time.lastElementChild.prepend(waterfall.root);
   else waterfall.root.remove();
   for (const section of sections.values()) if (!section.lastElementChild.children.length) section.remove();
   part("none").hidden = charts.length > 0;
@@ -52,14 +52,14 @@ async function showSteps() {
 }
 
 /** Updates the displayed states of the runs from the server's last response. */
-function told(runs) {
+function showStates(runs) {
   for (const { id, state } of runs) {
     const pill = document.querySelector(`[data-run="${id}"] .pill`);
-    const known = page.states.find(({ value }) => value === state);
-    if (!pill || !known || pill.dataset.state === state) continue;
-    Object.assign(pill.dataset, { state, colour: known.colour });
-    setText(pill, known.label);
+    const runState = page.states.find(({ value }) => value === state);
+    if (!pill || !runState || pill.dataset.state === state) continue;
+    Object.assign(pill.dataset, { state, colour: runState.colour });
+    setText(pill, runState.label);
   }
 }
 
-new MetricPage(page.runs, { arrange, told, heard: alone ? showSteps : null });
+new MetricPage(page.runs, { arrange, onStates: showStates, onData: isSingleRun ? showSteps : null });

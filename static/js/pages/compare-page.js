@@ -11,24 +11,24 @@ const { curves, runs, frozen } = JSON.parse(document.getElementById("page").text
 
 /** Arranges the charts in the order in which the page names their series. */
 function arrange(board, all) {
-  const charts = chartsFrom(all).filter(({ id }) => placeOf(id) >= 0);
-  charts.sort((a, b) => placeOf(a.id) - placeOf(b.id));
+  const charts = chartsFrom(all).filter(({ id }) => orderOf(id) >= 0);
+  charts.sort((a, b) => orderOf(a.id) - orderOf(b.id));
   const host = part("charts");
   board.arrange(charts, (root) => host.append(root));
   part("none").hidden = charts.length > 0;
   setText(part("none"), "No data yet. Charts appear here as soon as the runs report metrics.");
 }
 
-function placeOf(name) {
+function orderOf(name) {
   return curves.findIndex((one) => name === one || name.startsWith(`${one}.`));
 }
 
-if (part("charts")) new MetricPage(runs, { arrange, fresh: frozen ? "frozen" : "live" });
+if (part("charts")) new MetricPage(runs, { arrange, freshText: frozen ? "frozen" : "live" });
 const comments = document.querySelector("[data-comments]");
-if (comments) keepUp(new Comments(comments));
+if (comments) pollComments(new Comments(comments));
 
 /** Polls comments: a comparison has no stream that would announce them. */
-function keepUp(thread) {
+function pollComments(thread) {
   setInterval(() => document.hidden || thread.renew(), RENEW_MS);
 }
 

@@ -15,12 +15,12 @@ import { browser } from "../stream/stream.js";
 const CURVE = { height: 200, left: 42, bottom: 22, top: 8 }; // px
 const TALL = 360; // px height of a tree
 const ROWS = [
-  ["First solved", (one) => (one.solvedAt === null ? "not" : `node ${one.solvedAt}`)],
-  ["Tokens up to there", (one) => (one.tokensToSolved === null ? "–" : number(one.tokensToSolved))],
+  ["First solved", (one) => (one.solvedAt === null ? "not solved" : `node ${one.solvedAt}`)],
+  ["Tokens until solved", (one) => (one.tokensToSolved === null ? "–" : number(one.tokensToSolved))],
   ["Best share of tests", (one) => percent(one.best, 0)],
   ["Nodes", (one) => number(one.nodes)],
   ["Tokens", (one) => number(one.tokens)],
-  ["From the problem", (one) => number(one.width)],
+  ["Width (children of the root)", (one) => number(one.width)],
   ["Depth", (one) => number(one.depth)],
 ];
 
@@ -36,11 +36,11 @@ const team = () => looksOf(names, palette);
 
 function draw() {
   const budget = Number(slider.value);
-  setText(part("said"), `the first ${count(budget, "node")} of each`);
+  setText(part("budgetText"), `the first ${count(budget, "node")} of each`);
   slider.setAttribute("aria-valuetext", count(budget, "node"));
   part("curves").replaceChildren(curves(budget));
   part("figures").replaceChildren(table(budget));
-  trees.forEach((tree, place) => drawTree(canvases[place], within(tree, budget)));
+  trees.forEach((tree, index) => drawTree(canvases[index], within(tree, budget)));
   drawLegend(part("legend"), team(), palette, "score");
 }
 
@@ -63,29 +63,29 @@ function curves(budget) {
   const most = Math.max(1, Number(slider.max));
   const x = (k) => left + ((width - left - 8) * k) / most;
   const y = (share) => top + (height - top - bottom) * (1 - share);
-  const text = (at, up, said, anchor) => svg("text", { x: at, y: up, "text-anchor": anchor }, said);
+  const text = (at, up, label, anchor) => svg("text", { x: at, y: up, "text-anchor": anchor }, label);
   const ticks = [0, 0.5, 1].map((share) => [
     svg("line", { x1: left, x2: width - 8, y1: y(share), y2: y(share), class: "grid" }),
     text(left - 6, y(share) + 4, percent(share, 0), "end"),
   ]);
-  const lines = trees.map((tree, place) => {
+  const lines = trees.map((tree, index) => {
     const way = bestSoFar(tree).map((best, k) => (k ? `H${x(k)}V${y(best)}` : `M${x(0)},${y(best)}`));
-    return svg("path", { d: way.join(""), class: `curve of-${place}` });
+    return svg("path", { d: way.join(""), class: `curve of-${index}` });
   });
   const uprights = [svg("line", { x1: x(budget), x2: x(budget), y1: top, y2: height - bottom, class: "at" })];
   const ends = [text(left, height - 5, "0", "middle"), text(width - 10, height - 5, count(most, "node"), "end")];
-  const told = trees.map((tree, place) => `${page.trees[place].label}: ${percent(bestSoFar(tree).at(-1), 0)}`);
-  const about = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Best share of tests over nodes. ${told.join("; ")}` };
+  const descriptions = trees.map((tree, index) => `${page.trees[index].label}: ${percent(bestSoFar(tree).at(-1), 0)}`);
+  const about = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Best share of tests over nodes. ${descriptions.join("; ")}` };
   return svg("svg", about, ...ticks.flat(), ...uprights, ...lines, ...ends);
 }
 
 function table(budget) {
   const figures = trees.map((tree) => spent(tree, budget));
-  const head = page.trees.map((tree, place) =>
-    element("th", { scope: "col" }, element("span", { class: `swatch of-${place}`, "aria-hidden": "true" }), tree.label),
+  const head = page.trees.map((tree, index) =>
+    element("th", { scope: "col" }, element("span", { class: `swatch of-${index}`, "aria-hidden": "true" }), tree.label),
   );
-  const rows = ROWS.map(([name, say]) =>
-    element("tr", {}, element("th", { scope: "row" }, name), figures.map((one) => element("td", {}, say(one)))),
+  const rows = ROWS.map(([name, format]) =>
+    element("tr", {}, element("th", { scope: "row" }, name), figures.map((one) => element("td", {}, format(one)))),
   );
   return element(
     "table",
@@ -114,8 +114,8 @@ addEventListener("themechange", () => {
 });
 load()
   .catch((error) => {
-    part("fault").hidden = false;
-    setText(part("fault").firstElementChild, `The trees could not be loaded (${error.message}). Reload the page to try again.`);
+    part("error").hidden = false;
+    setText(part("error").firstElementChild, `The trees could not be loaded (${error.message}). Reload the page to try again.`);
   })
   .finally(() => {
     part("loading").hidden = true;

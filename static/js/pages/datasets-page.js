@@ -2,35 +2,35 @@
 
 import { element, setText } from "../lib/dom.js";
 import { percent } from "../lib/format.js";
-import { Refused, Uploader } from "../lib/upload.js";
+import { RequestError, Uploader } from "../lib/upload.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const form = part("upload");
 const bar = part("uploadProgress").querySelector("progress");
 const token = form.elements.csrfmiddlewaretoken.value;
 const uploader = new Uploader(token);
-let stop = null;
+let abortController = null;
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  work(new AbortController());
+  upload(new AbortController());
 });
-part("uploadCancel").addEventListener("click", () => stop?.abort(new Error("Upload cancelled.")));
+part("uploadCancel").addEventListener("click", () => abortController?.abort(new Error("Upload cancelled.")));
 
-async function work(controller) {
-  stop = controller;
+async function upload(controller) {
+  abortController = controller;
   const files = [...form.elements.files.files];
   const task = { project: Number(form.elements.project.value), kind: "dataset" };
   busy(true);
   try {
     const uploads = await send(files, { ...task, signal: controller.signal });
-    say("Processing the files…");
+    showProgress("Processing the files…");
     const version = await makeVersion(files, task.project, uploads, controller.signal);
     location.assign(`/datasets/versions/${version.id}/`);
   } catch (error) {
     busy(false);
-    if (controller.signal.aborted) await giveUp(files, task);
-    else refuse(error);
+    if (controller.signal.aborted) await discardUploads(files, task);
+    else showError(error);
   }
 }
 
@@ -43,7 +43,7 @@ async function send(files, task) {
       done.set(file, bytes);
       const share = [...done.values()].reduce((sum, size) => sum + size, 0) / Math.max(1, total);
       bar.value = share;
-      say(`${file.name}: ${percent(share, 0)} of ${files.length > 1 ? "all files" : "the file"} sent.`);
+      showProgress(`${file.name}: ${percent(share, 0)} of ${files.length > 1 ? "all files" : "the file"} sent.`);
     };
     uploads.push((await uploader.send(file, { ...task, onProgress })).id);
   }
@@ -54,10 +54,10 @@ async function makeVersion(files, project, uploads, signal) {
   const name = form.elements.name.value.trim() || stem(files[0].name);
   const body = JSON.stringify({ project, name, uploads, note: form.elements.note.value });
   const headers = { "Content-Type": "application/json", "X-CSRFToken": token };
-  const answer = await fetch(form.dataset.address, { method: "POST", headers, body, signal });
-  const told = await answer.json();
-  if (!answer.ok) throw new Refused({ problems: [], ...told });
-  return told;
+  const response = await fetch(form.dataset.address, { method: "POST", headers, body, signal });
+  const result = await response.json();
+  if (!response.ok) throw new RequestError({ problems: [], ...result });
+  return result;
 }
 
 /** "HumanEval.jsonl.gz" -> "HumanEval". */
@@ -65,8 +65,8 @@ function stem(name) {
   return name.replace(/(\.(jsonl|json|ndjson|parquet|arrow|gz|zst))+$/i, "") || name;
 }
 
-async function giveUp(files, task) {
-  say("Cancelled.");
+async function discardUploads(files, task) {
+  showProgress("Cancelled.");
   for (const file of files) await uploader.discard(file, task).catch(() => {});
 }
 
@@ -74,19 +74,19 @@ function busy(is) {
   part("uploadProgress").hidden = !is;
   part("uploadCancel").hidden = !is;
   part("uploadStart").disabled = is;
-  if (is) part("uploadRefused").hidden = true;
-  else say("");
+  if (is) part("uploadError").hidden = true;
+  else showProgress("");
 }
 
-function refuse(error) {
-  const reasons = error instanceof Refused ? error.problems.map(({ reason }) => reason) : [];
+function showError(error) {
+  const reasons = error instanceof RequestError ? error.problems.map(({ reason }) => reason) : [];
   const list = reasons.length ? reasons : [error.message];
   const items = list.map((reason) => element("li", {}, reason));
   const title = element("b", {}, "Upload rejected; nothing was saved.");
-  part("uploadRefused").replaceChildren(element("div", {}, title, element("ul", {}, items)));
-  part("uploadRefused").hidden = false;
+  part("uploadError").replaceChildren(element("div", {}, title, element("ul", {}, items)));
+  part("uploadError").hidden = false;
 }
 
-function say(text) {
-  setText(part("uploadSaid"), text);
+function showProgress(text) {
+  setText(part("uploadStatus"), text);
 }

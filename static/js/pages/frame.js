@@ -5,23 +5,23 @@ import { ago } from "../lib/format.js";
 const HEALTH_MS = 30_000;
 
 /** Shows for every time on the page how long ago it was. */
-export function tellAges() {
+export function updateAges() {
   for (const time of document.querySelectorAll("time[data-age]")) {
     time.textContent = ago(Date.now() - Date.parse(time.dateTime));
     time.title = new Date(time.dateTime).toLocaleString();
   }
 }
 
-async function tellHealth(mark) {
+async function updateHealth(healthText) {
   if (document.hidden) return;
-  let well = false;
+  let isHealthy = false;
   try {
-    well = (await fetch(mark.dataset.health)).ok;
+    isHealthy = (await fetch(healthText.dataset.health)).ok;
   } catch {
     // Not reachable: shown below, like an error status.
   }
-  mark.dataset.kind = well ? "live" : "stale";
-  mark.textContent = well ? "All systems operational" : "Server not reachable";
+  healthText.dataset.kind = isHealthy ? "live" : "stale";
+  healthText.textContent = isHealthy ? "All systems operational" : "Server not reachable";
 }
 
 document.addEventListener("click", ({ target }) => {
@@ -37,10 +37,10 @@ document.addEventListener("keydown", ({ key }) => {
   }
 });
 
-tellAges();
-setInterval(tellAges, 30_000);
-const mark = document.querySelector("[data-health]");
-if (mark) {
-  tellHealth(mark);
-  setInterval(() => tellHealth(mark), HEALTH_MS);
+updateAges();
+setInterval(updateAges, 30_000);
+const healthText = document.querySelector("[data-health]");
+if (healthText) {
+  updateHealth(healthText);
+  setInterval(() => updateHealth(healthText), HEALTH_MS);
 }

@@ -17,65 +17,65 @@ const fields = () => [...form.querySelectorAll("[data-path]")];
 const agents = form && part("agents") && new AgentList(part, { text: plainText, write });
 
 /** Replaces the text of changes and schedules a check. */
-function write(words) {
-  text.value = words;
-  later();
+function write(changes) {
+  text.value = changes;
+  scheduleCheck();
 }
 
 let touched = false; // whether the user has changed anything
-let asked = 0; // number of the newest request; older responses are not shown
+let newestRequest = 0; // number of the newest request; older responses are not shown
 let timer = null;
-let slow = null;
+let preflightTimer = null;
 let lines = ""; // the changes as the server formats them
 
 /** Requests validation of the form; the preflight, which costs more, only after a longer pause. */
 async function check(preflight = false) {
-  const number = ++asked;
+  const request = ++newestRequest;
   const body = new FormData(form);
   for (const field of fields()) body.delete(field.name);
   if (preflight) body.set("preflight", "1");
-  const told = await answer(body).catch(() => null);
-  if (number !== asked) return;
-  if (told) show(told);
-  else say("warn", "These settings could not be checked: the server is not reachable.");
+  const result = await requestCheck(body).catch(() => null);
+  if (request !== newestRequest) return;
+  if (result) show(result);
+  else showVerdict("warn", "These settings could not be checked: the server is not reachable.");
 }
 
-async function answer(body) {
-  const reply = await fetch(form.dataset.check, { method: "POST", body });
-  return reply.ok ? reply.json() : null;
+async function requestCheck(body) {
+  const response = await fetch(form.dataset.check, { method: "POST", body });
+  return response.ok ? response.json() : null;
 }
 
-function later() {
-  asked += 1; // the pending response belongs to another text
+function scheduleCheck() {
+  newestRequest += 1; // the pending response belongs to another text
   clearTimeout(timer);
-  clearTimeout(slow);
+  clearTimeout(preflightTimer);
   timer = setTimeout(check, WAIT_MS);
-  slow = setTimeout(() => check(true), PREFLIGHT_MS);
+  preflightTimer = setTimeout(() => check(true), PREFLIGHT_MS);
 }
 
-function show(told) {
-  lines = told.lines;
-  const faults = new Map(told.problems.map((problem) => [problem.path, problem.reason]));
-  if (told.agents) agents?.sync(told.agents);
-  if (!told.problems.length) fields().forEach((field) => take(field, told.changes[field.dataset.path]));
-  for (const field of fields()) mark(field, faults.get(field.dataset.path));
+function show(result) {
+  lines = result.lines;
+  const reasons = new Map(result.problems.map((problem) => [problem.path, problem.reason]));
+  if (result.agents) agents?.sync(result.agents);
+  if (!result.problems.length) fields().forEach((field) => setField(field, result.changes[field.dataset.path]));
+  for (const field of fields()) mark(field, reasons.get(field.dataset.path));
   countChanges();
-  agents?.tell();
+  agents?.showModels();
   part("start").disabled = false;
-  part("whole").hidden = !told.toml;
-  setText(part("toml"), told.toml);
-  if (told.problems.length) {
+  part("whole").hidden = !result.toml;
+  setText(part("toml"), result.toml);
+  if (result.problems.length) {
     // Before anything was changed, a missing value is no error.
     const [kind, title] = touched ? ["bad", "Invalid settings:"] : ["", "Required before it can start:"];
-    say(kind, title, told.problems.map(problemLine));
+    showVerdict(kind, title, result.problems.map(problemLine));
     part("preflight").replaceChildren();
   } else {
-    const changes = Object.keys(told.changes).length;
+    const changes = Object.keys(result.changes).length;
     const what = changes ? `${changes} ${changes === 1 ? "setting" : "settings"} changed` : "Default settings";
     const { one } = form.dataset; // run or search
-    say("good", `${what}; ${told.runs} ${told.runs === 1 ? one : `${one}s`} to start.`);
-    setText(part("start"), told.runs === 1 ? `Start the ${one}` : `Start ${told.runs} ${one}s`);
-    if (told.preflight) showPreflight(told.preflight);
+    showVerdict("good", `${what}; ${result.runs} ${result.runs === 1 ? one : `${one}s`} to start.`);
+    setText(part("start"), result.runs === 1 ? `Start the ${one}` : `Start ${result.runs} ${one}s`);
+    if (result.preflight) showPreflight(result.preflight);
   }
 }
 
@@ -93,16 +93,16 @@ function showPreflight(findings) {
   );
 }
 
-function say(kind, words, items = []) {
+function showVerdict(kind, title, items = []) {
   const note = part("verdict");
   note.hidden = false;
   note.className = `note ${kind}`;
-  const list = items.length ? element("ul", { class: "faults" }, items) : "";
-  note.firstElementChild.replaceChildren(words, list);
+  const list = items.length ? element("ul", { class: "problem-list" }, items) : "";
+  note.firstElementChild.replaceChildren(title, list);
 }
 
 /** Updates a field from the text's value, unless the field has the focus. */
-function take(field, value) {
+function setField(field, value) {
   if (field !== document.activeElement) field.value = value ?? field.dataset.base;
 }
 
@@ -130,27 +130,27 @@ function plainText() {
   return /^\s*\[/m.test(text.value) ? lines : text.value;
 }
 
-function wrote({ target: field }) {
+function fieldChanged({ target: field }) {
   const { path, kind, base, optional } = field.dataset;
   const same = field.value === base;
   text.value = withLine(plainText(), path, same ? null : lineOf(path, kind, field.value, optional));
   mark(field, null);
-  later();
+  scheduleCheck();
 }
 
 function search() {
   const words = part("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-  let found = 0;
+  let matches = 0;
   for (const group of form.querySelectorAll("details.settings")) {
     const rows = [...group.querySelectorAll(".setting")];
     for (const row of rows) {
       row.hidden = !words.every((word) => row.dataset.words.includes(word));
-      if (!row.hidden) found += 1;
+      if (!row.hidden) matches += 1;
     }
     group.hidden = rows.every((row) => row.hidden);
     if (words.length) group.open = !group.hidden;
   }
-  setText(part("found"), words.length ? `${found} found` : "");
+  setText(part("matchCount"), words.length ? `${matches} found` : "");
 }
 
 function begin() {
@@ -159,13 +159,13 @@ function begin() {
     button.hidden = false;
     button.addEventListener("click", () => {
       text.value = withLines(plainText(), button.dataset.preset);
-      later();
+      scheduleCheck();
     });
   }
   form.addEventListener("input", (event) => {
     touched ||= event.isTrusted;
-    if (event.target.dataset.path) wrote(event);
-    else if (event.target.name) later();
+    if (event.target.dataset.path) fieldChanged(event);
+    else if (event.target.name) scheduleCheck();
   });
   part("search").addEventListener("input", search);
   form.addEventListener("submit", () => {

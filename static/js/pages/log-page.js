@@ -8,7 +8,7 @@
 
 import { element, setText } from "../lib/dom.js";
 import { clock } from "../lib/format.js";
-import { loadFault } from "../lib/load-fault.js";
+import { loadError } from "../lib/load-error.js";
 import { browser, hasEnded } from "../stream/stream.js";
 
 const EVERY_MS = 2_000;
@@ -16,27 +16,27 @@ const PAGE = 200;
 
 const host = document.querySelector('[data-part="log"]');
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
-const form = document.querySelector('[data-part="asked"]');
+const form = document.querySelector('[data-part="query"]');
 let older = null;
 let newest = 0;
-let asking = 0;
+let request = 0;
 let follows = true;
 let ended = false; // the run
-let refused = false; // an automatic retry would not help
+let isFinal = false; // an automatic retry would not help
 
-function asked() {
+function readQuery() {
   const fields = new URLSearchParams();
   for (const [name, value] of new FormData(form)) if (value) fields.append(name, value);
   return fields;
 }
 
 async function load(before) {
-  const fields = asked();
+  const fields = readQuery();
   fields.set("limit", PAGE);
   if (before) fields.set("cursor", before);
-  const told = await browser.load(`${host.dataset.url}?${fields}`);
-  ended = hasEnded(told.state);
-  return told;
+  const page = await browser.load(`${host.dataset.url}?${fields}`);
+  ended = hasEnded(page.state);
+  return page;
 }
 
 function lineOf({ time, level, message }) {
@@ -51,48 +51,48 @@ function lineOf({ time, level, message }) {
 
 /** Reloads all lines: the query has changed. */
 async function start() {
-  const mine = (asking += 1);
-  tellLoading(true);
+  const current = (request += 1);
+  showLoading(true);
   const { lines, next } = await load(null);
-  if (mine !== asking) return;
-  tellLoading(false);
+  if (current !== request) return;
+  showLoading(false);
   host.replaceChildren(...lines.reverse().map(lineOf));
   newest = lines.at(-1)?.seq ?? 0;
-  tell(next);
+  showOlder(next);
   host.scrollTop = host.scrollHeight;
 }
 
 /** Appends lines that are new; reloads all if they fill a page. */
 async function grow() {
-  const mine = asking;
+  const current = request;
   const { lines } = await load(null);
-  if (mine !== asking) return;
+  if (current !== request) return;
   const fresh = lines.filter((line) => line.seq > newest);
   if (fresh.length === PAGE) return start();
   host.append(...fresh.reverse().map(lineOf));
   newest = fresh.at(-1)?.seq ?? newest;
-  tell(older);
+  showOlder(older);
   if (follows && fresh.length) host.scrollTop = host.scrollHeight;
 }
 
 async function earlier() {
-  const mine = asking;
+  const current = request;
   const { lines, next } = await load(older);
-  if (mine !== asking) return;
+  if (current !== request) return;
   const height = host.scrollHeight;
   host.prepend(...lines.reverse().map(lineOf));
   host.scrollTop += host.scrollHeight - height;
-  tell(next);
+  showOlder(next);
 }
 
-function tell(next) {
+function showOlder(next) {
   older = next;
   part("older").hidden = !older;
   part("none").hidden = host.children.length > 0;
-  setText(part("none"), asked().size ? "No matching lines." : "No log lines yet.");
+  setText(part("none"), readQuery().size ? "No matching lines." : "No log lines yet.");
 }
 
-function tellLoading(is) {
+function showLoading(is) {
   host.setAttribute("aria-busy", String(is));
   part("loading").hidden = !is || host.children.length > 0;
   if (is) part("none").hidden = true;
@@ -101,36 +101,36 @@ function tellLoading(is) {
 async function attempt(action) {
   try {
     await action();
-    refused = false;
-    part("fault").hidden = true;
-    tellState(...(ended ? ["ended", "ended"] : ["live", "live"]));
+    isFinal = false;
+    part("error").hidden = true;
+    showState(...(ended ? ["ended", "ended"] : ["live", "live"]));
   } catch (error) {
     console.warn("grove log:", error.message);
-    const { text, final } = loadFault(error);
-    refused = final;
-    tellLoading(false);
-    part("fault").hidden = false;
-    setText(part("faultText"), text);
-    tellState("stale", final ? "not available" : "reconnecting");
+    const { text, final } = loadError(error);
+    isFinal = final;
+    showLoading(false);
+    part("error").hidden = false;
+    setText(part("errorText"), text);
+    showState("stale", final ? "not available" : "reconnecting");
   }
 }
 
-function due() {
+function nextAction() {
   return newest || host.children.length ? grow : start;
 }
 
-function tellState(kind, text) {
+function showState(kind, text) {
   part("stream").dataset.kind = kind;
   setText(part("stream"), text);
 }
 
 async function tick() {
-  if (!document.hidden && !refused) await attempt(due());
+  if (!document.hidden && !isFinal) await attempt(nextAction());
   setTimeout(tick, EVERY_MS);
 }
 
-function change() {
-  const fields = asked();
+function queryChanged() {
+  const fields = readQuery();
   history.replaceState(null, "", `${location.pathname}${fields.size ? `?${fields}` : ""}`);
   attempt(start);
 }
@@ -138,10 +138,10 @@ function change() {
 const given = new URLSearchParams(location.search);
 form.elements.q.value = given.get("q") ?? "";
 for (const box of form.querySelectorAll('[name="level"]')) box.checked = given.getAll("level").includes(box.value);
-form.addEventListener("input", change);
+form.addEventListener("input", queryChanged);
 form.addEventListener("submit", (event) => event.preventDefault());
 part("older").addEventListener("click", () => attempt(earlier));
-part("retry").addEventListener("click", () => attempt(due()));
+part("retry").addEventListener("click", () => attempt(nextAction()));
 part("follow").addEventListener("click", ({ currentTarget }) => {
   follows = !follows;
   currentTarget.setAttribute("aria-pressed", String(follows));

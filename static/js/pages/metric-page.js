@@ -7,7 +7,7 @@
 
 import { element, setText } from "../lib/dom.js";
 import { clock } from "../lib/format.js";
-import { loadFault } from "../lib/load-fault.js";
+import { loadError } from "../lib/load-error.js";
 import { MetricBoard } from "../metrics/metric-board.js";
 import { readView, writeView } from "../metrics/metric-view.js";
 import { hasEnded } from "../stream/stream.js";
@@ -25,21 +25,21 @@ const control = (name) => document.querySelector(`[data-control="${name}"]`);
 export class MetricPage {
   /**
    * @param runs as in `MetricBoard`; `arrange(board, runs, view)` inserts the charts into the page;
-   *   `heard()`, if given, is awaited when the server reported new data; `told(runs)` is called
-   *   after each response; `fresh` is the label of an up-to-date page whose runs may continue.
+   *   `onData()`, if given, is awaited when the server reported new data; `onStates(runs)` is called
+   *   after each response; `freshText` is the label of an up-to-date page whose runs may continue.
    */
-  constructor(runs, { arrange, heard, told, fresh = "live" }) {
+  constructor(runs, { arrange, onData, onStates, freshText = "live" }) {
     this.runs = new Map(runs.map((run) => [run.id, run]));
-    Object.assign(this, { heard, told, fresh });
+    Object.assign(this, { onData, onStates, freshText });
     this.view = readView(location.search);
     this.lostSince = null;
     this.board = new MetricBoard({
       runs: this.runs,
       view: () => this.view,
       zoom: (from, to) => this.#zoom(from, to),
-      onFault: (error) => this.#lost(error),
+      onError: (error) => this.#onError(error),
     });
-    this.loading = element("p", { class: "card card-body muted", role: "status", "data-part": "loading" }, "Loading the charts …");
+    this.loading = element("p", { class: "card card-body muted", role: "status", "data-part": "loading" }, "Loading charts…");
     this.isLoaded = false;
     part("charts").before(this.loading);
     part("charts").setAttribute("aria-busy", "true");
@@ -65,16 +65,16 @@ export class MetricPage {
 
   async #attempt() {
     try {
-      const { any, isNew } = await this.board.ask();
+      const { any, isNew } = await this.board.poll();
       this.#loaded();
       if (any) {
         this.arrange();
-        await this.heard?.();
+        await this.onData?.();
         await this.board.refresh(isNew);
       } else if (!this.board.cards.size) this.arrange();
-      this.#found();
+      this.#connected();
     } catch (error) {
-      this.#lost(error);
+      this.#onError(error);
     }
   }
 
@@ -86,37 +86,37 @@ export class MetricPage {
   }
 
   async #tick() {
-    if (!document.hidden && !this.refused) await this.#attempt();
+    if (!document.hidden && !this.isFinal) await this.#attempt();
     const late = this.lostSince ? Date.now() - this.lostSince : 0;
     setTimeout(() => this.#tick(), Math.min(LONGEST_WAIT_MS, EVERY_MS + late / 4));
   }
 
-  #lost(error) {
+  #onError(error) {
     console.warn("grove charts:", error.message);
     this.lostSince ??= Date.now();
-    const { text, final } = loadFault(error);
-    this.refused = final;
+    const { text, final } = loadError(error);
+    this.isFinal = final;
     this.loading.hidden = true;
     part("charts").setAttribute("aria-busy", "false");
     part("connection").hidden = false;
-    const known = this.isLoaded ? `Showing the state at ${clock(this.lostSince)}.` : "The charts could not be loaded.";
-    setText(part("connectionText"), `${known} ${text}`);
-    tellState("stale", final ? "not available" : "reconnecting");
+    const shown = this.isLoaded ? `Showing the state at ${clock(this.lostSince)}.` : "The charts could not be loaded.";
+    setText(part("connectionText"), `${shown} ${text}`);
+    showState("stale", final ? "not available" : "reconnecting");
   }
 
-  #found() {
+  #connected() {
     this.lostSince = null;
-    this.refused = false;
+    this.isFinal = false;
     part("connection").hidden = true;
-    this.#tellFresh();
+    this.#showFresh();
     this.board.catchUp();
   }
 
-  #tellFresh() {
+  #showFresh() {
     const runs = [...this.runs.values()];
     const ended = runs.every(({ state }) => hasEnded(state));
-    tellState(ended ? "ended" : "live", ended ? "ended" : this.fresh);
-    this.told?.(runs);
+    showState(ended ? "ended" : "live", ended ? "ended" : this.freshText);
+    this.onStates?.(runs);
   }
 
   #zoom(from, to) {
@@ -138,7 +138,7 @@ export class MetricPage {
     history.replaceState(null, "", writeView(location.search, this.view));
     this.#showControls();
     if ("q" in changes) this.arrange();
-    this.board.refresh(undefined, since).catch((error) => this.#lost(error));
+    this.board.refresh(undefined, since).catch((error) => this.#onError(error));
   }
 
   #showControls() {
@@ -159,7 +159,7 @@ export class MetricPage {
   }
 }
 
-function tellState(kind, text) {
+function showState(kind, text) {
   part("stream").dataset.kind = kind;
   setText(part("stream"), text);
 }

@@ -5,7 +5,7 @@
  */
 
 import { setText } from "../lib/dom.js";
-import { Refused, Uploader } from "../lib/upload.js";
+import { RequestError, Uploader } from "../lib/upload.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const form = part("form");
@@ -13,14 +13,14 @@ let sending = null;
 
 /** Returns the REST response to a JSON body; throws `Refused`. */
 async function post(address, body) {
-  const answer = await fetch(address, {
+  const response = await fetch(address, {
     method: "POST",
     body: JSON.stringify(body),
     headers: { "Content-Type": "application/json", "X-CSRFToken": token() },
   });
-  const told = await answer.json();
-  if (!answer.ok) throw new Refused({ problems: [], ...told });
-  return told;
+  const result = await response.json();
+  if (!response.ok) throw new RequestError({ problems: [], ...result });
+  return result;
 }
 
 const token = () => form.elements.csrfmiddlewaretoken.value;
@@ -28,10 +28,10 @@ const token = () => form.elements.csrfmiddlewaretoken.value;
 async function uploaded(files, project, signal) {
   const uploader = new Uploader(token());
   const ids = [];
-  for (const [place, file] of files.entries()) {
+  for (const [index, file] of files.entries()) {
     const onProgress = (bytes) => {
       const share = Math.floor((100 * bytes) / Math.max(1, file.size));
-      setText(part("progress"), `${file.name}: ${share} % (file ${place + 1} of ${files.length})`);
+      setText(part("progress"), `${file.name}: ${share} % (file ${index + 1} of ${files.length})`);
     };
     const upload = await uploader.send(file, { project, kind: "model", signal, onProgress });
     ids.push(upload.id);
@@ -43,28 +43,28 @@ async function uploaded(files, project, signal) {
 async function modelOf(project) {
   if (form.dataset.model) return Number(form.dataset.model);
   const name = form.elements.name.value;
-  const found = await fetch(`/api/v1/models?project=${project}&name=${encodeURIComponent(name)}`);
-  const { models } = await found.json();
+  const response = await fetch(`/api/v1/models?project=${project}&name=${encodeURIComponent(name)}`);
+  const { models } = await response.json();
   return models?.find((one) => one.name === name)?.id ?? null;
 }
 
 /** Makes a version of the uploads, the first of a new model or the next of one: [model, number]. */
 async function versionOf(uploads, project) {
-  const known = await modelOf(project);
-  if (known === null) {
+  const existing = await modelOf(project);
+  if (existing === null) {
     const model = await post("/api/v1/models", { project, name: form.elements.name.value, uploads });
     return [model.id, model.versions[0].number];
   }
   const parent = Number(form.elements.parent?.value) || null;
-  const version = await post(`/api/v1/models/${known}/versions`, { uploads, parent });
-  return [known, version.number];
+  const version = await post(`/api/v1/models/${existing}/versions`, { uploads, parent });
+  return [existing, version.number];
 }
 
 async function send() {
   const project = Number(form.dataset.project ?? form.elements.project.value);
   const files = [...form.elements.files.files];
   const uploads = await uploaded(files, project, sending.signal);
-  setText(part("progress"), "Checking the files");
+  setText(part("progress"), "Checking the files…");
   const [model, number] = await versionOf(uploads, project);
   location.assign(`/models/${model}/versions/${number}/`);
 }
@@ -85,7 +85,7 @@ form?.addEventListener("submit", async (event) => {
     await send();
   } catch (error) {
     const stopped = sending.signal.aborted;
-    show(false, stopped ? "Paused. Upload continues where it stopped." : error.message);
+    show(false, stopped ? "Upload paused. Choose Upload to resume it." : error.message);
   }
 });
 

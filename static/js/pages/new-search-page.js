@@ -1,12 +1,12 @@
 /** The page of a new search, in addition to launch-page.js: the source of the problem. */
 
 import { element, setText } from "../lib/dom.js";
-import { faultText } from "../lib/load-fault.js";
+import { errorText } from "../lib/load-error.js";
 import { callTest, programTest, withTest } from "./typed-tests.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const form = part("form");
-const known = new Map(); // address -> problems of a dataset version
+const problemsByAddress = new Map(); // address -> problems of a dataset version
 
 function showSource() {
   const pasted = form.elements.source.value === "paste";
@@ -15,32 +15,32 @@ function showSource() {
 }
 
 /** Offers the problems of the chosen dataset; any other can be entered by its id. */
-async function offer() {
+async function loadProblems() {
   const address = form.elements.version.selectedOptions[0]?.dataset.problems;
   if (!address) return show([], "Id of the problem; the list has the first ones.");
-  if (!known.has(address)) {
-    setText(part("knownText"), "Loading…");
-    part("known").parentElement.setAttribute("aria-busy", "true");
-    const reply = await fetch(address).catch(() => null);
-    part("known").parentElement.removeAttribute("aria-busy");
-    if (!reply?.ok || reply.redirected) return showFault(reply?.redirected ? 401 : reply?.status);
-    known.set(address, await reply.json());
+  if (!problemsByAddress.has(address)) {
+    setText(part("problemHelp"), "Loading…");
+    part("problemList").parentElement.setAttribute("aria-busy", "true");
+    const response = await fetch(address).catch(() => null);
+    part("problemList").parentElement.removeAttribute("aria-busy");
+    if (!response?.ok || response.redirected) return showLoadError(response?.redirected ? 401 : response?.status);
+    problemsByAddress.set(address, await response.json());
 
   }
-  const { problems, reason } = known.get(address);
+  const { problems, reason } = problemsByAddress.get(address);
   show(problems, reason ?? `Id of the problem; the list has the first ${problems.length}.`);
 }
 
 /** Shows why the list is missing, with a button to retry; a problem can be entered without it. */
-function showFault(status) {
+function showLoadError(status) {
   show([], "");
-  const retry = element("button", { class: "link", type: "button", onclick: offer }, "Try again");
-  part("knownText").replaceChildren(`The problems could not be loaded. ${faultText(status)} Enter an id, or `, retry);
+  const retry = element("button", { class: "link", type: "button", onclick: loadProblems }, "Try again");
+  part("problemHelp").replaceChildren(`The problems could not be loaded. ${errorText(status)} Enter an id, or `, retry);
 }
 
 function show(problems, text) {
-  part("known").replaceChildren(...problems.map(({ id, statement }) => element("option", { value: id }, statement)));
-  setText(part("knownText"), text);
+  part("problemList").replaceChildren(...problems.map(({ id, statement }) => element("option", { value: id }, statement)));
+  setText(part("problemHelp"), text);
   const field = form.elements.problem;
   if (!field.value && problems.length) {
     field.value = problems[0].id;
@@ -59,7 +59,7 @@ function showTestForm() {
 }
 
 function addTest({ currentTarget: button }) {
-  const fault = part("testFault");
+  const message = part("testError");
   const field = form.elements[button.dataset.add];
   const expected = part("testExpected").value;
   try {
@@ -69,12 +69,12 @@ function addTest({ currentTarget: button }) {
       : callTest(part("testArguments").value, expected);
     field.value = withTest(field.value, test);
     for (const name of ["testArguments", "testStdin", "testExpected"]) part(name).value = "";
-    fault.hidden = true;
+    message.hidden = true;
     field.dispatchEvent(new Event("input", { bubbles: true }));
     part(isProgram ? "testStdin" : "testArguments").focus();
   } catch (error) {
-    setText(fault, error.message);
-    fault.hidden = false;
+    setText(message, error.message);
+    message.hidden = false;
   }
 }
 
@@ -84,7 +84,7 @@ if (form) {
   form.elements.entry_point.addEventListener("input", showTestForm);
   for (const button of document.querySelectorAll("[data-add]")) button.addEventListener("click", addTest);
   showSource();
-  offer();
+  loadProblems();
   for (const radio of form.elements.source) radio.addEventListener("change", showSource);
-  form.elements.version.addEventListener("change", offer);
+  form.elements.version.addEventListener("change", loadProblems);
 }

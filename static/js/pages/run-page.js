@@ -11,7 +11,7 @@ import { agentsOf, emptyState, fold } from "../stream/fold.js";
 import { clock } from "../lib/format.js";
 import { MachineBar } from "../run/machine-bar.js";
 import { looksOf, readPalette } from "../forest/marks.js";
-import { Pace } from "../forest/scheduler.js";
+import { DrawScheduler } from "../forest/scheduler.js";
 import { Progress } from "../run/progress.js";
 import { RunForest } from "../run/run-forest.js";
 import { RunLoads } from "../run/run-loads.js";
@@ -33,8 +33,8 @@ let streamStatus = { kind: "connecting" };
 let palette = readPalette();
 let drawn = null; // the state that the trees show, and its seq when drawn
 let drawnSeq = 0;
-const pace = new Pace(drawTrees, 80);
-const slowPace = new Pace(drawWords, 250); // figures, tables and texts, which nobody reads faster
+const scheduler = new DrawScheduler(drawTrees, 80);
+const slowScheduler = new DrawScheduler(drawTexts, 250); // figures, tables and texts, which nobody reads faster
 
 const loads = new RunLoads(page.urls);
 const machine = new TimeMachine({
@@ -46,7 +46,7 @@ const machine = new TimeMachine({
     changed();
   },
   onLive: () => trees.address.refreshFocus(),
-  onFault: (error) => console.warn("grove: that moment cannot be shown:", error.message),
+  onError: (error) => console.warn("grove: that moment cannot be shown:", error.message),
 });
 const trees = new RunForest({ part, partsOf }, page, {
   machine,
@@ -94,7 +94,7 @@ function chartedRun() {
 }
 
 /** Loads the scripts of the node panel and of the charts below the trees. */
-async function startTheRest() {
+async function startDeferred() {
   trees.loadPanel();
   if (!page.urls.metrics || page.search) return;
   try {
@@ -107,14 +107,14 @@ async function startTheRest() {
 }
 
 function changed() {
-  pace.now();
-  slowPace.now();
+  scheduler.drawNow();
+  slowScheduler.drawNow();
 }
 
 /** Schedules a redraw for new data. */
-function news() {
-  pace.soon();
-  slowPace.soon();
+function dataArrived() {
+  scheduler.drawSoon();
+  slowScheduler.drawSoon();
 }
 
 /** Draws what moves: the trees, the open node, and the position in the log. */
@@ -127,7 +127,7 @@ function drawTrees() {
 }
 
 /** Draws the rest of the page; the stream's status, drawn last, says how current the page is. */
-function drawWords() {
+function drawTexts() {
   const state = shownState();
   if (drawn !== state || drawnSeq !== state.seq) drawTrees();
   const agents = team();
@@ -175,20 +175,20 @@ const stream = new RunStream({
   topics: TOPICS,
   onEvents: (events) => {
     fold(events, live);
-    news();
+    dataArrived();
   },
   onReset: () => {
     live = emptyState();
     machine.live();
   },
-  onRunStatus: (told) => {
-    if (told.comments_changed !== status.comments_changed) trees.comments?.renew();
-    status = told;
-    news();
+  onRunStatus: (newStatus) => {
+    if (newStatus.comments_changed !== status.comments_changed) trees.comments?.renew();
+    status = newStatus;
+    dataArrived();
   },
-  onStatus: (told) => {
-    streamStatus = told;
-    news();
+  onStatus: (newStatus) => {
+    streamStatus = newStatus;
+    dataArrived();
   },
 });
 document.addEventListener("visibilitychange", () => {
@@ -196,10 +196,10 @@ document.addEventListener("visibilitychange", () => {
   changed();
 });
 drawTrees();
-drawWords();
+drawTexts();
 stream.start();
 await stream.begun();
 const afterFrame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 await afterFrame(); // the state is drawn in one frame, the canvas in the next
 await afterFrame();
-startTheRest();
+startDeferred();

@@ -9,7 +9,7 @@ export class BudgetCard {
   constructor() {
     this.chart = element("div", { class: "plot" });
     this.body = element("div", { class: "table-wrap", tabindex: 0, role: "region", "aria-label": "Over the budget" });
-    const hint = "of the newest step; Pass@k with its 95 % interval over the trees";
+    const hint = "newest step; Pass@k with its 95 % interval over the trees";
     this.root = element(
       "section",
       { class: "card chart budget", "aria-label": "Over the budget of nodes" },

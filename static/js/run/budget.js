@@ -19,12 +19,12 @@ export function bestSoFar(tree) {
  */
 export function spent(tree, budget) {
   const nodes = inOrder(tree).slice(0, budget);
-  const place = nodes.findIndex((node) => node.score === 1);
+  const index = nodes.findIndex((node) => node.score === 1);
   const tokens = (some) => some.reduce((sum, node) => sum + (node.tokens ?? 0), 0);
   return {
     nodes: nodes.length,
-    solvedAt: place < 0 ? null : place + 1,
-    tokensToSolved: place < 0 ? null : tokens(nodes.slice(0, place + 1)),
+    solvedAt: index < 0 ? null : index + 1,
+    tokensToSolved: index < 0 ? null : tokens(nodes.slice(0, index + 1)),
     best: nodes.reduce((most, node) => Math.max(most, node.fraction ?? 0), 0),
     depth: nodes.reduce((most, node) => Math.max(most, node.depth), 0),
     width: nodes.filter((node) => node.parent === 0).length,
@@ -35,7 +35,7 @@ export function spent(tree, budget) {
 /** Returns the tree as of its first `budget` verdicts. */
 export function within(tree, budget) {
   const nodes = inOrder(tree).slice(0, budget);
-  const kept = new Set(nodes.map((node) => node.id));
-  const shown = [...tree.nodes.values()].filter((node) => kept.has(node.id));
+  const ids = new Set(nodes.map((node) => node.id));
+  const shown = [...tree.nodes.values()].filter((node) => ids.has(node.id));
   return { ...tree, nodes: new Map(shown.map((node) => [node.id, node])) };
 }

@@ -5,9 +5,9 @@
  * being written is never discarded: while there is one, only the list is reloaded.
  */
 
-import { FaultNote } from "../lib/fault-note.js";
-import { tellAges } from "../pages/frame.js";
-import { faultText } from "../lib/load-fault.js";
+import { ErrorNote } from "../lib/error-note.js";
+import { updateAges } from "../pages/frame.js";
+import { errorText } from "../lib/load-error.js";
 
 export class Comments {
   #shown = "";
@@ -18,7 +18,7 @@ export class Comments {
     this.base = host.dataset.comments;
     this.title = host.querySelector("[data-comments-title]");
     this.body = host.querySelector("[data-comments-body]");
-    this.fault = new FaultNote(() => this.body, "Comments could not be loaded.");
+    this.errorNote = new ErrorNote(() => this.body, "Comments could not be loaded.");
     host.addEventListener("submit", (event) => this.#submit(event));
     this.show(null, null);
   }
@@ -34,32 +34,32 @@ export class Comments {
     if (address === this.#shown) return;
     this.#shown = address;
     this.title.textContent = node === null ? "Comments" : `Comments on node ${node}`;
-    this.#tellLoading();
+    this.#showLoading();
     this.#load(true);
   }
 
-  #tellLoading() {
-    const said = document.createElement("p");
-    said.className = "card-body muted";
-    said.setAttribute("role", "status");
-    said.textContent = "Loading comments…";
+  #showLoading() {
+    const status = document.createElement("p");
+    status.className = "card-body muted";
+    status.setAttribute("role", "status");
+    status.textContent = "Loading comments…";
     this.host.setAttribute("aria-busy", "true");
-    this.body.replaceChildren(said);
+    this.body.replaceChildren(status);
   }
 
   async #load(whole) {
     const address = this.#shown;
     try {
-      await this.#take(address, await fetch(address), whole);
+      await this.#insert(address, await fetch(address), whole);
     } catch (error) {
-      if (address === this.#shown && whole) this.#fault(error, () => this.#again());
+      if (address === this.#shown && whole) this.#showError(error, () => this.#retry());
     } finally {
       if (address === this.#shown) this.host.removeAttribute("aria-busy");
     }
   }
 
-  #again() {
-    this.#tellLoading();
+  #retry() {
+    this.#showLoading();
     this.#load(true);
   }
 
@@ -70,32 +70,32 @@ export class Comments {
     submitter.disabled = true;
     try {
       const response = await fetch(form.action, { method: "POST", body: new FormData(form) });
-      await this.#take(address, response, true);
+      await this.#insert(address, response, true);
     } catch (error) {
-      this.#fault(error, () => form.requestSubmit(submitter));
+      this.#showError(error, () => form.requestSubmit(submitter));
     } finally {
       submitter.disabled = false;
     }
   }
 
-  async #take(address, response, whole) {
+  async #insert(address, response, whole) {
     if (response.redirected && new URL(response.url).pathname.startsWith("/sign-in/")) throw { status: 401 };
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const thread = page.querySelector("[data-thread]");
     if (!thread) throw { status: response.status };
     if (address !== this.#shown) return;
-    this.fault.hide();
+    this.errorNote.hide();
     const list = this.body.querySelector("[data-thread-list]");
     if (whole || !list) this.body.replaceChildren(document.adoptNode(thread));
     else if (!list.contains(document.activeElement)) {
       list.replaceWith(document.adoptNode(thread.querySelector("[data-thread-list]")));
     }
-    tellAges();
+    updateAges();
   }
 
   /** Shows a note in place of the loading text; keeps a comment that is being written. */
-  #fault(error, retry) {
+  #showError(error, retry) {
     this.body.querySelector("[role=status]")?.remove();
-    this.fault.show(faultText(error.status), retry);
+    this.errorNote.show(errorText(error.status), retry);
   }
 }

@@ -35,12 +35,12 @@ function around(logs, error) {
 }
 
 /** Returns the panel; `resume` is the form that resumes, or null if the run cannot be resumed. */
-export function failurePanel(found, resumeText, resume) {
+export function failurePanel(failure, resumeText, resume) {
   const facts = [
-    ["Phase", found.phase],
-    ["Agent", found.agent],
-    ["Rank", found.rank === null ? null : String(found.rank)],
-    ["Last completed step", found.step === null ? "none" : String(found.step)],
+    ["Phase", failure.phase],
+    ["Agent", failure.agent],
+    ["Rank", failure.rank === null ? null : String(failure.rank)],
+    ["Last completed step", failure.step === null ? "none" : String(failure.step)],
   ].filter(([, value]) => value !== null);
   const list = facts.map(([name, value]) =>
     element("div", {}, element("dt", {}, name), element("dd", {}, value)),
@@ -53,10 +53,10 @@ export function failurePanel(found, resumeText, resume) {
       {},
       element("b", {}, "Run failed:"),
       " ",
-      element("span", {}, found.message),
+      element("span", {}, failure.message),
       element("dl", { class: "failure-facts small" }, list),
-      found.lines.length ? logLines(found.lines) : null,
-      found.traceback ? folded("Traceback", element("pre", {}, found.traceback)) : null,
+      failure.lines.length ? logLines(failure.lines) : null,
+      failure.traceback ? folded("Traceback", element("pre", {}, failure.traceback)) : null,
       element("p", { class: "small" }, resumeText),
       resume ? resumeButton(resume) : null,
     ),

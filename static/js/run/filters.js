@@ -3,7 +3,7 @@
 import { outcome } from "../stream/fold.js";
 
 export const FIELDS = ["agent", "verdict", "score", "depth", "step", "q"];
-export const SCORES = { passed: "passed", partial: "some tests", failed: "no test", failure: "sandbox failure", open: "being written" };
+export const SCORES = { passed: "passed", partial: "some tests", failed: "no tests", failure: "sandbox failure", open: "in progress" };
 
 /** Returns the filters of an address, all of them strings; "" filters nothing. */
 export function readFilters(parameters) {
@@ -15,15 +15,15 @@ export function writeFilters(filters, parameters) {
   for (const name of FIELDS) if (filters[name]) parameters.set(name, filters[name]);
 }
 
-export function isAsking(filters) {
+export function hasFilters(filters) {
   return FIELDS.some((name) => filters[name]);
 }
 
 /** Returns {from, to} of "12" or "3-9"; null if it names no step. */
 export function stepsOf({ step }) {
-  const found = /^\s*(\d{1,9})\s*(?:[-–]\s*(\d{1,9})\s*)?$/.exec(step);
-  if (!found) return null;
-  const [from, to] = [Number(found[1]), Number(found[2] ?? found[1])];
+  const match = /^\s*(\d{1,9})\s*(?:[-–]\s*(\d{1,9})\s*)?$/.exec(step);
+  if (!match) return null;
+  const [from, to] = [Number(match[1]), Number(match[2] ?? match[1])];
   return from && to >= from ? { from, to } : null;
 }
 
@@ -46,7 +46,7 @@ export function matcher(filters) {
 }
 
 /** Returns {trees, nodes, ids: Map(tree id -> Set of node ids)} of all matches. */
-export function found(trees, matches) {
+export function findMatches(trees, matches) {
   const ids = new Map();
   let nodes = 0;
   for (const tree of trees) {

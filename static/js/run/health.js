@@ -7,14 +7,14 @@
 
 /** By chart: {below?, above?, why}; a value outside is an alert. */
 export const ALERTS = {
-  entropy: { below: 0.05, why: "below 0.05 nats the policy hardly explores any more" },
-  kl: { above: 1, why: "above 1 nat the policy has left the weights it started from far behind" },
-  clip_fraction: { above: 0.3, why: "above 30 % most of what is learned is cut off by the clip" },
-  mismatch: { above: 0.1, why: "above 0.1 nats the generator is not the policy that learns" },
-  lag: { above: 4, why: "above 4 versions what is learned from is old" },
-  "step.filtered_share": { above: 0.8, why: "above 80 % a step learns from few of its trees: problems are too easy or too hard" },
-  gradient_norm: { above: 20, why: "above 20 a step may undo what was learned" },
-  "search.duplicates": { above: 0.5, why: "above 50 % most of the search writes what it had" },
+  entropy: { below: 0.05, why: "Below 0.05 nats, the policy hardly explores" },
+  kl: { above: 1, why: "Above 1 nat, the policy is far from its starting weights" },
+  clip_fraction: { above: 0.3, why: "Above 30 %, clipping removes much of the gradient" },
+  mismatch: { above: 0.1, why: "Above 0.1 nats, generator and learner disagree" },
+  lag: { above: 4, why: "Above 4 versions, training data is stale" },
+  "step.filtered_share": { above: 0.8, why: "Above 80 %, few trees have a learning signal: problems are too easy or too hard" },
+  gradient_norm: { above: 20, why: "Above 20, updates may be unstable" },
+  "search.duplicates": { above: 0.5, why: "Above 50 %, most programs repeat earlier ones" },
 };
 
 /** Returns the lines whose newest value is outside, of lines {label, values}: {label, value, why}. */

@@ -25,14 +25,14 @@ export function descendants(tree, id) {
  * checkpoint that holds it; `update` is null if none did, undefined if the log is too old to
  * say.
  */
-export function fedBy(state, tree, node) {
-  const mine = state.updates.filter(
+export function trainedBy(state, tree, node) {
+  const updates = state.updates.filter(
     (one) => one.agent === node.agent || (one.shared_with ?? []).includes(node.agent),
   );
-  const update = mine.find((one) => (one.trees ?? []).includes(tree.id)) ?? null;
+  const update = updates.find((one) => (one.trees ?? []).includes(tree.id)) ?? null;
   if (!update) {
-    const silent = mine.some((one) => one.step >= tree.step) && mine.every((one) => !one.trees?.length);
-    return { update: silent ? undefined : null, checkpoint: null };
+    const unrecorded = updates.some((one) => one.step >= tree.step) && updates.every((one) => !one.trees?.length);
+    return { update: unrecorded ? undefined : null, checkpoint: null };
   }
   return { update, checkpoint: state.checkpoints.find((one) => one.step >= update.step) ?? null };
 }

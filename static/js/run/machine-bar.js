@@ -20,22 +20,22 @@ export class MachineBar {
     this.solved.addEventListener("click", async () => {
       const seq = await solved();
       if (seq !== null) machine.seek(seq);
-      else setText(this.said, "No node has passed yet.");
+      else setText(this.position, "No node has passed all tests yet.");
     });
   }
 
   /** @param live the newest state; `state` the displayed one. */
   show(live, state) {
     const { machine } = this;
-    const none = live.seq < 2;
-    this.bar.hidden = none;
-    if (none) return;
+    const isEmpty = live.seq < 2;
+    this.bar.hidden = isEmpty;
+    if (isEmpty) return;
     this.scrub.max = live.seq;
     if (!this.dragging) this.scrub.value = state.seq;
     const passed = duration((state.time - live.startedAt) / 1000);
     const text = `Event ${state.seq.toLocaleString("en-US")} of ${live.seq.toLocaleString("en-US")}`;
     this.scrub.setAttribute("aria-valuetext", `${text}, step ${state.step}, ${passed} after the start`);
-    setText(this.said, `${text} · step ${state.step} · ${passed}`);
+    setText(this.position, `${text} · step ${state.step} · ${passed}`);
     this.play.setAttribute("aria-label", machine.playing ? "Pause" : "Play the log");
     this.play.dataset.playing = String(machine.playing);
     this.live.setAttribute("aria-pressed", String(!machine.active));
@@ -50,8 +50,8 @@ export class MachineBar {
     const { machine } = this;
     if (machine.playing) machine.pause();
     this.dragging = true;
-    const turn = (this.turn = (this.turn ?? 0) + 1);
+    const request = (this.scrubRequest = (this.scrubRequest ?? 0) + 1);
     await machine.seek(Number(this.scrub.value));
-    if (turn === this.turn) this.dragging = false;
+    if (request === this.scrubRequest) this.dragging = false;
   }
 }

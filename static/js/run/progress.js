@@ -9,7 +9,7 @@ import { shareOf, spentOf } from "./search-model.js";
 import { bestCheckpoint, result, validationChange } from "./outcomes.js";
 import { hasEnded } from "../stream/stream.js";
 
-const HALTED = ["failed", "stopped"];
+const RESUMABLE = ["failed", "stopped"];
 
 export class Progress {
   /** @param parts the elements with these names; `page` is the page's JSON. */
@@ -43,7 +43,7 @@ export class Progress {
     this.stopButton.disabled = row.state === "stopping" || row.stop_requested;
     setText(this.stopButton, this.stopButton.disabled ? "Stopping…" : "Stop");
     if (this.kill) this.kill.hidden = !(stoppable || row.state === "stopping");
-    this.resume.hidden = !this.canOperate || !HALTED.includes(row.state);
+    this.resume.hidden = !this.canOperate || !RESUMABLE.includes(row.state);
   }
 
   #facts(state, status, now) {
@@ -51,14 +51,14 @@ export class Progress {
       this.#spent(state, status, now);
       return;
     }
-    const way = progressOf(state);
-    this.bar.value = status.state === "finished" ? 1 : way.share;
-    const most = way.steps || status.steps || "–";
-    const facts = [fact("Step", way.byMinutes ? `${way.done}` : `${way.done} of ${most}`)];
-    if (way.minutes) facts.push(fact("Training", `${way.minutesDone.toFixed(1)} of ${way.minutes} min`));
+    const progress = progressOf(state);
+    this.bar.value = status.state === "finished" ? 1 : progress.share;
+    const most = progress.steps || status.steps || "–";
+    const facts = [fact("Step", progress.byMinutes ? `${progress.done}` : `${progress.done} of ${most}`)];
+    if (progress.minutes) facts.push(fact("Training", `${progress.minutesDone.toFixed(1)} of ${progress.minutes} min`));
     const running = status.state === "running" || status.state === "starting";
-    if (running && way.secondsLeft !== null && way.share < 1) {
-      facts.push(fact("Left", `about ${duration(way.secondsLeft)}`));
+    if (running && progress.secondsLeft !== null && progress.share < 1) {
+      facts.push(fact("Left", `about ${duration(progress.secondsLeft)}`));
     }
     if (running) facts.push(fact("Now", phaseOf(state)));
     const end = hasEnded(status.state) ? state.time : now;
@@ -125,10 +125,10 @@ export class Progress {
   }
 
   #result(state, status, agents, palette) {
-    const found = result(state);
-    this.result.hidden = !found || status.state !== "finished";
+    const test = result(state);
+    this.result.hidden = !test || status.state !== "finished";
     if (this.result.hidden) return;
-    const { before, after } = found;
+    const { before, after } = test;
     const cells = agents.map((agent) =>
       outcomeCell(
         [markIcon({ ...agent, outcome: "open" }, palette), `${agent.name} Pass@1`],
@@ -245,9 +245,9 @@ function note(kind, title, text, ...more) {
 
 /** Replaces children only if their text changed: keeps focus and details, no announcements. */
 function replaceIfChanged(host, children, extra = "") {
-  const said = extra + children.map((child) => child.textContent).join("\n");
-  if (host.dataset.said === String(hash(said))) return;
-  host.dataset.said = String(hash(said));
+  const version = extra + children.map((child) => child.textContent).join("\n");
+  if (host.dataset.version === String(hash(version))) return;
+  host.dataset.version = String(hash(version));
   host.replaceChildren(...children);
 }
 

@@ -18,15 +18,15 @@ export class RunAddress {
 
   /** Reads the address; `follow` then opens what it names. */
   read() {
-    this.asked = readAddress(location.hash);
+    this.pending = readAddress(location.hash);
   }
 
   write() {
-    if (this.asked) return;
+    if (this.pending) return;
     const { forest, machine } = this;
     const seq = machine.active && !machine.playing ? machine.seq : null;
-    const places = { tree: forest.focus?.id, node: forest.selected?.id, seq };
-    const hash = addressOf({ ...places, filters: this.filters() });
+    const ids = { tree: forest.focus?.id, node: forest.selected?.id, seq };
+    const hash = addressOf({ ...ids, filters: this.filters() });
     if (hash !== location.hash) {
       history.replaceState(null, "", `${location.pathname}${location.search}${hash}`);
     }
@@ -34,9 +34,9 @@ export class RunAddress {
 
   /** Opens the event, tree and node of the address: from the fold or, if older, from the server. */
   async follow() {
-    if (!this.asked || !this.live().seq) return;
-    const { tree: id, node, seq, filters } = this.asked;
-    this.asked = null;
+    if (!this.pending || !this.live().seq) return;
+    const { tree: id, node, seq, filters } = this.pending;
+    this.pending = null;
     this.setFilters(filters);
     const { forest, machine, loads } = this;
     if (seq && seq < this.live().seq) await machine.seek(seq);

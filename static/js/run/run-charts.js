@@ -13,9 +13,9 @@ import { MetricBoard } from "../metrics/metric-board.js";
 import { chartsFrom } from "../metrics/metric-names.js";
 import { readZoom, withZoom } from "../metrics/metric-view.js";
 
-const SHOWN = ["validation.agent", "reward", "solved", "entropy", "kl", "share", "phase"];
+const CHART_IDS = ["validation.agent", "reward", "solved", "entropy", "kl", "share", "phase"];
 const PAUSE_MS = 700; // between two requests
-const AGAIN_MS = 3_000;
+const RETRY_MS = 3_000;
 const VIEW = { x: "step", smooth: 0, logX: false, logY: false, band: "none" };
 
 export class RunCharts {
@@ -31,41 +31,41 @@ export class RunCharts {
       view: () => ({ ...VIEW, ...this.zoomed }),
       until: () => this.until,
       zoom: (from, to) => this.zoom(from, to),
-      onFault: (error) => this.#lost(error),
+      onError: (error) => this.#onError(error),
     });
     this.run = run;
     this.loading = run.begun; // until the server's first response
     this.note = element("p", { class: "small charts-zoom", role: "status", hidden: true });
     host.before(this.note);
     this.#arrange();
-    this.#tellZoom();
+    this.#showZoom();
     new ResizeObserver(() => this.board.resize()).observe(host);
   }
 
   /** @param version changes whenever the state has other numbers. */
   show(version) {
     this.version = `${this.moment() === null ? "now" : "then"} ${version}`;
-    if (!this.working && !document.hidden && this.version !== this.drawn) this.#work();
+    if (!this.requesting && !document.hidden && this.version !== this.drawn) this.#request();
   }
 
   zoom(from, to) {
     this.zoomed = { from, to };
     history.replaceState(null, "", withZoom(location, from, to));
-    this.#tellZoom();
-    this.board.refresh(undefined, performance.now()).catch((error) => this.#lost(error));
+    this.#showZoom();
+    this.board.refresh(undefined, performance.now()).catch((error) => this.#onError(error));
   }
 
   themeChanged() {
     this.board.themeChanged();
   }
 
-  async #work() {
-    this.working = true;
+  async #request() {
+    this.requesting = true;
     let wait = PAUSE_MS;
     const { version } = this;
     try {
       this.until = this.moment();
-      const { isNew } = await this.board.ask();
+      const { isNew } = await this.board.poll();
       const all = this.loading;
       this.loading = false;
       this.#arrange();
@@ -73,24 +73,24 @@ export class RunCharts {
       this.drawn = version;
       this.board.catchUp();
     } catch (error) {
-      this.#lost(error);
-      wait = AGAIN_MS;
+      this.#onError(error);
+      wait = RETRY_MS;
     }
     setTimeout(() => {
-      this.working = false;
-      if (this.version !== this.drawn && !document.hidden) this.#work();
+      this.requesting = false;
+      if (this.version !== this.drawn && !document.hidden) this.#request();
     }, wait);
   }
 
   /** Arranges all charts in their order, including those without a number yet. */
-  #arrange(none = this.loading ? "Loading…" : undefined) {
-    const found = new Map(chartsFrom([this.run]).map((chart) => [chart.id, chart]));
-    const empty = new Map(chartsFrom([{ ...this.run, metrics: SHOWN.map((name) => ({ name })) }]).map((chart) => [chart.id, { ...chart, lines: [] }]));
-    const charts = SHOWN.map((id) => ({ ...(found.get(id) ?? empty.get(id)), empty: none }));
+  #arrange(emptyText = this.loading ? "Loading…" : undefined) {
+    const available = new Map(chartsFrom([this.run]).map((chart) => [chart.id, chart]));
+    const empty = new Map(chartsFrom([{ ...this.run, metrics: CHART_IDS.map((name) => ({ name })) }]).map((chart) => [chart.id, { ...chart, lines: [] }]));
+    const charts = CHART_IDS.map((id) => ({ ...(available.get(id) ?? empty.get(id)), empty: emptyText }));
     this.board.arrange(charts, (root) => root.parentNode ?? this.host.insertBefore(root, this.after));
   }
 
-  #tellZoom() {
+  #showZoom() {
     const { from, to } = this.zoomed;
     this.note.hidden = from === null;
     if (from === null) return;
@@ -100,7 +100,7 @@ export class RunCharts {
     this.note.replaceChildren(steps, whole);
   }
 
-  #lost(error) {
+  #onError(error) {
     console.warn("grove: the charts cannot be drawn:", error.message);
     if (!this.loading) return;
     this.#arrange(`The charts could not be loaded: ${error.message}. Retrying…`);

@@ -6,7 +6,7 @@
 
 import { Comments } from "./comments.js";
 import { setText } from "../lib/dom.js";
-import { found, isAsking, matcher, readFilters, stepsOf } from "./filters.js";
+import { findMatches, hasFilters, matcher, readFilters, stepsOf } from "./filters.js";
 import { ForestHead } from "../forest/forest-head.js";
 import { ForestTools } from "../forest/forest-tools.js";
 import { Forest } from "../forest/forest.js";
@@ -15,7 +15,7 @@ import { lookup } from "../node/node-look.js";
 import { hasEnded } from "../stream/stream.js";
 import { RunAddress } from "./run-address.js";
 import { Steps } from "./steps.js";
-import { Twin } from "../forest/accessibility-tree.js";
+import { AccessibilityTree } from "../forest/accessibility-tree.js";
 
 export class RunForest {
   /**
@@ -25,13 +25,13 @@ export class RunForest {
    */
   constructor({ part, partsOf }, page, run) {
     Object.assign(this, { part, page, run });
-    this.treesToCome = part("noTreesText").textContent;
+    this.noTreesText = part("noTreesText").textContent;
     this.filters = readFilters(new URLSearchParams());
-    this.asked = null; // matches, as `filters.found` returns them; null without filters
+    this.matches = null; // matches, as `filters.findMatches` returns them; null without filters
     this.steps = new Steps({
       load: (step, seq) => run.loads.step(step, seq),
       onChange: () => run.changed(),
-      onFault: (error) => console.warn("grove: a step's trees cannot be shown:", error.message),
+      onError: (error) => console.warn("grove: a step's trees cannot be shown:", error.message),
     });
     this.forest = new Forest({
       stage: part("stage"),
@@ -45,7 +45,7 @@ export class RunForest {
     this.comments = discussed && new Comments(discussed);
     this.panel = null; // until its scripts are loaded
     this.tools = this.#tools(partsOf("tool"));
-    this.twin = new Twin(part("twin"), (tree, node) => this.open(tree, node));
+    this.list = new AccessibilityTree(part("treeList"), (tree, node) => this.open(tree, node));
     this.head = new ForestHead(part, (step) => {
       this.forest.setFocus(null);
       this.setFilters({ ...this.filters, step: step === null ? "" : String(step) });
@@ -57,7 +57,7 @@ export class RunForest {
       live: run.live,
       shown: run.shown,
       filters: () => this.filters,
-      setFilters: (wanted) => this.setFilters(wanted),
+      setFilters: (filters) => this.setFilters(filters),
     });
     part("back").addEventListener("click", () => this.forest.setFocus(null));
   }
@@ -76,9 +76,9 @@ export class RunForest {
   }
 
   /** Sets the filters of nodes and steps, as the controls do. */
-  setFilters(wanted) {
-    this.tools.set(wanted);
-    this.#filter(wanted);
+  setFilters(filters) {
+    this.tools.set(filters);
+    this.#filter(filters);
   }
 
   themeChanged() {
@@ -90,24 +90,24 @@ export class RunForest {
     const { forest, filters, part, page } = this;
     this.address.follow();
     this.#show(state);
-    this.asked = isAsking(filters) ? found(forest.trees, matcher(filters)) : null;
-    forest.setMatched(this.asked?.ids ?? null, this.asked ? JSON.stringify(filters) : "");
-    const none = page.search ? "The search was over before its first node." : "The run was over before its first step.";
-    const over = hasEnded(status.state) ? none : this.treesToCome;
+    this.matches = hasFilters(filters) ? findMatches(forest.trees, matcher(filters)) : null;
+    forest.setMatched(this.matches?.ids ?? null, this.matches ? JSON.stringify(filters) : "");
+    const none = page.search ? "The search ended before its first node." : "The run ended before its first step.";
+    const emptyText = hasEnded(status.state) ? none : this.noTreesText;
     const { range, full, loading } = this.steps;
-    this.head.show({ trees: forest.trees, newest: state.step, range, full, loading, focus: forest.focus, over });
-    part("noMatch").hidden = !this.asked || this.asked.nodes > 0 || !forest.trees.length;
+    this.head.show({ trees: forest.trees, newest: state.step, range, full, loading, focus: forest.focus, emptyText });
+    part("noMatch").hidden = !this.matches || this.matches.nodes > 0 || !forest.trees.length;
     part("canvas").toggleAttribute("data-drags", forest.camera.k > 1);
     this.#drawPanel(state);
   }
 
   /** Draws what is read: figures of the tools, the list, the legend. */
   drawWords(state) {
-    const { forest, asked } = this;
+    const { forest, matches } = this;
     const { trees, focus } = forest;
     const nodes = trees.reduce((sum, tree) => sum + tree.nodes.size, 0);
-    this.tools.show(asked, { trees: trees.length, nodes }, Boolean(focus));
-    this.twin.show(state.seq, forest.shown, focus, forest.open, asked?.ids);
+    this.tools.show(matches, { trees: trees.length, nodes }, Boolean(focus));
+    this.list.show(state.seq, forest.shown, focus, forest.open, matches?.ids);
     drawLegend(this.part("legend"), this.run.team(), this.run.palette(), forest.colour);
   }
 
@@ -117,7 +117,7 @@ export class RunForest {
     const { focus } = forest;
     const before = focus && !filters.step && state.trees.has(focus.id) && focus.step !== state.step;
     steps.choose(before ? { from: focus.step, to: focus.step } : stepsOf(filters));
-    const treeOf = (id) => state.trees.get(id) ?? steps.find(id);
+    const treeOf = (id) => state.trees.get(id) ?? steps.findTree(id);
     const shown = steps.trees(state);
     forest.show(shown, treeOf, run.team(), run.machine.active);
     if (this.page.search && shown.length && !forest.focus) forest.setFocus(shown[0]); // the only one
@@ -137,13 +137,13 @@ export class RunForest {
 
   /** Loads the scripts of the open node, once; the next drawing retries after a failure. */
   loadPanel() {
-    this.panelComes ??= import("../node/node-panel.js").then(
+    this.panelLoad ??= import("../node/node-panel.js").then(
       ({ NodePanel }) => {
         this.panel = this.#panel(NodePanel);
         this.run.changed();
       },
       (error) => {
-        this.panelComes = null;
+        this.panelLoad = null;
         console.warn("grove: a node cannot be shown:", error.message);
       },
     );
@@ -163,8 +163,8 @@ export class RunForest {
 
   #tools(controls) {
     const { forest, run } = this;
-    const acts = {
-      filter: (wanted) => this.#filter(wanted),
+    const actions = {
+      filter: (filters) => this.#filter(filters),
       colour: (name) => {
         forest.setColour(name);
         run.changed();
@@ -172,13 +172,13 @@ export class RunForest {
       zoom: (factor) => forest.zoomBy(factor),
       fit: () => forest.fit(),
       follow: (on) => forest.setFollows(on),
-      list: (on) => this.part("twin").toggleAttribute("data-shown", on),
+      list: (on) => this.part("treeList").toggleAttribute("data-shown", on),
     };
-    return new ForestTools(controls, acts, this.page);
+    return new ForestTools(controls, actions, this.page);
   }
 
-  #filter(wanted) {
-    this.filters = wanted;
+  #filter(filters) {
+    this.filters = filters;
     this.address.write();
     this.run.changed();
   }

@@ -17,9 +17,9 @@ export class RunLoads {
   /** Returns the events after one seq, up to and including another. */
   async events(after, until) {
     const address = `${this.urls.events}?after=${after}&until=${until}&topics=${TOPICS.join()}`;
-    const reply = await fetch(address);
-    if (!reply.ok) throw new Error(`${address} answered ${reply.status}`);
-    const lines = (await reply.text()).split("\n");
+    const response = await fetch(address);
+    if (!response.ok) throw new Error(`${address} answered ${response.status}`);
+    const lines = (await response.text()).split("\n");
     return lines.filter(Boolean).map((line) => JSON.parse(line));
   }
 

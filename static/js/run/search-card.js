@@ -38,19 +38,19 @@ export class SearchCard {
     URL.revokeObjectURL(file.href);
     file.href = URL.createObjectURL(new Blob([`${node.program.trimEnd()}\n`], { type: "text/x-python" }));
     setText(this.part("answerCopy"), "Copy");
-    const alone = { ...tree, nodes: new Map([[node.id, node]]) };
-    this.part("answerBody").replaceChildren(programSection(alone, node, "program", () => {}), testsSection(node));
+    const singleNodeTree = { ...tree, nodes: new Map([[node.id, node]]) };
+    this.part("answerBody").replaceChildren(programSection(singleNodeTree, node, "program", () => {}), testsSection(node));
   }
 
   async #copy() {
     const done = await navigator.clipboard?.writeText(this.node.program).then(() => true, () => false);
-    setText(this.part("answerCopy"), done ? "Copied" : "The browser does not allow copying");
+    setText(this.part("answerCopy"), done ? "Copied" : "Copying is not allowed");
   }
 }
 
 function titleOf({ agent, ended }) {
-  if (!agent) return "No answer: nothing was verified";
-  return ended === "stopped" ? "Answer, of a search that was stopped" : "Answer";
+  if (!agent) return "No answer";
+  return ended === "stopped" ? "Answer of a stopped search" : "Answer";
 }
 
 const ENDS = {
@@ -64,11 +64,11 @@ const ENDS = {
 
 function textOf(answer, node, status) {
   if (answer?.agent) {
-    const hidden = answer.private_passed ? "and every private one" : "and not every private one";
-    const reward = answer.reward === null || answer.reward === undefined ? "" : ` The reward model gives it ${percent(answer.reward)}.`;
+    const hidden = answer.private_passed ? "and all private tests" : "but not all private tests";
+    const reward = answer.reward === null || answer.reward === undefined ? "" : ` Reward model: ${percent(answer.reward)}.`;
     return (
       `Node ${answer.node} by ${answer.agent} passes ${answer.passed} of ${count(answer.tests, "public test")} ${hidden}.${reward} ` +
-      `${ENDS[answer.ended]}. Chosen by: ${answer.rule}.`
+      `${ENDS[answer.ended]}. Selection rule: ${answer.rule}.`
     );
   }
   if (answer) return `No program was verified. ${ENDS[answer.ended]}.`;

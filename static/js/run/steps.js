@@ -7,7 +7,7 @@
  *   page shows.
  * - Loaded trees are discarded when the run resumes, which voids steps.
  *
- * Waits: for the server, one step after the other, without a deadline of its own; `onFault` reports
+ * Waits: for the server, one step after the other, without a deadline of its own; `onError` reports
  * a failure, which is not retried until another range is requested. Free of the DOM.
  */
 
@@ -17,7 +17,7 @@ export const MOST_NODES = 20_000;
 const GROWN_EVENTS = 2000; // events after which trees that were still open are requested again
 
 export class Steps {
-  /** @param options {load(step, seq) -> [event], onChange(), onFault(error)} */
+  /** @param options {load(step, seq) -> [event], onChange(), onError(error)} */
   constructor(options) {
     Object.assign(this, options);
     this.range = null; // {from, to}; null: the newest
@@ -57,7 +57,7 @@ export class Steps {
   }
 
   /** Returns a tree of an older step, if it was loaded; else undefined. */
-  find(id) {
+  findTree(id) {
     for (const { trees } of this.loaded.values()) {
       const tree = trees.find((one) => one.id === id);
       if (tree) return tree;
@@ -66,12 +66,12 @@ export class Steps {
   }
 
   #of(step, state) {
-    const kept = treesOf(state, step);
-    if (kept.length) return kept;
-    const known = this.loaded.get(step);
-    if (known && isOf(known, state.seq)) return known.trees;
+    const current = treesOf(state, step);
+    if (current.length) return current;
+    const cached = this.loaded.get(step);
+    if (cached && isValidAt(cached, state.seq)) return cached.trees;
     if (!this.failed.has(step)) this.#load(step, state.seq);
-    return known?.trees ?? [];
+    return cached?.trees ?? [];
   }
 
   async #load(step, seq) {
@@ -85,7 +85,7 @@ export class Steps {
       if (this.loaded.size > 1000) this.loaded.delete(this.loaded.keys().next().value);
     } catch (error) {
       this.failed.add(step);
-      this.onFault(error);
+      this.onError(error);
     } finally {
       this.loading = false;
     }
@@ -94,7 +94,7 @@ export class Steps {
 }
 
 /** Returns whether loaded trees are valid at `seq`: no event about them since, or not many. */
-function isOf({ trees, last, until }, seq) {
+function isValidAt({ trees, last, until }, seq) {
   if (seq < last) return false;
   return seq <= until || trees.every((tree) => tree.closed) || seq < until + GROWN_EVENTS;
 }

@@ -5,17 +5,17 @@ import { count, percent } from "../lib/format.js";
 import { markIcon } from "../forest/marks.js";
 import { teamFigures } from "./team.js";
 
-const REST = 20; // multiple of the figures' cost before they are computed again
-let rested = 0;
+const PAUSE_FACTOR = 20; // multiple of the figures' cost before they are computed again
+let resumeAt = 0;
 
 /** Redraws the card if its figures changed; with many nodes, the check runs less often. */
 export function showTeam(host, trees, agents, palette) {
   host.hidden = !trees.some((tree) => tree.nodes.size);
   const began = performance.now();
-  if (host.hidden || began < rested) return;
+  if (host.hidden || began < resumeAt) return;
   draw(host, trees, agents, palette);
   const cost = performance.now() - began;
-  rested = cost > 2 ? began + (REST + 1) * cost : 0;
+  resumeAt = cost > 2 ? began + (PAUSE_FACTOR + 1) * cost : 0;
 }
 
 function draw(host, trees, agents, palette) {
@@ -39,12 +39,12 @@ function draw(host, trees, agents, palette) {
 const iconOf = (agent, palette) => markIcon({ ...agent, outcome: "open" }, palette);
 
 function solvers({ agents: rows, solved, pathNodes }, agents, palette) {
-  const head = ["Agent", "Nodes", "Passed", "First to solve", "On winning paths"];
-  const body = rows.map((row, place) =>
+  const head = ["Agent", "Nodes", "Passed", "Solved first", "On winning paths"];
+  const body = rows.map((row, index) =>
     element(
       "tr",
       {},
-      element("th", { scope: "row" }, element("span", { class: "agent-name" }, iconOf(agents[place], palette), row.name)),
+      element("th", { scope: "row" }, element("span", { class: "agent-name" }, iconOf(agents[index], palette), row.name)),
       cell(row.nodes),
       cell(row.passed, row.nodes),
       cell(row.first, solved),

@@ -6,8 +6,8 @@
  * - A window of the log is held: the server's state at `base` and every event after it up to `end`.
  *   A seq outside is fetched; of several concurrent requests, the last one wins.
  *
- * Waits: for the server, with no deadline of its own; `onFault` reports a failure, and the page
- * stays at its event. Free of the DOM; `world` provides clock and timer.
+ * Waits: for the server, with no deadline of its own; `onError` reports a failure, and the page
+ * stays at its event. Free of the DOM; `env` provides clock and timer.
  */
 
 import { emptyState, fold } from "../stream/fold.js";
@@ -22,16 +22,16 @@ export const SPEEDS = [1, 2, 4, 8, 16, 32, 64];
 export class TimeMachine {
   /**
    * @param options {loadState(seq), loadEvents(after, until), head(), onChange(), onLive(),
-   *   onFault(error)}:
+   *   onError(error)}:
    *   the loaders resolve to {seq, events} and [event]; head() returns the newest seq.
    */
-  constructor(options, world = { later: setTimeout.bind(globalThis), cancel: clearTimeout.bind(globalThis), now: () => performance.now() }) {
+  constructor(options, env = { later: setTimeout.bind(globalThis), cancel: clearTimeout.bind(globalThis), now: () => performance.now() }) {
     Object.assign(this, options);
-    this.world = world;
+    this.env = env;
     this.state = null; // null: the page is live
     this.playing = false;
     this.speed = 8;
-    this.asked = 0;
+    this.requests = 0;
     this.window = null;
   }
 
@@ -46,7 +46,7 @@ export class TimeMachine {
   /** Returns to the live state. */
   live() {
     this.pause();
-    this.asked += 1;
+    this.requests += 1;
     this.state = null;
     this.window = null;
     this.onLive?.();
@@ -60,16 +60,16 @@ export class TimeMachine {
   }
 
   async #go(seq) {
-    const wanted = Math.max(1, Math.min(Math.round(seq), this.head()));
-    const turn = (this.asked += 1);
+    const target = Math.max(1, Math.min(Math.round(seq), this.head()));
+    const request = (this.requests += 1);
     try {
-      const window = this.#holds(wanted) ? this.window : await this.#load(wanted);
-      if (turn !== this.asked) return false;
+      const window = this.#holds(target) ? this.window : await this.#load(target);
+      if (request !== this.requests) return false;
       this.window = window;
-      this.#show(wanted);
+      this.#show(target);
       return true;
     } catch (error) {
-      if (turn === this.asked) this.onFault(error);
+      if (request === this.requests) this.onError(error);
       return false;
     }
   }
@@ -78,29 +78,29 @@ export class TimeMachine {
   async step(direction) {
     this.pause();
     const from = this.seq;
-    let well = await this.seek(from);
-    while (well) {
-      const place = this.#neighbour(from, direction);
-      if (place !== null) {
-        await this.#go(place);
+    let loaded = await this.seek(from);
+    while (loaded) {
+      const neighbour = this.#neighbour(from, direction);
+      if (neighbour !== null) {
+        await this.#go(neighbour);
         return;
       }
       const { base, end } = this.window;
       const edge = direction > 0 ? end : base;
-      well = (direction > 0 ? end < this.head() : base > 0) && (await this.#moveWindow(edge));
+      loaded = (direction > 0 ? end < this.head() : base > 0) && (await this.#moveWindow(edge));
     }
   }
 
   async #moveWindow(seq) {
-    const turn = (this.asked += 1);
+    const request = (this.requests += 1);
     try {
       const window = await this.#load(seq);
-      if (turn === this.asked) this.window = window;
+      if (request === this.requests) this.window = window;
     } catch (error) {
-      this.onFault(error);
+      this.onError(error);
       return false;
     }
-    return turn === this.asked;
+    return request === this.requests;
   }
 
   async play() {
@@ -117,7 +117,7 @@ export class TimeMachine {
 
   pause() {
     this.playing = false;
-    this.world.cancel(this.timer);
+    this.env.cancel(this.timer);
     this.onChange();
   }
 
@@ -157,21 +157,21 @@ export class TimeMachine {
   #neighbour(seq, direction) {
     const { tail } = this.window;
     const at = direction > 0 ? firstAfter(tail, seq) : firstAfter(tail, seq - 1) - 1;
-    for (let place = at; place >= 0 && place < tail.length; place += direction) {
-      if (tail[place][2] === "node.close") return tail[place][0];
+    for (let index = at; index >= 0 && index < tail.length; index += direction) {
+      if (tail[index][2] === "node.close") return tail[index][0];
     }
     return null;
   }
 
   /** Advances at the log's own pace times `speed`; long pauses are shortened. */
   #tick() {
-    const began = this.world.now();
-    this.timer = this.world.later(async () => {
+    const began = this.env.now();
+    this.timer = this.env.later(async () => {
       if (!this.playing) return;
-      this.clock = (this.clock ?? this.state.time) + (this.world.now() - began) * this.speed;
+      this.clock = (this.clock ?? this.state.time) + (this.env.now() - began) * this.speed;
       const next = this.#due();
-      const well = next === null || (await this.#go(next));
-      if (!well || this.seq >= this.head()) this.pause();
+      const shown = next === null || (await this.#go(next));
+      if (!shown || this.seq >= this.head()) this.pause();
       else if (this.playing) this.#tick();
     }, TICK_MS);
   }
@@ -179,12 +179,12 @@ export class TimeMachine {
   /** Returns the seq that the clock has reached; null while nothing is due. */
   #due() {
     const { tail, end } = this.window;
-    let place = firstAfter(tail, this.state.seq);
+    let index = firstAfter(tail, this.state.seq);
     const most = LONGEST_WAIT_MS * this.speed;
-    if (tail[place]?.[1] - this.clock > most) this.clock = tail[place][1] - most;
-    while (place < tail.length && tail[place][1] <= this.clock) place += 1;
-    if (place === tail.length) return end < this.head() ? end + 1 : end;
-    const reached = tail[place - 1]?.[0] ?? 0;
+    if (tail[index]?.[1] - this.clock > most) this.clock = tail[index][1] - most;
+    while (index < tail.length && tail[index][1] <= this.clock) index += 1;
+    if (index === tail.length) return end < this.head() ? end + 1 : end;
+    const reached = tail[index - 1]?.[0] ?? 0;
     return reached > this.state.seq ? reached : null;
   }
 }

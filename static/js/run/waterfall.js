@@ -13,14 +13,14 @@ const WIDTH = 1000;
 export function partsOf({ seconds: all, phases }) {
   const names = [...PHASES.filter((name) => phases[name] > 0), ...Object.keys(phases).filter((name) => !PHASES.includes(name))];
   const parts = names.map((name) => ({ name, seconds: phases[name] }));
-  const rest = all - parts.reduce((sum, part) => sum + part.seconds, 0);
-  return rest > all * 0.005 ? [...parts, { name: "other", seconds: rest }] : parts;
+  const other = all - parts.reduce((sum, part) => sum + part.seconds, 0);
+  return other > all * 0.005 ? [...parts, { name: "other", seconds: other }] : parts;
 }
 
 /** Returns what a step waited for: "sandbox 1.2 s, weights 300 ms". Pure. */
 export function waitsText(waits) {
-  const told = Object.entries(waits).sort((a, b) => b[1] - a[1]);
-  return told.map(([name, spent]) => `${name} ${seconds(spent)}`).join(", ");
+  const entries = Object.entries(waits).sort((a, b) => b[1] - a[1]);
+  return entries.map(([name, spent]) => `${name} ${seconds(spent)}`).join(", ");
 }
 
 export class Waterfall {
@@ -31,7 +31,7 @@ export class Waterfall {
       "section",
       { class: "card chart waterfall", "aria-label": "Seconds of the newest steps" },
       element("div", { class: "chart-head" }, element("h3", {}, "Seconds of the newest steps"),
-        element("span", { class: "small hint" }, "phases in their order, and what was waited for")),
+        element("span", { class: "small hint" }, "phases in order, and waits")),
       this.key, this.body,
     );
   }
@@ -41,7 +41,7 @@ export class Waterfall {
     const longest = Math.max(...steps.map((step) => step.seconds), 1e-9);
     const names = [...new Set(steps.flatMap((step) => partsOf(step).map((part) => part.name)))];
     this.key.replaceChildren(...names.map((name) => element("span", {}, swatch(name), ` ${name}`)));
-    const head = ["Step", "Seconds", "Phases", "Waited for"].map((name) => element("th", { scope: "col" }, name));
+    const head = ["Step", "Seconds", "Phases", "Waits"].map((name) => element("th", { scope: "col" }, name));
     const rows = steps.map((step) =>
       element("tr", {}, element("th", { scope: "row" }, String(step.step)), element("td", {}, seconds(step.seconds)),
         element("td", { class: "bar" }, bar(step, longest)), element("td", {}, waitsText(step.waits) || "–")));
@@ -58,8 +58,8 @@ function bar(step, longest) {
     at += width;
     return box;
   });
-  const said = partsOf(step).map(({ name, seconds: spent }) => `${name} ${seconds(spent)}`).join(", ");
-  return svg("svg", { viewBox: `0 0 ${WIDTH} 14`, preserveAspectRatio: "none", role: "img", "aria-label": said }, ...parts);
+  const description = partsOf(step).map(({ name, seconds: spent }) => `${name} ${seconds(spent)}`).join(", ");
+  return svg("svg", { viewBox: `0 0 ${WIDTH} 14`, preserveAspectRatio: "none", role: "img", "aria-label": description }, ...parts);
 }
 
 function swatch(name) {
@@ -67,6 +67,6 @@ function swatch(name) {
 }
 
 function look(name) {
-  const place = PHASES.indexOf(name);
-  return `phase-${place < 0 ? 8 : place + 1}`;
+  const index = PHASES.indexOf(name);
+  return `phase-${index < 0 ? 8 : index + 1}`;
 }

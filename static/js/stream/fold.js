@@ -11,8 +11,8 @@
  * An event is [seq, milliseconds, kind, payload]; `tree` and `node` are in the payload.
  */
 
-const KEPT_LOG_LINES = 200;
-const KEPT_SYSTEM_SAMPLES = 600;
+const MAX_LOG_LINES = 200;
+const MAX_SYSTEM_SAMPLES = 600;
 
 export function emptyState() {
   return {
@@ -95,7 +95,7 @@ const HANDLERS = {
     });
   },
   "node.open": (state, payload, time, seq) => {
-    const nodes = touched(state, payload, seq)?.nodes;
+    const nodes = touchTree(state, payload, seq)?.nodes;
     if (!nodes || payload.node === 0 || nodes.has(payload.node)) return;
     nodes.set(payload.node, {
       id: payload.node,
@@ -113,7 +113,7 @@ const HANDLERS = {
     });
   },
   "node.close": (state, payload, time, seq) => {
-    const tree = touched(state, payload, seq);
+    const tree = touchTree(state, payload, seq);
     const node = tree?.nodes.get(payload.node);
     if (!node) return;
     Object.assign(node, {
@@ -136,11 +136,11 @@ const HANDLERS = {
     if (node.score === 1) tree.solved = true;
   },
   "node.credit": (state, payload, time, seq) => {
-    const node = touched(state, payload, seq)?.nodes.get(payload.node);
+    const node = touchTree(state, payload, seq)?.nodes.get(payload.node);
     if (node) Object.assign(node, { shaped: payload.shaped, advantage: payload.advantage });
   },
   "tree.close": (state, payload, time, seq) => {
-    const tree = touched(state, payload, seq);
+    const tree = touchTree(state, payload, seq);
     if (!tree) return;
     Object.assign(tree, {
       closed: true,
@@ -163,11 +163,11 @@ const HANDLERS = {
   },
   "system.sample": (state, payload, time, seq) => {
     state.system.push({ ...payload, time, seq });
-    if (state.system.length > KEPT_SYSTEM_SAMPLES) state.system.shift();
+    if (state.system.length > MAX_SYSTEM_SAMPLES) state.system.shift();
   },
   "log.line": (state, payload, time, seq) => {
     state.logs.push({ ...payload, time, seq });
-    if (state.logs.length > KEPT_LOG_LINES) state.logs.shift();
+    if (state.logs.length > MAX_LOG_LINES) state.logs.shift();
   },
   error: (state, payload, time, seq) => {
     state.error ??= { ...payload, time, seq };
@@ -190,15 +190,15 @@ function runState(state, payload, time) {
 }
 
 function runResumed(state, payload) {
-  const kept = (item) => item.step <= payload.step;
+  const isValid = (item) => item.step <= payload.step;
   state.resumes += 1;
   state.step = Math.min(state.step, payload.step);
-  state.steps = state.steps.filter(kept);
-  state.updates = state.updates.filter(kept);
-  state.evaluations = state.evaluations.filter(kept);
-  state.checkpoints = state.checkpoints.filter(kept);
+  state.steps = state.steps.filter(isValid);
+  state.updates = state.updates.filter(isValid);
+  state.evaluations = state.evaluations.filter(isValid);
+  state.checkpoints = state.checkpoints.filter(isValid);
   state.answer = null;
-  for (const [id, tree] of state.trees) if (!kept(tree)) state.trees.delete(id);
+  for (const [id, tree] of state.trees) if (!isValid(tree)) state.trees.delete(id);
   state.waiting = null;
 }
 
@@ -213,13 +213,13 @@ function putByStep(items, item) {
   const last = items.at(-1);
   if (!last || last.step < item.step) items.push(item);
   else {
-    const place = items.findIndex((other) => other.step >= item.step);
-    items.splice(place, items[place].step === item.step ? 1 : 0, item);
+    const index = items.findIndex((other) => other.step >= item.step);
+    items.splice(index, items[index].step === item.step ? 1 : 0, item);
   }
 }
 
 /** Returns the tree of an event and sets its `seq`; undefined if the tree is not kept. */
-function touched(state, payload, seq) {
+function touchTree(state, payload, seq) {
   const tree = state.trees.get(payload.tree);
   if (tree) tree.seq = seq;
   return tree;

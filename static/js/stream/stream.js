@@ -18,8 +18,8 @@ const ACK_MS = 1_000;
 const LIVE_HZ = 20;
 const HIDDEN_HZ = 1;
 // Close codes of the server after which a retry cannot help.
-const REFUSED = { 4400: "reload the page", 4401: "sign in again", 4403: "access was taken away" };
-const BLINK_MS = 2_000; // a socket that reconnects sooner is not worth a banner
+const REFUSAL_TEXTS = { 4400: "reload the page", 4401: "sign in again", 4403: "your access was revoked" };
+const BANNER_DELAY_MS = 2_000; // a socket that reconnects sooner is not worth a banner
 /** What a page subscribes to: everything but big events that are fetched for one node at a time. */
 export const TOPICS = ["*", "-node.text", "-tree.learned", "-eval.outcomes"];
 const FATAL_ERRORS = new Set(["not_found", "too_many"]);
@@ -50,7 +50,7 @@ export function connectionNote(status, now, time) {
     const text = `Updates have stopped: ${status.reason}. Reload the page to continue.`;
     return { kind: "bad", title: "Disconnected.", text };
   }
-  if (status.kind !== "stale" || now - status.since < BLINK_MS) return null;
+  if (status.kind !== "stale" || now - status.since < BANNER_DELAY_MS) return null;
   const why = status.reason ? `${status.reason}. ` : "";
   const text = `${why}Showing the state at ${time(status.since)}. Reconnecting automatically; nothing will be missed.`;
   return { kind: "warn", title: "Connection lost.", text };
@@ -77,58 +77,58 @@ export class RunStream {
    *   `first` resolves to the state to start from, as `stateUrl` returns it; null starts at the
    *   log's beginning. If it fails, the server's first frame says what to start from.
    */
-  constructor(options, world = browser) {
+  constructor(options, env = browser) {
     Object.assign(this, options);
-    this.world = world;
+    this.env = env;
     this.last = 0;
     this.attempt = 0;
-    this.since = world.now();
+    this.since = env.now();
     this.socket = null;
     this.work = Promise.resolve();
   }
 
   start() {
     this.#report({ kind: "connecting" });
-    const first = this.first?.then((told) => this.#take(told));
-    const fault = (error) => console.warn("grove stream:", error.message);
-    this.beginning = this.work = Promise.resolve(first).catch(fault);
+    const first = this.first?.then((state) => this.#take(state));
+    const warn = (error) => console.warn("grove stream:", error.message);
+    this.initialState = this.work = Promise.resolve(first).catch(warn);
     this.#connect();
   }
 
   /** Resolves when the initial state was applied, or failed to load. */
   begun() {
-    return this.beginning;
+    return this.initialState;
   }
 
   stop() {
     this.ended = true;
-    this.world.cancel(this.timer);
-    this.world.cancel(this.watch);
+    this.env.cancel(this.timer);
+    this.env.cancel(this.silenceTimer);
     this.socket?.close(1000);
   }
 
   /** Requests the frame rate of a hidden or visible tab; a visible one without a socket reconnects. */
   visibilityChanged() {
     this.#send({ type: "set", sid: SID, max_hz: this.#hz() });
-    if (!this.world.hidden() && !this.socket) this.#connect();
+    if (!this.env.hidden() && !this.socket) this.#connect();
   }
 
   #connect() {
-    this.world.cancel(this.timer);
-    const socket = this.world.open(this.url, PROTOCOL);
+    this.env.cancel(this.timer);
+    const socket = this.env.open(this.url, PROTOCOL);
     this.socket = socket;
-    this.catchFrom = this.last;
+    this.catchUpFrom = this.last;
     socket.onopen = () => {
       this.#send({ type: "hello", v: 1 });
       this.work = this.work.then(() => this.#subscribe());
     };
     socket.onmessage = ({ data }) => {
-      this.#listen();
+      this.#restartSilenceTimer();
       this.work = this.work.then(() => this.socket === socket && this.#handle(JSON.parse(data)));
-      this.work = this.work.catch((error) => this.#fault(socket, error));
+      this.work = this.work.catch((error) => this.#onError(socket, error));
     };
     socket.onclose = ({ code, reason }) => this.#closed(socket, code, reason);
-    this.#listen();
+    this.#restartSilenceTimer();
   }
 
   #subscribe() {
@@ -166,16 +166,16 @@ export class RunStream {
   }
 
   #subscribed({ epoch, head }) {
-    const other = this.epoch && epoch !== this.epoch;
+    const isOtherLog = this.epoch && epoch !== this.epoch;
     this.epoch = epoch;
     this.head = head;
     this.attempt = 0;
-    if (other || head < this.last) {
+    if (isOtherLog || head < this.last) {
       // The server sends a log that we do not hold from its beginning.
       this.last = 0;
       this.onReset();
     }
-    this.catchFrom = this.last;
+    this.catchUpFrom = this.last;
     this.#progress();
   }
 
@@ -192,7 +192,7 @@ export class RunStream {
   }
 
   async #snapshot(href) {
-    this.#take(await this.world.load(href));
+    this.#take(await this.env.load(href));
   }
 
   #take({ epoch, seq, events }) {
@@ -217,14 +217,14 @@ export class RunStream {
       this.#report({ kind: "live" });
       return;
     }
-    const way = this.head - this.catchFrom;
-    const percent = Math.min(99, Math.floor((100 * (this.last - this.catchFrom)) / way));
+    const span = this.head - this.catchUpFrom;
+    const percent = Math.min(99, Math.floor((100 * (this.last - this.catchUpFrom)) / span));
     this.#report({ kind: "catching-up", percent });
   }
 
   #acknowledge() {
     if (this.acknowledging) return;
-    this.acknowledging = this.world.later(() => {
+    this.acknowledging = this.env.later(() => {
       this.acknowledging = null;
       this.#send({ type: "ack", sid: SID, seq: this.last });
     }, ACK_MS);
@@ -233,22 +233,22 @@ export class RunStream {
   #closed(socket, code, reason = "") {
     if (this.socket !== socket || this.ended) return;
     this.socket = null;
-    this.world.cancel(this.watch);
-    if (REFUSED[code]) {
-      this.#refuse(reason || REFUSED[code]);
+    this.env.cancel(this.silenceTimer);
+    if (REFUSAL_TEXTS[code]) {
+      this.#refuse(reason || REFUSAL_TEXTS[code]);
       return;
     }
-    const known = this.status?.kind === "stale" ? this.status : null;
-    if (!known || known.reason !== reason) {
-      this.#report({ kind: "stale", since: known?.since ?? this.world.now(), reason });
+    const staleStatus = this.status?.kind === "stale" ? this.status : null;
+    if (!staleStatus || staleStatus.reason !== reason) {
+      this.#report({ kind: "stale", since: staleStatus?.since ?? this.env.now(), reason });
     }
-    const wait = this.retryIn ?? backoff(this.attempt, this.world.random);
+    const wait = this.retryIn ?? backoff(this.attempt, this.env.random);
     this.retryIn = undefined;
     this.attempt += 1;
-    this.timer = this.world.later(() => this.#connect(), wait);
+    this.timer = this.env.later(() => this.#connect(), wait);
   }
 
-  #fault(socket, error) {
+  #onError(socket, error) {
     console.warn("grove stream:", error.message);
     if (this.socket === socket) socket.close(4000);
   }
@@ -259,12 +259,12 @@ export class RunStream {
   }
 
   /** Restarts the silence timer and keeps the connection alive with pings. */
-  #listen() {
-    this.world.cancel(this.watch);
+  #restartSilenceTimer() {
+    this.env.cancel(this.silenceTimer);
     const socket = this.socket;
-    this.watch = this.world.later(() => {
+    this.silenceTimer = this.env.later(() => {
       this.#send({ type: "ping" });
-      this.watch = this.world.later(() => {
+      this.silenceTimer = this.env.later(() => {
         // close() would wait for an unreachable peer, so the loss is declared here.
         socket.close(4000);
         this.#closed(socket, 4000);
@@ -273,7 +273,7 @@ export class RunStream {
   }
 
   #hz() {
-    return this.world.hidden() ? HIDDEN_HZ : LIVE_HZ;
+    return this.env.hidden() ? HIDDEN_HZ : LIVE_HZ;
   }
 
   #send(message) {

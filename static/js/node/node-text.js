@@ -3,13 +3,13 @@
 import { element } from "../lib/dom.js";
 import { bounds, columnOf, COLUMNS, readOf } from "./token-figures.js";
 
-const KEPT = 60; // cached texts of nodes
+const MAX_CACHED = 60; // cached texts of nodes
 
-export class NodeWords {
+export class NodeText {
   /** @param load (tree id, node id) -> promise of the node's {text, learned} from the server. */
   constructor(load) {
     this.load = load;
-    this.known = new Map();
+    this.cache = new Map();
     this.open = new Set();
   }
 
@@ -33,15 +33,15 @@ export class NodeWords {
       if (body.childElementCount) return;
       body.replaceChildren(element("p", { class: "muted small" }, "Loading…"));
       try {
-        const { text, learned } = await this.#told(tree, node);
-        const none = "This log does not hold what passed between the loop and the agent.";
+        const { text, learned } = await this.#fetch(tree, node);
+        const none = "This log does not record prompts and tokens.";
         body.replaceChildren(text ? build(text, learned) : element("p", { class: "muted small" }, none));
       } catch (error) {
         const again = element("button", { type: "button", class: "button", onclick: () => {
           body.replaceChildren();
           fill();
         } }, "Try again");
-        const why = element("p", { class: "small" }, `It could not be loaded (${error.message}). `);
+        const why = element("p", { class: "small" }, `Could not be loaded (${error.message}). `);
         body.replaceChildren(why, again);
       }
     };
@@ -55,14 +55,14 @@ export class NodeWords {
     return element("section", {}, details);
   }
 
-  async #told(tree, node) {
+  async #fetch(tree, node) {
     // The record of an update is emitted later than the node's text.
     const key = `${tree.id}/${node.id}/${tree.closed}`;
-    const known = this.known.get(key);
-    if (known && (known.learned || !tree.closed)) return known;
+    const cached = this.cache.get(key);
+    if (cached && (cached.learned || !tree.closed)) return cached;
     const { text = null, learned = null } = await this.load(tree.id, node.id);
-    this.known.set(key, { text, learned });
-    if (this.known.size > KEPT) this.known.delete(this.known.keys().next().value);
+    this.cache.set(key, { text, learned });
+    if (this.cache.size > MAX_CACHED) this.cache.delete(this.cache.keys().next().value);
     return { text, learned };
   }
 }
@@ -73,34 +73,34 @@ function promptBox(prompt) {
 
 function tokenBox({ tokens, logprobs }, learned, node) {
   const figures = { tokens, logprobs, entropy: learned?.entropy ?? [], ratio: learned?.ratio ?? [] };
-  const idle = "Point at a token, or walk with the arrow keys.";
-  const read = element("p", { class: "small muted token-read" }, idle);
-  const spans = tokens.map((token, place) =>
-    element("span", { class: "token", "data-place": place }, token.replaceAll("\n", "↵\n")),
+  const idle = "Point at a token, or use the arrow keys.";
+  const readout = element("p", { class: "small muted token-read" }, idle);
+  const spans = tokens.map((token, index) =>
+    element("span", { class: "token", "data-index": index }, token.replaceAll("\n", "↵\n")),
   );
   const box = element("pre", { class: "code tokens", tabindex: 0, "aria-label": "Tokens" }, spans);
   box.addEventListener("pointerover", ({ target }) => {
-    const place = Number(target.dataset?.place ?? -1);
-    if (place >= 0) read.textContent = readOf(figures, place);
+    const index = Number(target.dataset?.index ?? -1);
+    if (index >= 0) readout.textContent = readOf(figures, index);
   });
   box.addEventListener("pointerleave", () => {
-    read.textContent = idle;
+    readout.textContent = idle;
   });
   box.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
     const now = Number(box.dataset.at ?? (step > 0 ? -1 : tokens.length));
-    const place = Math.max(0, Math.min(tokens.length - 1, now + step));
-    box.dataset.at = place;
-    for (const span of spans) span.classList.toggle("at", span === spans[place]);
-    read.textContent = readOf(figures, place);
+    const index = Math.max(0, Math.min(tokens.length - 1, now + step));
+    box.dataset.at = index;
+    for (const span of spans) span.classList.toggle("at", span === spans[index]);
+    readout.textContent = readOf(figures, index);
     event.preventDefault();
   });
   const cut = node.tokens > tokens.length ? `The first ${tokens.length} of ${node.tokens} tokens. ` : "";
-  const about = learned
-    ? `Entropy and ratio are those of the update of ${learned.agent} at step ${learned.step}.`
-    : "Entropy and ratio are told once an update learned from this node.";
-  return element("div", {}, shadeChoice(figures, spans, learned), read, box, element("p", { class: "small muted" }, cut + about));
+  const note = learned
+    ? `Entropy and ratio are from the update of ${learned.agent} at step ${learned.step}.`
+    : "Entropy and ratio are available after an update has used this node.";
+  return element("div", {}, shadeChoice(figures, spans, learned), readout, box, element("p", { class: "small muted" }, cut + note));
 }
 
 /** Builds the choice of what shades the tokens: one of the available figures. */
@@ -111,12 +111,12 @@ function shadeChoice(figures, spans, learned) {
   );
   const choose = (name) => {
     for (const button of buttons) button.setAttribute("aria-pressed", String(button.value === name));
-    const { shade, hint: told } = columnOf(name);
-    spans.forEach((span, place) => {
-      const value = figures[name][place];
+    const { shade, hint: description } = columnOf(name);
+    spans.forEach((span, index) => {
+      const value = figures[name][index];
       span.className = `token p${value === undefined ? 0 : shade(value)}`;
     });
-    hint.textContent = `${told} ${bounds(figures[name])}`;
+    hint.textContent = `${description} ${bounds(figures[name])}`;
   };
   for (const button of buttons) button.addEventListener("click", () => choose(button.value));
   choose("logprobs");

@@ -2,12 +2,12 @@
 
 import { element } from "./dom.js";
 
-export class FaultNote {
+export class ErrorNote {
   /** @param before returns the element above which the note is inserted; `title` is its heading. */
   constructor(before, title) {
     this.before = before;
     this.title = title;
-    this.note = element("div", { class: "note warn", role: "status", "data-part": "listFault" });
+    this.note = element("div", { class: "note warn", role: "status", "data-part": "listError" });
   }
 
   show(text, retry) {
@@ -24,9 +24,9 @@ export class FaultNote {
 }
 
 /** Fetches an address; returns a successful response, throws {status} of any other. */
-export async function fetched(address, options) {
-  const reply = await fetch(address, options);
-  if (reply.redirected && new URL(reply.url).pathname.startsWith("/sign-in/")) throw { status: 401 };
-  if (!reply.ok) throw { status: reply.status };
-  return reply;
+export async function fetchOk(address, options) {
+  const response = await fetch(address, options);
+  if (response.redirected && new URL(response.url).pathname.startsWith("/sign-in/")) throw { status: 401 };
+  if (!response.ok) throw { status: response.status };
+  return response;
 }
