@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.problems.errors import DatasetFault
+from engine.problems.errors import DatasetIssue
 from engine.problems.formats import DETECTED
 from engine.problems.jsonl import save_problems
 from engine.problems.load import format_names, load_dataset
@@ -160,7 +160,7 @@ def _print_report(file: Path, report: Report) -> None:
     _print(titles, rows, f"{file} ({report.format}): {counts}")
 
 
-def _location(error: DatasetFault) -> str:
+def _location(error: DatasetIssue) -> str:
     return f"{error.file}:{error.line}" if error.line else error.file
 
 

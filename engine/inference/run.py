@@ -22,7 +22,7 @@ from engine.inference.search import Outcome, search_problem
 from engine.inference.signals import ended_alike, stopping
 from engine.inference.telemetry import SearchRecorder
 from engine.policy.models.load import check_agent
-from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.jsonl import SEARCHED_FILE, load_problems, save_problems
 from engine.problems.problem import Problem
 from engine.run.exit_status import ExitCode, tell_refusal, walls_line
@@ -72,7 +72,7 @@ def _problem(file: Path) -> Problem:
     problems = load_problems(file)
     if len(problems) > 1:
         remedy = f"holds {len(problems)} problems; a search has one"
-        raise DatasetError([DatasetFault(str(file), 2, "id", problems[1].id, remedy)])
+        raise DatasetError([DatasetIssue(str(file), 2, "id", problems[1].id, remedy)])
     return problems[0]
 
 

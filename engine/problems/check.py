@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from engine.events.vocabulary import Verdict
-from engine.problems.errors import DatasetFault
-from engine.problems.load import LoadedDataset, Place
+from engine.problems.errors import DatasetIssue
+from engine.problems.load import LoadedDataset, RowLocation
 from engine.problems.problem import Problem
 from engine.sandbox.host.verify import Verification
 
@@ -25,7 +25,7 @@ Verify = Callable[[Sequence[tuple[Problem, str]]], Sequence[Verification]]
 class Finding:
     """Problem that cannot be trusted, and why."""
 
-    place: Place
+    place: RowLocation
     id: str
     verdict: str
     """Verdict of the reference; `no_program` if there is none."""
@@ -43,7 +43,7 @@ class Report:
     failed: list[Finding] = field(default_factory=list)
     unverified: list[Finding] = field(default_factory=list)
     """Problems without a reference, and those that the sandbox could not judge."""
-    left_out: list[DatasetFault] = field(default_factory=list)
+    left_out: list[DatasetIssue] = field(default_factory=list)
     tests: int = 0
 
     @property
@@ -61,10 +61,10 @@ def check(
     """
     report = Report(dataset.format, left_out=list(dataset.left_out))
     done, tests = 0, 0
-    for batch in _batches(list(zip(dataset.places, dataset.problems, strict=True))):
+    for batch in _batches(list(zip(dataset.locations, dataset.problems, strict=True))):
         results = verify([(problem, problem.reference) for _, problem in batch])
-        for (place, problem), result in zip(batch, results, strict=True):
-            _file(report, place, problem, result)
+        for (location, problem), result in zip(batch, results, strict=True):
+            _file(report, location, problem, result)
             tests += len(problem.public_tests) + len(problem.private_tests)
         done += len(batch)
         progress(done)
@@ -73,14 +73,14 @@ def check(
     )
 
 
-def _file(report: Report, place: Place, problem: Problem, result: Verification) -> None:
+def _file(report: Report, location: RowLocation, problem: Problem, result: Verification) -> None:
     if result.passed:
         report.passed.append(problem)
         return
     reason = result.error or _first_difference(result)
     if result.verdict == Verdict.NO_PROGRAM:
         reason = "the data set has no reference for it"
-    finding = Finding(place, problem.id, result.verdict.value, result.fraction, reason)
+    finding = Finding(location, problem.id, result.verdict.value, result.fraction, reason)
     unknown = result.verdict in (Verdict.NO_PROGRAM, Verdict.SANDBOX_FAILURE)
     (report.unverified if unknown else report.failed).append(finding)
 
@@ -92,6 +92,8 @@ def _first_difference(result: Verification) -> str:
     return "a private test"
 
 
-def _batches(pairs: Sequence[tuple[Place, Problem]]) -> Iterator[Sequence[tuple[Place, Problem]]]:
+def _batches(
+    pairs: Sequence[tuple[RowLocation, Problem]],
+) -> Iterator[Sequence[tuple[RowLocation, Problem]]]:
     for start in range(0, len(pairs), _BATCH):
         yield pairs[start : start + _BATCH]

@@ -45,11 +45,11 @@ def difficulties(passed_N: Sequence[int], tried_N: Sequence[int]) -> list[float]
 
 
 def _strength(passed: np.ndarray, tried: np.ndarray, mean: float) -> float:
-    known = tried > 0
-    if known.sum() < 2:
+    attempted = tried > 0
+    if attempted.sum() < 2:
         return MAX_STRENGTH
-    rates, counts = passed[known] / tried[known], tried[known]
-    total, size = counts.sum(), known.sum()
+    rates, counts = passed[attempted] / tried[attempted], tried[attempted]
+    total, size = counts.sum(), attempted.sum()
     spread = mean * (1 - mean)
     # E[sum n_i (p_i - mean)^2] = spread (size - 1) + s2 (total - sum n_i^2 / total - (size - 1))
     excess = (counts * (rates - rates @ counts / total) ** 2).sum() - spread * (size - 1)

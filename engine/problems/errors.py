@@ -1,4 +1,4 @@
-"""Faults of a data set: all of them at once, each with its position and its remedy."""
+"""Issues of a data set: all of them at once, each with its position and its remedy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _MAX_VALUE_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetFault:
-    """One fault of a data set. `line` counts from 1; 0 is the file as a whole.
+class DatasetIssue:
+    """One issue of a data set. `line` counts from 1; 0 is the file as a whole.
 
     Its text can be printed and stored, whatever the file and its name contain.
     """
@@ -28,8 +28,8 @@ class DatasetFault:
         value = _represented(self.value)
         if len(value) > _MAX_VALUE_CHARS:
             value = value[: _MAX_VALUE_CHARS - 1] + "…"
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return printable(f"{place}: {self.field} = {value}: {self.remedy}")
+        location = f"{self.file}:{self.line}" if self.line else self.file
+        return printable(f"{location}: {self.field} = {value}: {self.remedy}")
 
 
 def _represented(value: Any) -> str:
@@ -40,11 +40,11 @@ def _represented(value: Any) -> str:
 
 
 class DatasetError(ValueError):
-    """Raised for a data set that cannot be used; `faults` holds all its faults."""
+    """Raised for a data set that cannot be used; `issues` holds all its issues."""
 
-    def __init__(self, faults: list[DatasetFault]):
-        self.faults = faults
-        lines = [str(fault) for fault in faults[:MAX_SHOWN]]
-        if len(faults) > MAX_SHOWN:
-            lines.append(f"... and {len(faults) - MAX_SHOWN} more")
+    def __init__(self, issues: list[DatasetIssue]):
+        self.issues = issues
+        lines = [str(issue) for issue in issues[:MAX_SHOWN]]
+        if len(issues) > MAX_SHOWN:
+            lines.append(f"... and {len(issues) - MAX_SHOWN} more")
         super().__init__("\n".join(lines))

@@ -1,6 +1,6 @@
 """Grove's own problem files: JSONL with one problem per line, in the format of `records`.
 
-Invariant: a file is read whole or not at all; `DatasetError` names every fault in it.
+Invariant: a file is read whole or not at all; `DatasetError` names every issue in it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.problems.containers.text import lines_of
-from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.problem import Problem
 from engine.problems.records import RecordReader, record
 from engine.sandbox.guest.literals import MAX_DEPTH
@@ -25,41 +25,41 @@ def load_problems(path: str | Path) -> list[Problem]:
     """Returns all problems of a file (plain, gzip or zstd) in its order.
 
     Raises:
-        DatasetError: the file has faults; names each, and leaves out nothing silently.
+        DatasetError: the file has issues; names each, and leaves out nothing silently.
     """
     return [problem for _, problem in numbered_problems(Path(path))]
 
 
 def numbered_problems(path: Path) -> list[tuple[int, Problem]]:
     """Returns all problems of a file with their lines; raises as `load_problems` does."""
-    faults: list[DatasetFault] = []
+    issues: list[DatasetIssue] = []
     problems: list[tuple[int, Problem]] = []
     first_line: dict[str, int] = {}
     for number, line in lines_of(path):
         reader = RecordReader(str(path), number)
         problem = _problem(reader, line)
-        faults += reader.faults
+        issues += reader.issues
         if problem is None:
             continue
         if problem.id in first_line:
             remedy = f"already used in line {first_line[problem.id]}; ids must differ"
-            faults.append(DatasetFault(str(path), number, "id", problem.id, remedy))
+            issues.append(DatasetIssue(str(path), number, "id", problem.id, remedy))
         first_line.setdefault(problem.id, number)
         problems.append((number, problem))
-    if not problems and not faults:
-        faults.append(DatasetFault(str(path), 0, "file", str(path), "holds no problem; add one"))
-    if faults:
-        raise DatasetError(faults)
+    if not problems and not issues:
+        issues.append(DatasetIssue(str(path), 0, "file", str(path), "holds no problem; add one"))
+    if issues:
+        raise DatasetError(issues)
     return problems
 
 
 def problem_of_line(line: bytes, where: str) -> Problem:
-    """Returns the problem of one line; `where` names the file in faults. Raises as `load_problems`
+    """Returns the problem of one line; `where` names the file in issues. Raises as `load_problems`
     does."""
     reader = RecordReader(where, 0)
     problem = _problem(reader, line)
-    if problem is None or reader.faults:
-        raise DatasetError(reader.faults)
+    if problem is None or reader.issues:
+        raise DatasetError(reader.issues)
     return problem
 
 
@@ -85,10 +85,10 @@ def _problem(reader: RecordReader, line: bytes) -> Problem | None:
             line.decode("utf-8"), object_pairs_hook=_no_twice, parse_constant=_not_json
         )
     except RecursionError:
-        reader.fault("line", line[:40], f"is nested too deeply; at most {MAX_DEPTH} levels")
+        reader.add_issue("line", line[:40], f"is nested too deeply; at most {MAX_DEPTH} levels")
         return None
     except ValueError as error:
-        reader.fault("line", line[:80], f"is not a JSON object in UTF-8: {error}")
+        reader.add_issue("line", line[:80], f"is not a JSON object in UTF-8: {error}")
         return None
     return reader.problem(data)
 

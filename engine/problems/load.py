@@ -1,9 +1,9 @@
 """Loading of a whole data set from a local file or folder, in any format and container.
 
 Invariants:
-- Every row becomes a problem, or a fault in `left_out` with its file, row, field and remedy.
+- Every row becomes a problem, or an issue in `left_out` with its file, row, field and remedy.
 - No two problems of a data set have the same id or the same content.
-- Our own files are read strictly: a fault in any row refuses the file.
+- Our own files are read strictly: an issue in any row refuses the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from engine.problems.containers import Row, files_below, is_folder, is_jsonl, rows_of
-from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.formats import DETECTED, FORMATS, OWN, format_of
 from engine.problems.formats.fields import Fields, RowError
 from engine.problems.identity import content_hash
@@ -26,7 +26,7 @@ _TRIED_ROWS = 20
 
 
 @dataclass(frozen=True)
-class Place:
+class RowLocation:
     """Position of a problem in its source; `line` counts rows of the file from 1."""
 
     file: str
@@ -38,13 +38,13 @@ class Place:
 
 @dataclass(frozen=True)
 class LoadedDataset:
-    """Problems of a data set, and the faults of rows that could not be used."""
+    """Problems of a data set, and the issues of rows that could not be used."""
 
     format: str
     problems: list[Problem] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    locations: list[RowLocation] = field(default_factory=list)
     """Positions of the problems, in the same order."""
-    left_out: list[DatasetFault] = field(default_factory=list)
+    left_out: list[DatasetIssue] = field(default_factory=list)
 
 
 def format_names() -> tuple[str, ...]:
@@ -57,12 +57,12 @@ def load_dataset(path: str | Path, format: str = DETECTED) -> LoadedDataset:
 
     Raises:
         DatasetError: no problem of it can be read, its format is unknown, or it is one of our own
-            files and has faults.
+            files and has issues.
     """
     path = Path(path)
     if format not in format_names():
         remedy = f"unknown format; one of {', '.join(format_names())}"
-        raise DatasetError([DatasetFault(str(path), 0, "format", format, remedy)])
+        raise DatasetError([DatasetIssue(str(path), 0, "format", format, remedy)])
     if format == DETECTED:
         format = _detected(path)
     if format == OWN:
@@ -72,85 +72,91 @@ def load_dataset(path: str | Path, format: str = DETECTED) -> LoadedDataset:
 
 def _detected(path: Path) -> str:
     seen: list[str] = []
-    wrong: list[DatasetFault] = []
+    not_rows: list[DatasetIssue] = []
     for row in islice(rows_of(path), _TRIED_ROWS):
         if isinstance(row.data, dict):
-            if found := format_of(row.data):
-                return found
+            if matching := format_of(row.data):
+                return matching
             seen = seen or sorted(map(str, row.data))
         else:
-            wrong.append(_not_a_row(row))
+            not_rows.append(_not_a_row(row))
     if not seen:
-        nothing = DatasetFault(str(path), 0, "file", str(path), "holds no problem; add one")
-        raise DatasetError(wrong or [nothing])
+        empty = DatasetIssue(str(path), 0, "file", str(path), "holds no problem; add one")
+        raise DatasetError(not_rows or [empty])
     fields = {OWN: REQUIRED, **{name: one.FIELDS for name, one in FORMATS.items()}}
-    known = "; ".join(f"{name}: {', '.join(names)}" for name, names in fields.items())
-    remedy = f"no format has these fields; name its format, or use the fields of one: {known}"
-    raise DatasetError([DatasetFault(str(path), 0, "fields", seen, remedy)])
+    choices = "; ".join(f"{name}: {', '.join(names)}" for name, names in fields.items())
+    remedy = f"no format has these fields; name its format, or use the fields of one: {choices}"
+    raise DatasetError([DatasetIssue(str(path), 0, "fields", seen, remedy)])
 
 
 def _own(path: Path) -> LoadedDataset:
     """Reads our own format: JSONL, or any other container, or a folder of them."""
-    found: list[tuple[Place, Problem]] = []
-    faults: list[DatasetFault] = []
+    problems: list[tuple[RowLocation, Problem]] = []
+    issues: list[DatasetIssue] = []
     for file in files_below(path) if is_folder(path) else [path]:
         if is_jsonl(file):
-            found += [(Place(str(file), line), one) for line, one in numbered_problems(file)]
+            problems += [
+                (RowLocation(str(file), line), one) for line, one in numbered_problems(file)
+            ]
             continue
         for row in rows_of(file):
             reader = RecordReader(row.file, row.line)
             problem = reader.problem(row.data)
-            faults += reader.faults
+            issues += reader.issues
             if problem:
-                found.append((Place(row.file, row.line), problem))
-    if faults:
-        raise DatasetError(faults)
-    return _collected(OWN, found)
+                problems.append((RowLocation(row.file, row.line), problem))
+    if issues:
+        raise DatasetError(issues)
+    return _collected(OWN, problems)
 
 
 def _published(path: Path, format: str) -> LoadedDataset:
     one = FORMATS[format]
     rows = rows_of(path, one.FIELDS)
-    return _collected(format, ((Place(r.file, r.line), _problem(r, format)) for r in rows))
+    return _collected(format, ((RowLocation(r.file, r.line), _problem(r, format)) for r in rows))
 
 
-def _problem(row: Row, format: str) -> Problem | DatasetFault:
+def _problem(row: Row, format: str) -> Problem | DatasetIssue:
     if not isinstance(row.data, dict):
         return _not_a_row(row)
     try:
         return FORMATS[format].problem(Fields(row.data, row.line))
     except RowError as error:
-        return DatasetFault(row.file, row.line, error.field, error.value, error.remedy)
+        return DatasetIssue(row.file, row.line, error.field, error.value, error.remedy)
 
 
-def _not_a_row(row: Row) -> DatasetFault:
+def _not_a_row(row: Row) -> DatasetIssue:
     if isinstance(row.data, ValueError):
-        return DatasetFault(row.file, row.line, "line", None, str(row.data))
-    return DatasetFault(row.file, row.line, "line", row.data, "must be one JSON object")
+        return DatasetIssue(row.file, row.line, "line", None, str(row.data))
+    return DatasetIssue(row.file, row.line, "line", row.data, "must be one JSON object")
 
 
-def _collected(format: str, found: Iterable[tuple[Place, Problem | DatasetFault]]) -> LoadedDataset:
+def _collected(
+    format: str, results: Iterable[tuple[RowLocation, Problem | DatasetIssue]]
+) -> LoadedDataset:
     dataset = LoadedDataset(format)
-    by_content: dict[str, tuple[Place, str]] = {}
+    by_content: dict[str, tuple[RowLocation, str]] = {}
     ids: set[str] = set()
-    for place, problem in found:
-        if not isinstance(problem, DatasetFault) and (field := _half_pair(problem)):
-            problem = DatasetFault(place.file, place.line, field, problem.id, HALF_PAIR)
-        if isinstance(problem, DatasetFault):
+    for location, problem in results:
+        if not isinstance(problem, DatasetIssue) and (field := _half_pair(problem)):
+            problem = DatasetIssue(location.file, location.line, field, problem.id, HALF_PAIR)
+        if isinstance(problem, DatasetIssue):
             dataset.left_out.append(problem)
             continue
         content = content_hash(problem)
         if content in by_content:
             first, name = by_content[content]
             remedy = f"the same problem as {name} at {first}; only that one is kept"
-            dataset.left_out.append(DatasetFault(place.file, place.line, "id", problem.id, remedy))
+            dataset.left_out.append(
+                DatasetIssue(location.file, location.line, "id", problem.id, remedy)
+            )
             continue
         if problem.id in ids:  # shards and splits often restart their numbering
             problem = replace(problem, id=f"{problem.id}#{content[:12]}")
-        by_content[content] = place, problem.id
+        by_content[content] = location, problem.id
         ids.add(problem.id)
         dataset.problems.append(problem)
-        dataset.places.append(place)
+        dataset.locations.append(location)
     if not dataset.problems:
         raise DatasetError(dataset.left_out or [_empty(format)])
     return dataset
@@ -168,5 +174,5 @@ def _half_pair(problem: Problem) -> str:
     return next((field for field, text in texts if not is_unicode(text)), "")
 
 
-def _empty(format: str) -> DatasetFault:
-    return DatasetFault(format, 0, "file", None, "holds no problem; add one")
+def _empty(format: str) -> DatasetIssue:
+    return DatasetIssue(format, 0, "file", None, "holds no problem; add one")

@@ -57,8 +57,8 @@ def overlaps(
         _near("statement n-grams", second, lambda p: words(p.statement), WORDS, threshold),
         _near("reference n-grams", second, lambda p: code_tokens(p.reference), TOKENS, threshold),
     ]
-    found = (next(filter(None, (test(problem) for test in tests)), None) for problem in first)
-    return [overlap for overlap in found if overlap]
+    matches = (next(filter(None, (test(problem) for test in tests)), None) for problem in first)
+    return [overlap for overlap in matches if overlap]
 
 
 def words(text: str) -> list[str]:
@@ -70,22 +70,22 @@ def code_tokens(program: str) -> list[str]:
     """Returns the tokens of a program without comments and layout; its words if it cannot be
     tokenized."""
     try:
-        found = list(tokenize.generate_tokens(io.StringIO(program).readline))
+        tokens = list(tokenize.generate_tokens(io.StringIO(program).readline))
     except (tokenize.TokenError, SyntaxError, ValueError):
         return words(program)
-    return [token.string for token in found if token.type not in _IGNORED and token.string]
+    return [token.string for token in tokens if token.type not in _IGNORED and token.string]
 
 
 def _same(
     kind: str, second: Sequence[Problem], key: Callable[[Problem], str]
 ) -> Callable[[Problem], Overlap | None]:
-    known: dict[str, str] = {}
+    ids_by_key: dict[str, str] = {}
     for problem in second:
-        known.setdefault(key(problem), problem.id)
-    known.pop("", None)
+        ids_by_key.setdefault(key(problem), problem.id)
+    ids_by_key.pop("", None)
 
     def test(problem: Problem) -> Overlap | None:
-        other = known.get(key(problem))
+        other = ids_by_key.get(key(problem))
         return None if other is None else Overlap(problem.id, other, kind, 1.0)
 
     return test
@@ -98,19 +98,23 @@ def _near(
     size: int,
     threshold: float,
 ) -> Callable[[Problem], Overlap | None]:
-    holders: defaultdict[int, list[int]] = defaultdict(list)
+    positions_by_gram: defaultdict[int, list[int]] = defaultdict(list)
     for position, problem in enumerate(second):
         for gram in _grams(parts(problem), size):
-            holders[gram].append(position)
+            positions_by_gram[gram].append(position)
 
     def test(problem: Problem) -> Overlap | None:
         grams = _grams(parts(problem), size)
-        telling = {gram for gram in grams if len(holders.get(gram, ())) <= COMMON} or grams
-        shared = Counter(position for gram in telling for position in holders.get(gram, ()))
+        distinctive = {
+            gram for gram in grams if len(positions_by_gram.get(gram, ())) <= COMMON
+        } or grams
+        shared = Counter(
+            position for gram in distinctive for position in positions_by_gram.get(gram, ())
+        )
         if not shared:
             return None
         position, count = min(shared.items(), key=lambda item: (-item[1], item[0]))
-        share = count / len(telling)
+        share = count / len(distinctive)
         other = second[position].id
         return Overlap(problem.id, other, kind, share) if share >= threshold else None
 

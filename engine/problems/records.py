@@ -20,7 +20,7 @@ other right answers; values that JSON cannot represent (tuples, sets, bytes, nan
 strings) are written as the text of a Python literal in `arguments_literal`, `expected_literal` or
 `accepted_literal`.
 
-Invariant: `RecordReader` reads back equal what `record` writes, or names every fault in it.
+Invariant: `RecordReader` reads back equal what `record` writes, or names every issue in it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import keyword
 import math
 from typing import Any
 
-from engine.problems.errors import DatasetFault
+from engine.problems.errors import DatasetIssue
 from engine.problems.problem import (
     CallTest,
     CodeTest,
@@ -49,9 +49,9 @@ _KINDS = {
     "stdin": "{'stdin', 'expected', 'accepted'}",
     "arguments": "{'arguments', 'expected', 'accepted'}, each with or without _literal",
 }
-_NOTHING = CodeTest("")
+_PLACEHOLDER = CodeTest("")
 HALF_PAIR = "holds half of a surrogate pair, which is no character; remove it"
-_FAULTY = object()
+_INVALID = object()
 
 
 def record(problem: Problem) -> dict[str, Any]:
@@ -114,19 +114,19 @@ def _json_says(value: Any) -> bool:
 
 
 class RecordReader:
-    """Reader of the object of one line, which collects its faults."""
+    """Reader of the object of one line, which collects its issues."""
 
     def __init__(self, file: str, line: int):
         self.file = file
         self.line = line
-        self.faults: list[DatasetFault] = []
+        self.issues: list[DatasetIssue] = []
 
     def problem(self, data: Any) -> Problem | None:
-        """Returns the problem of this line, or None if it has faults."""
+        """Returns the problem of this line, or None if it has issues."""
         if type(data) is not dict:
-            self.fault("line", data, "must be one JSON object")
+            self.add_issue("line", data, "must be one JSON object")
             return None
-        self._only(data, REQUIRED + OPTIONAL, "")
+        self._refuse_unknown_fields(data, REQUIRED + OPTIONAL, "")
         entry_point = self._entry_point(data)
         values = {
             "id": self._text(data, "id"),
@@ -141,23 +141,25 @@ class RecordReader:
             "comparison": self._comparison(data),
             "limits": self._limits(data),
         }
-        return None if self.faults else Problem(**values)
+        return None if self.issues else Problem(**values)
 
-    def fault(self, field: str, value: Any, remedy: str) -> None:
-        self.faults.append(DatasetFault(self.file, self.line, field, value, remedy))
+    def add_issue(self, field: str, value: Any, remedy: str) -> None:
+        self.issues.append(DatasetIssue(self.file, self.line, field, value, remedy))
 
-    def _only(self, data: dict[str, Any], allowed: tuple[str, ...], prefix: str) -> None:
+    def _refuse_unknown_fields(
+        self, data: dict[str, Any], allowed: tuple[str, ...], prefix: str
+    ) -> None:
         for key in data:
             if key not in allowed:
                 remedy = f"unknown field; allowed are {', '.join(allowed)}"
-                self.fault(f"{prefix}{key}", data[key], remedy)
+                self.add_issue(f"{prefix}{key}", data[key], remedy)
 
     def _text(self, data: dict[str, Any], field: str) -> str:
         value = data.get(field)
         if type(value) is not str or not value.strip():
-            self.fault(field, value, "must be a text that is not empty")
+            self.add_issue(field, value, "must be a text that is not empty")
         elif not is_unicode(value):
-            self.fault(field, value, HALF_PAIR)
+            self.add_issue(field, value, HALF_PAIR)
         return value  # type: ignore[return-value]
 
     def _entry_point(self, data: dict[str, Any]) -> str:
@@ -167,25 +169,25 @@ class RecordReader:
                 "must be the name of the function to write, `Class.name` for a method, or empty "
                 "for a program that reads stdin"
             )
-            self.fault("entry_point", value, remedy)
+            self.add_issue("entry_point", value, remedy)
         return value  # type: ignore[return-value]
 
     def _program(self, data: dict[str, Any], field: str) -> str:
         value = data.get(field, "")
         if type(value) is not str:
-            self.fault(field, value, "must be the text of a program, or left out")
+            self.add_issue(field, value, "must be the text of a program, or left out")
         return value
 
     def _difficulty(self, data: dict[str, Any]) -> int:
         value = data.get("difficulty", 0)
         if type(value) is not int or value < 0:
-            self.fault("difficulty", value, "must be a whole number, 0 or more, or left out")
+            self.add_issue("difficulty", value, "must be a whole number, 0 or more, or left out")
         return value
 
     def _tags(self, data: dict[str, Any]) -> tuple[str, ...]:
         value = data.get("tags", [])
         if type(value) is not list or any(type(tag) is not str for tag in value):
-            self.fault("tags", value, "must be a list of texts, or left out")
+            self.add_issue("tags", value, "must be a list of texts, or left out")
             return ()
         return tuple(value)
 
@@ -193,14 +195,16 @@ class RecordReader:
         value = self._object(data, "comparison", Comparison.__slots__)
         tolerance = value.get("tolerance")
         if tolerance is not None and not _is_positive(tolerance):
-            self.fault("comparison.tolerance", tolerance, "must be a number above 0, or left out")
+            self.add_issue(
+                "comparison.tolerance", tolerance, "must be a number above 0, or left out"
+            )
         loose = value.get("loose_types", False)
         if type(loose) is not bool:
-            self.fault("comparison.loose_types", loose, "must be true or false, or left out")
+            self.add_issue("comparison.loose_types", loose, "must be true or false, or left out")
         checker = value.get("checker", "")
         if type(checker) is not str or (checker and "def check(" not in checker):
             remedy = "must be Python that defines check(given, expected, actual), or left out"
-            self.fault("comparison.checker", checker, remedy)
+            self.add_issue("comparison.checker", checker, remedy)
         return Comparison(tolerance, loose, checker)
 
     def _limits(self, data: dict[str, Any]) -> Limits:
@@ -208,25 +212,27 @@ class RecordReader:
         seconds, memory = value.get("seconds"), value.get("memory_mb")
         if seconds is not None and not (_is_positive(seconds) and seconds <= Limits.MOST_SECONDS):
             remedy = f"must be a number above 0 and at most {Limits.MOST_SECONDS:.0f}, or left out"
-            self.fault("limits.seconds", seconds, remedy)
+            self.add_issue("limits.seconds", seconds, remedy)
         most = Limits.MOST_MEMORY_MB
         if memory is not None and not (type(memory) is int and 1 <= memory <= most):
             remedy = f"must be a whole number from 1 to {most}, or left out"
-            self.fault("limits.memory_mb", memory, remedy)
+            self.add_issue("limits.memory_mb", memory, remedy)
         return Limits(seconds, memory)
 
     def _object(self, data: dict[str, Any], field: str, allowed: Any) -> dict[str, Any]:
         value = data.get(field, {})
         if type(value) is not dict:
-            self.fault(field, value, f"must be an object with {', '.join(allowed)}, or left out")
+            self.add_issue(
+                field, value, f"must be an object with {', '.join(allowed)}, or left out"
+            )
             return {}
-        self._only(value, tuple(allowed), f"{field}.")
+        self._refuse_unknown_fields(value, tuple(allowed), f"{field}.")
         return value
 
     def _tests(self, data: dict[str, Any], field: str, entry_point: str) -> tuple[Test, ...]:
         tests = data.get(field)
         if type(tests) is not list or not tests:
-            self.fault(field, tests, "must be a list of at least one test")
+            self.add_issue(field, tests, "must be a list of at least one test")
             return ()
         return tuple(
             [self._test(test, f"{field}[{i}]", entry_point) for i, test in enumerate(tests)]
@@ -234,18 +240,18 @@ class RecordReader:
 
     def _test(self, test: Any, field: str, entry_point: str) -> Test:
         if type(test) is not dict:
-            self.fault(field, test, 'must be an object like {"arguments": [1], "expected": 2}')
-            return _NOTHING
+            self.add_issue(field, test, 'must be an object like {"arguments": [1], "expected": 2}')
+            return _PLACEHOLDER
         kind = next((kind for kind in ("code", "stdin") if kind in test), "arguments")
         if (kind == "stdin") != (entry_point == ""):
             remedy = (
                 "an empty entry_point goes with tests of stdin, and any other with calls or code"
             )
-            self.fault(field, test, remedy)
+            self.add_issue(field, test, remedy)
         for key in test:
             name = key.removesuffix("_literal") if kind == "arguments" else key
             if f"'{name}'" not in _KINDS[kind]:
-                self.fault(
+                self.add_issue(
                     f"{field}.{key}", test[key], f"unknown field; allowed are {_KINDS[kind]}"
                 )
         if kind == "code":
@@ -257,17 +263,17 @@ class RecordReader:
     def _stdin_test(self, test: dict[str, Any], field: str) -> StdinTest:
         accepted = test.get("accepted", [])
         if type(accepted) is not list or any(type(text) is not str for text in accepted):
-            self.fault(f"{field}.accepted", accepted, "must be a list of texts, or left out")
+            self.add_issue(f"{field}.accepted", accepted, "must be a list of texts, or left out")
             accepted = list[str]()
         stdin, expected = (self._test_text(test, name, field) for name in ("stdin", "expected"))
         return StdinTest(stdin, expected, tuple(accepted))
 
     def _test_text(self, test: dict[str, Any], name: str, field: str) -> str:
         if type(test.get(name)) is not str:
-            self.fault(f"{field}.{name}", test.get(name), "must be a text")
+            self.add_issue(f"{field}.{name}", test.get(name), "must be a text")
             return ""
         if not is_unicode(test[name]):
-            self.fault(f"{field}.{name}", test[name], HALF_PAIR)
+            self.add_issue(f"{field}.{name}", test[name], HALF_PAIR)
         return test[name]
 
     def _call_test(self, test: dict[str, Any], field: str) -> CallTest:
@@ -280,18 +286,18 @@ class RecordReader:
         value = self._value(test, name, field)
         if type(value) in (list, tuple):
             return tuple(value)
-        if value is not _FAULTY:
+        if value is not _INVALID:
             what = "arguments" if name == "arguments" else "other right answers"
-            self.fault(f"{field}.{name}", value, f"must be a list of {what}")
+            self.add_issue(f"{field}.{name}", value, f"must be a list of {what}")
         return ()
 
     def _value(self, test: dict[str, Any], name: str, field: str) -> Any:
-        """Returns the value under `name` or `name_literal`; _FAULTY if not exactly one is given, or
-        if it is not plain."""
+        """Returns the value under `name` or `name_literal`; `_INVALID` if not exactly one is
+        given, or if it is not plain."""
         literal = f"{name}_literal"
         if (name in test) == (literal in test):
-            self.fault(f"{field}.{name}", test.get(name), f"give either {name} or {literal}")
-            return _FAULTY
+            self.add_issue(f"{field}.{name}", test.get(name), f"give either {name} or {literal}")
+            return _INVALID
         key = name if name in test else literal
         try:
             if key == literal and type(test[key]) is not str:
@@ -299,8 +305,8 @@ class RecordReader:
             value = from_literal(test[key]) if key == literal else test[key]
             to_literal(value)  # the sandbox transfers only plain values
         except LiteralError as error:
-            self.fault(f"{field}.{key}", test[key], f"{error}; write plain values only")
-            return _FAULTY
+            self.add_issue(f"{field}.{key}", test[key], f"{error}; write plain values only")
+            return _INVALID
         return value
 
 

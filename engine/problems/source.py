@@ -13,10 +13,10 @@ from itertools import count, islice
 
 from engine.config.errors import ConfigError
 from engine.config.problems import ProblemsConfig
-from engine.problems.errors import MAX_SHOWN, DatasetError, DatasetFault
+from engine.problems.errors import MAX_SHOWN, DatasetError, DatasetIssue
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.identity import set_hash
-from engine.problems.load import LoadedDataset, Place, load_dataset
+from engine.problems.load import LoadedDataset, RowLocation, load_dataset
 from engine.problems.problem import Problem
 from engine.problems.splits import shuffled
 
@@ -30,9 +30,9 @@ class ProblemSet:
     train: Sequence[Problem]
     validation: list[Problem]
     test: list[Problem]
-    left_out: list[DatasetFault] = field(default_factory=list)
-    """Faults of the file's rows that could not be used."""
-    places: dict[str, Place] = field(default_factory=dict)
+    left_out: list[DatasetIssue] = field(default_factory=list)
+    """Issues of the file's rows that could not be used."""
+    locations: dict[str, RowLocation] = field(default_factory=dict)
     """Position of each problem of a file, by id; empty for generated ones, whose references were
     run when they were made."""
 
@@ -66,7 +66,7 @@ def load_problem_set(config: ProblemsConfig) -> ProblemSet:
 
     Raises:
         ConfigError: a file with too few problems for the splits.
-        DatasetError: a file with faults, each with line, field and remedy.
+        DatasetError: a file with issues, each with line, field and remedy.
     """
     if config.dataset == GENERATED:
         source = GeneratedProblems(config.seed)
@@ -85,7 +85,7 @@ class Contents:
 
     hash: str = ""
     """Hash of all its problems (`engine.problems.identity`)."""
-    left_out: list[DatasetFault] = field(default_factory=list)
+    left_out: list[DatasetIssue] = field(default_factory=list)
     problems: int = 0
     """Number of problems."""
 
@@ -94,7 +94,7 @@ def check_problem_set(config: ProblemsConfig) -> Contents:
     """Returns the contents of the run's problems after checking that a run can use them.
 
     Raises:
-        ConfigError: with the first faults of the file, as faults of `problems.dataset`.
+        ConfigError: with the first issues of the file, as errors of `problems.dataset`.
     """
     if config.dataset == GENERATED:
         return Contents()
@@ -104,18 +104,18 @@ def check_problem_set(config: ProblemsConfig) -> Contents:
 
 
 def contents_of(dataset: str, format: str) -> Contents:
-    """Returns the contents of a file or folder. Raises `ConfigError` with its first faults."""
+    """Returns the contents of a file or folder. Raises `ConfigError` with its first issues."""
     try:
         loaded = load_dataset(dataset, format)
     except DatasetError as error:
-        faults = [
-            {"path": "problems.dataset", "value": dataset, "reason": str(fault)}
-            for fault in error.faults[:MAX_SHOWN]
+        errors = [
+            {"path": "problems.dataset", "value": dataset, "reason": str(issue)}
+            for issue in error.issues[:MAX_SHOWN]
         ]
-        if len(error.faults) > MAX_SHOWN:
-            more = f"... and {len(error.faults) - MAX_SHOWN} more; `problems check` lists them"
-            faults.append({"path": "problems.dataset", "value": dataset, "reason": more})
-        raise ConfigError(faults) from None
+        if len(error.issues) > MAX_SHOWN:
+            more = f"... and {len(error.issues) - MAX_SHOWN} more; `problems check` lists them"
+            errors.append({"path": "problems.dataset", "value": dataset, "reason": more})
+        raise ConfigError(errors) from None
     return Contents(set_hash(loaded.problems), loaded.left_out, len(loaded.problems))
 
 
@@ -140,5 +140,5 @@ def _split(dataset: LoadedDataset, config: ProblemsConfig) -> ProblemSet:
         validation=ordered[: config.validation],
         test=ordered[config.validation : held_back],
         left_out=dataset.left_out,
-        places={p.id: place for p, place in zip(problems, dataset.places, strict=True)},
+        locations={p.id: location for p, location in zip(problems, dataset.locations, strict=True)},
     )

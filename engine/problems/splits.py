@@ -16,10 +16,10 @@ from engine.problems.problem import Problem
 
 def shuffled(problems: Iterable[Problem], seed: int) -> list[Problem]:
     """Returns the problems in the order of SHA-256("seed:content hash")."""
-    return sorted(problems, key=lambda problem: place(content_hash(problem), seed))
+    return sorted(problems, key=lambda problem: sort_key(content_hash(problem), seed))
 
 
-def place(content: str, seed: int) -> bytes:
+def sort_key(content: str, seed: int) -> bytes:
     """Returns the sort key of a problem with this content hash; validation takes the first problems
     in this order, then test."""
     return hashlib.sha256(f"{seed}:{content}".encode()).digest()

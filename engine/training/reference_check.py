@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from engine.problems.check import Finding, Verify, check
-from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.identity import set_hash
 from engine.problems.load import LoadedDataset
 from engine.problems.problem import Problem
@@ -30,7 +30,7 @@ def without_failing_references(problems: ProblemSet, run_dir: Path, verify: Veri
     Raises:
         DatasetError: no problem of a split is left.
     """
-    if not problems.places:
+    if not problems.locations:
         return problems
     used = [*problems.train, *problems.validation, *problems.test]
     faults = _remembered(run_dir, used)
@@ -47,32 +47,32 @@ def without_failing_references(problems: ProblemSet, run_dir: Path, verify: Veri
     return replace(problems, **left, left_out=[*problems.left_out, *faults])
 
 
-def _found(problems: ProblemSet, used: Sequence[Problem], verify: Verify) -> list[DatasetFault]:
+def _found(problems: ProblemSet, used: Sequence[Problem], verify: Verify) -> list[DatasetIssue]:
     known = [problem for problem in used if problem.reference.strip()]
-    report = check(LoadedDataset("", known, [problems.places[p.id] for p in known]), verify)
+    report = check(LoadedDataset("", known, [problems.locations[p.id] for p in known]), verify)
     return [_fault(finding) for finding in (*report.failed, *report.unverified)]
 
 
-def _fault(finding: Finding) -> DatasetFault:
+def _fault(finding: Finding) -> DatasetIssue:
     remedy = (
         f"its own reference ends as {finding.verdict}, with {finding.passed:.0%} of the tests "
         f"passed ({finding.reason}); mend the row, or drop it with `problems check --keep`"
     )
-    return DatasetFault(finding.place.file, finding.place.line, "reference", finding.id, remedy)
+    return DatasetIssue(finding.place.file, finding.place.line, "reference", finding.id, remedy)
 
 
-def _remember(run_dir: Path, used: Sequence[Problem], faults: list[DatasetFault]) -> None:
+def _remember(run_dir: Path, used: Sequence[Problem], faults: list[DatasetIssue]) -> None:
     found = {"problems": set_hash(used), "left_out": [asdict(fault) for fault in faults]}
     draft = run_dir / f"{FILE_NAME}.draft"
     draft.write_text(json.dumps(found))
     draft.replace(run_dir / FILE_NAME)
 
 
-def _remembered(run_dir: Path, used: Sequence[Problem]) -> list[DatasetFault] | None:
+def _remembered(run_dir: Path, used: Sequence[Problem]) -> list[DatasetIssue] | None:
     file = run_dir / FILE_NAME
     if not file.is_file():
         return None
     found = json.loads(file.read_text())
     if found["problems"] != set_hash(used):
         return None
-    return [DatasetFault(**fault) for fault in found["left_out"]]
+    return [DatasetIssue(**fault) for fault in found["left_out"]]

@@ -18,7 +18,7 @@ from engine.events.log import EventLog
 from engine.events.vocabulary import LogLine, RunState, RunStateChanged, RunWaiting
 from engine.policy.models.load import check_agent
 from engine.problems.check import Verify
-from engine.problems.errors import DatasetFault
+from engine.problems.errors import DatasetIssue
 from engine.problems.problem import Problem
 from engine.problems.source import ProblemSet, load_problem_set
 from engine.resources.requirements import require
@@ -69,7 +69,7 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
         log.close()
 
 
-def _tell(log: EventLog, faults: Sequence[DatasetFault]) -> None:
+def _tell(log: EventLog, faults: Sequence[DatasetIssue]) -> None:
     for fault in faults:
         log.append(LogLine("warning", f"problem left out: {fault}"))
 
@@ -77,7 +77,7 @@ def _tell(log: EventLog, faults: Sequence[DatasetFault]) -> None:
 def _of_a_file(problems: ProblemSet) -> list[Problem]:
     """Returns all problems that may have their own limits; generated ones have none, and are not
     made before they are needed."""
-    if not problems.places:
+    if not problems.locations:
         return []
     return [*problems.train, *problems.validation, *problems.test]
 

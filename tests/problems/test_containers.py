@@ -11,7 +11,7 @@ from pyarrow import ipc, parquet
 
 from engine.problems import containers
 from engine.problems.containers.text import lines_of
-from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.errors import DatasetError, DatasetIssue
 
 ROWS = [{"task": f"t/{i}", "tests": ["é", str(i)], "n": i} for i in range(100)]
 LINES = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
@@ -177,6 +177,6 @@ def test_what_is_no_file_is_refused_and_never_read(tmp_path):
 
 
 def test_a_fault_can_be_printed_and_stored_whatever_it_shows():
-    text = str(DatasetFault("\udcff.jsonl", 1, "a\0b", 10**5000, "\ud800"))
+    text = str(DatasetIssue("\udcff.jsonl", 1, "a\0b", 10**5000, "\ud800"))
     assert "\0" not in text and text.encode()
     assert "(int)" in text

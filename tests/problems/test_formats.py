@@ -11,7 +11,7 @@ import pytest
 
 from engine.problems.formats import FORMATS, format_of
 from engine.problems.formats.fields import Fields, RowError
-from engine.problems.formats.visible_tests import shows_call, shows_run, squeezed
+from engine.problems.formats.visible_tests import normalized, shows_call, shows_run
 from engine.problems.problem import CallTest, CodeTest, Limits, StdinTest
 from engine.sandbox.host.verify import verify
 from tests.problems import rows
@@ -213,7 +213,7 @@ def test_mbpp_shows_its_list_where_there_are_further_tests():
 
 
 def test_an_example_is_recognised_with_its_signs_and_whatever_its_layout():
-    statement = squeezed(
+    statement = normalized(
         "-----Input-----\nx\n-----Example-----\n**Input:**\n-1 2\nOutput\n  3\n`f( -2 , 'a')`"
     )
     assert shows_run(statement, "-1 2\n", "3\n") and not shows_run(statement, "1 2\n", "3\n")

@@ -45,7 +45,7 @@ def write(path, *rows):
 def faults(path):
     with pytest.raises(DatasetError) as caught:
         load_problems(path)
-    return caught.value.faults
+    return caught.value.issues
 
 
 def test_what_is_saved_is_read_back_equal(tmp_path):

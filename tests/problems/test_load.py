@@ -39,7 +39,7 @@ def test_our_own_files_say_everything_that_a_problem_has(tmp_path):
     save_problems(tmp_path / "a.jsonl", OURS)
     dataset = load_dataset(tmp_path / "a.jsonl")
     assert (dataset.format, dataset.problems, dataset.left_out) == ("grove", OURS, [])
-    assert [place.line for place in dataset.places] == [1, 2, 3]
+    assert [place.line for place in dataset.locations] == [1, 2, 3]
 
 
 def test_our_own_problems_are_read_from_other_containers(tmp_path):
@@ -78,7 +78,7 @@ def test_a_fault_in_our_own_file_names_its_field(tmp_path, changes, field):
     data = {**json.loads((tmp_path / "a.jsonl").read_text()), **changes}
     with pytest.raises(DatasetError) as caught:
         load_dataset(write(tmp_path / "a.jsonl", data))
-    assert field in {fault.field for fault in caught.value.faults}
+    assert field in {fault.field for fault in caught.value.issues}
     assert "a.jsonl:1" in str(caught.value)
 
 
@@ -89,7 +89,7 @@ def test_rows_that_cannot_be_used_are_named_and_left_out(tmp_path):
     dataset = load_dataset(file)
     assert dataset.format == "mbpp"
     assert [problem.id for problem in dataset.problems] == ["mbpp/11", "mbpp/82"]
-    assert [place.line for place in dataset.places] == [1, 6]
+    assert [place.line for place in dataset.locations] == [1, 6]
     found = [(fault.line, fault.field, fault.remedy) for fault in dataset.left_out]
     assert [line for line, *_ in found] == [2, 3, 4, 5]
     assert "without tests" in found[0][2]
@@ -102,7 +102,7 @@ def test_a_file_of_which_nothing_can_be_used_is_refused_with_every_cause(tmp_pat
     broken = {**rows.MBPP, "test_list": []}
     with pytest.raises(DatasetError) as caught:
         load_dataset(write(tmp_path / "a.jsonl", broken, broken))
-    assert [fault.line for fault in caught.value.faults] == [1, 2]
+    assert [fault.line for fault in caught.value.issues] == [1, 2]
 
 
 def test_ids_that_are_used_twice_are_made_different(tmp_path):

@@ -26,8 +26,8 @@ READER = Path(columns.__file__).parent
 ATTACKS = """
 import os, socket, sys
 sys.path.insert(0, {reader!r})
-import walled
-walled.enclose(20, 4 << 30)
+import isolated_reader
+isolated_reader.enclose(20, 4 << 30)
 
 def held(attack):
     try:
@@ -76,7 +76,7 @@ def test_a_table_is_parsed_by_a_process_behind_walls(many_rows):
     assert next(rows).data == {"a": "x" * 1000, "b": 0}
     readers = [
         one for one in psutil.Process().children(recursive=True)
-        if any("walled" in word for word in one.cmdline())
+        if any("isolated_reader" in word for word in one.cmdline())
     ]  # fmt: skip
     inner = readers[-1]
     status = dict(
@@ -95,7 +95,9 @@ def test_who_stops_reading_leaves_no_reader(many_rows):
     rows = rows_of(many_rows)
     next(rows)
     (reader, *_) = [
-        one for one in psutil.Process().children() if any("walled" in w for w in one.cmdline())
+        one
+        for one in psutil.Process().children()
+        if any("isolated_reader" in w for w in one.cmdline())
     ]
     rows.close()
     eventually(lambda: is_gone(reader), "the reader to end", 10)

@@ -41,7 +41,7 @@ def main() -> int:
     try:
         _write(out, load_dataset(job["dataset"], job["format"]).problems)
     except DatasetError as error:
-        (out / REFUSAL).write_text("; ".join(map(str, error.faults[:_MAX_ERRORS])))
+        (out / REFUSAL).write_text("; ".join(map(str, error.issues[:_MAX_ERRORS])))
     return 0
 
 

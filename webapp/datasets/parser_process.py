@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.problems.containers.columns import is_columnar
-from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.formats import DETECTED
 from engine.problems.identity import content_hash, set_hash_of
-from engine.problems.load import LoadedDataset, Place, load_dataset
+from engine.problems.load import LoadedDataset, RowLocation, load_dataset
 from engine.problems.problem import CallTest, Problem, StdinTest
 from engine.problems.records import RecordReader, record
 from engine.sandbox.guest.literals import LiteralError
@@ -70,8 +70,8 @@ def main() -> int:
         texts = [_error_text(job, out, one) for one in left_out[:MOST_LEFT_OUT]]
         _write(out, loaded.format, parsed, texts, len(left_out))
     except DatasetError as error:
-        more = len(error.faults) - _MAX_ERRORS
-        texts = [_error_text(job, out, one) for one in error.faults[:_MAX_ERRORS]]
+        more = len(error.issues) - _MAX_ERRORS
+        texts = [_error_text(job, out, one) for one in error.issues[:_MAX_ERRORS]]
         texts += [f"... and {more} more"] if more > 0 else []
         (out / "refusal.json").write_text(json.dumps(texts))
     return 0
@@ -106,36 +106,36 @@ def _refuse_foreign(link: Path) -> None:
         kind = "not text"
     if kind:
         raise DatasetError(
-            [DatasetFault(str(link), 0, "file", start[:12], f"is {kind}; {_REMEDY}")]
+            [DatasetIssue(str(link), 0, "file", start[:12], f"is {kind}; {_REMEDY}")]
         )
 
 
-def _rewritten(loaded: LoadedDataset) -> tuple[list[ParsedProblem], list[DatasetFault]]:
+def _rewritten(loaded: LoadedDataset) -> tuple[list[ParsedProblem], list[DatasetIssue]]:
     """Returns every problem as a line that parses back, and the faults of those left out."""
     parsed, left_out = [], list(loaded.left_out)
-    for location, problem in zip(loaded.places, loaded.problems, strict=True):
+    for location, problem in zip(loaded.locations, loaded.problems, strict=True):
         try:
             line = json.dumps(record(problem)).encode() + b"\n"
         except LiteralError as error:
-            row_error = DatasetFault(location.file, location.line, "tests", problem.id, str(error))
+            row_error = DatasetIssue(location.file, location.line, "tests", problem.id, str(error))
             left_out.append(row_error)
             continue
         reader = RecordReader(location.file, location.line)
         reader.problem(json.loads(line))
-        errors = reader.faults[:1] or _too_long(problem, location)
+        errors = reader.issues[:1] or _too_long(problem, location)
         left_out += errors
         if not errors:
             parsed.append(ParsedProblem(problem, line))
     return parsed, left_out
 
 
-def _too_long(problem: Problem, location: Place) -> list[DatasetFault]:
+def _too_long(problem: Problem, location: RowLocation) -> list[DatasetIssue]:
     texts = [("id", problem.id, MOST_NAME), ("entry_point", problem.entry_point, MOST_NAME)]
     texts += [("tags", tag, MOST_NAME) for tag in problem.tags]
     for field, text, limit in [*texts, ("statement", problem.statement, MOST_STATEMENT)]:
         if len(text) > limit:
             remedy = f"has {len(text):,} characters; at most {limit:,} are accepted"
-            return [DatasetFault(location.file, location.line, field, text[:80], remedy)]
+            return [DatasetIssue(location.file, location.line, field, text[:80], remedy)]
     return []
 
 
@@ -188,7 +188,7 @@ def kind_of(problem: Problem) -> str:
     )
 
 
-def _error_text(job: dict[str, Any], out: Path, error: DatasetFault) -> str:
+def _error_text(job: dict[str, Any], out: Path, error: DatasetIssue) -> str:
     """Returns the fault as text, with the file's original name."""
     names = {str(_link(out, index)): one["name"] for index, one in enumerate(job["files"])}
     names[str(out / "in")] = "the upload"  # after its files, whose paths have this prefix

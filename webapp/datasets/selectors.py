@@ -11,7 +11,7 @@ from django.db.models import Prefetch, Q, QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from engine.problems.splits import place
+from engine.problems.splits import sort_key
 from webapp.accounts.models import User
 from webapp.artifacts.store import local_path
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, DatasetVersion
@@ -91,7 +91,7 @@ def splits(version: DatasetVersion, seed: int, sizes: Sequence[int]) -> Splits:
     """Returns the splits of a run with this `problems.seed` and sizes (train, validation, test)."""
     train, validation, test = sizes
     hashes = version.problems.values_list("number", "content_hash")
-    order = [number for number, digest in sorted(hashes, key=lambda one: place(one[1], seed))]
+    order = [number for number, digest in sorted(hashes, key=lambda one: sort_key(one[1], seed))]
     held = validation + test
     return Splits(order[:validation], order[validation:held], order[held : held + train])
 

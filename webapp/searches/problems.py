@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.config.errors import ConfigError
-from engine.problems.errors import DatasetFault
+from engine.problems.errors import DatasetIssue
 from engine.problems.problem import Problem
 from engine.problems.records import RecordReader
 from engine.problems.source import GENERATED
@@ -57,8 +57,8 @@ def recorded_problem(record: Any) -> Problem:
     fault."""
     reader = RecordReader("problem", 0)
     problem = reader.problem(record)
-    if problem is None or reader.faults:
-        raise ConfigError([_told(fault) for fault in reader.faults])
+    if problem is None or reader.issues:
+        raise ConfigError([_told(fault) for fault in reader.issues])
     return problem
 
 
@@ -92,7 +92,7 @@ def _not_json(name: str) -> Any:
     raise ValueError(f"{name} is not JSON; write it in a ..._literal field")
 
 
-def _told(fault: DatasetFault) -> dict[str, Any]:
+def _told(fault: DatasetIssue) -> dict[str, Any]:
     return _fault(fault.field, fault.value, fault.remedy)
 
 

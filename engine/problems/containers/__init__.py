@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.problems.containers import columns, text
-from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.errors import DatasetError, DatasetIssue
 
 _SUFFIXES = (".jsonl", ".json", ".ndjson", ".parquet", ".arrow")
 _PACKED = ("", ".gz", ".zst")
@@ -38,21 +38,21 @@ class Row:
     """The row's fields, or a ValueError with the reason why the line has none."""
 
 
-def rows_of(path: Path, wanted: Collection[str] | None = None) -> Iterator[Row]:
-    """Yields all rows of a file or folder; from columnar files it reads only `wanted` columns.
+def rows_of(path: Path, fields: Collection[str] | None = None) -> Iterator[Row]:
+    """Yields all rows of a file or folder; from columnar files it reads only `fields` columns.
 
     Raises:
         DatasetError: the path cannot be read, or is a folder without files of rows.
     """
     if not is_folder(path):
-        yield from _rows_of_file(path, wanted)
+        yield from _rows_of_file(path, fields)
         return
     files = files_below(path)
     if not files:
         remedy = f"holds no file that ends in {', '.join(_SUFFIXES)} (or with .gz or .zst)"
-        raise DatasetError([DatasetFault(str(path), 0, "folder", str(path), remedy)])
+        raise DatasetError([DatasetIssue(str(path), 0, "folder", str(path), remedy)])
     for file in files:
-        yield from _question_folder(file) if file.name == _QUESTION else _rows_of_file(file, wanted)
+        yield from _question_folder(file) if file.name == _QUESTION else _rows_of_file(file, fields)
 
 
 def is_folder(path: Path) -> bool:
@@ -77,14 +77,14 @@ def files_below(folder: Path) -> list[Path]:
 
     Leaves out what tools write alongside them: hidden files and folders, descriptions, caches.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         if _QUESTION in names:
-            found.append(Path(parent, _QUESTION))
+            files.append(Path(parent, _QUESTION))
             continue
-        found += [Path(parent, name) for name in names if _holds_rows(name)]
-    return sorted(found)
+        files += [Path(parent, name) for name in names if _holds_rows(name)]
+    return sorted(files)
 
 
 def is_jsonl(path: Path) -> bool:
@@ -116,12 +116,12 @@ def _start(path: Path) -> bytes:
 
 
 def _unreadable(path: Path, remedy: str) -> DatasetError:
-    return DatasetError([DatasetFault(str(path), 0, "file", str(path), remedy)])
+    return DatasetError([DatasetIssue(str(path), 0, "file", str(path), remedy)])
 
 
-def _rows_of_file(path: Path, wanted: Collection[str] | None) -> Iterator[Row]:
+def _rows_of_file(path: Path, fields: Collection[str] | None) -> Iterator[Row]:
     is_table = columns.is_columnar(_start(path))
-    rows = columns.rows_of(path, wanted) if is_table else text.rows_of(path)
+    rows = columns.rows_of(path, fields) if is_table else text.rows_of(path)
     for line, data in rows:
         yield Row(str(path), line, data)
 

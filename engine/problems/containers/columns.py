@@ -1,7 +1,7 @@
 """Rows of Parquet files, and of Arrow files as the `datasets` library writes them.
 
-Invariants: such a file is parsed in a separate process in the sandbox's isolation (`walled`), never
-here; only the requested columns are read, a few rows at a time.
+Invariants: such a file is parsed in a separate process in the sandbox's isolation
+(`isolated_reader`), never here; only the requested columns are read, a few rows at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import msgspec
 
-from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.errors import DatasetError, DatasetIssue
 
 PARQUET = b"PAR1"
 ARROW_FILE = b"ARROW1"
@@ -28,7 +28,7 @@ MOST_MESSAGE_BYTES = 1 << 30
 MEMORY_BYTES = 16 << 30
 CPU_SECONDS = 4 * 3600
 """Limits of the reader; lower if this process itself has lower limits."""
-_READER = Path(__file__).with_name("walled.py")
+_READER = Path(__file__).with_name("isolated_reader.py")
 _RESERVE_BYTES = 64 << 20
 
 
@@ -37,8 +37,8 @@ def is_columnar(start: bytes) -> bool:
     return start.startswith((PARQUET, ARROW_FILE, ARROW_STREAM))
 
 
-def rows_of(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[int, Any]]:
-    """Yields (number from 1, row), with only the `wanted` fields if given.
+def rows_of(path: Path, fields: Collection[str] | None) -> Iterator[tuple[int, Any]]:
+    """Yields (number from 1, row), with only the `fields` fields if given.
 
     Raises:
         DatasetError: the file cannot be read.
@@ -46,21 +46,24 @@ def rows_of(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[int, A
     """
     number = 0
     try:
-        for rows in _batches(path, wanted):
+        for rows in _batches(path, fields):
             for row in rows:
                 number += 1
                 yield number, row
     except (OSError, ValueError, RecursionError) as error:
         remedy = f"cannot be read: {(str(error) or type(error).__name__).splitlines()[0]}"
-        raise DatasetError([DatasetFault(str(path), number, "file", str(path), remedy)]) from None
+        raise DatasetError([DatasetIssue(str(path), number, "file", str(path), remedy)]) from None
 
 
-def _batches(path: Path, wanted: Collection[str] | None) -> Iterator[list[Any]]:
-    columns = json.dumps(None if wanted is None else sorted(wanted))
-    limits = (_least(CPU_SECONDS, resource.RLIMIT_CPU), _least(MEMORY_BYTES, resource.RLIMIT_AS))
+def _batches(path: Path, fields: Collection[str] | None) -> Iterator[list[Any]]:
+    encoded_fields = json.dumps(None if fields is None else sorted(fields))
+    limits = (
+        _effective_limit(CPU_SECONDS, resource.RLIMIT_CPU),
+        _effective_limit(MEMORY_BYTES, resource.RLIMIT_AS),
+    )
     with path.open("rb") as file:
         reader = subprocess.Popen(
-            [sys.executable, "-P", "-B", str(_READER), columns, *map(str, limits)],
+            [sys.executable, "-P", "-B", str(_READER), encoded_fields, *map(str, limits)],
             stdin=file,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -69,7 +72,7 @@ def _batches(path: Path, wanted: Collection[str] | None) -> Iterator[list[Any]]:
         )
     assert reader.stdout is not None
     try:
-        while (rows := _following(reader.stdout, reader)) is not None:
+        while (rows := _next_rows(reader.stdout, reader)) is not None:
             yield rows
     finally:
         reader.kill()
@@ -77,14 +80,14 @@ def _batches(path: Path, wanted: Collection[str] | None) -> Iterator[list[Any]]:
         reader.wait()
 
 
-def _following(stream: IO[bytes], reader: subprocess.Popen[bytes]) -> list[Any] | None:
+def _next_rows(stream: IO[bytes], reader: subprocess.Popen[bytes]) -> list[Any] | None:
     """Returns the next rows; None after the last ones.
 
     Raises:
         ValueError: the file, or the reader's output, cannot be read.
         MemoryError: the file exceeds the reader's memory limit.
     """
-    message = msgspec.msgpack.decode(_framed(stream, reader))
+    message = msgspec.msgpack.decode(_read_message(stream, reader))
     if not isinstance(message, dict) or len(message) != 1:
         raise ValueError("its reader sent what is no answer")
     ((kind, content),) = message.items()
@@ -97,9 +100,9 @@ def _following(stream: IO[bytes], reader: subprocess.Popen[bytes]) -> list[Any] 
     raise ValueError(str(content))
 
 
-def _framed(stream: IO[bytes], reader: subprocess.Popen[bytes]) -> bytes:
-    head = stream.read(8)
-    size = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
+def _read_message(stream: IO[bytes], reader: subprocess.Popen[bytes]) -> bytes:
+    header = stream.read(8)
+    size = struct.unpack("<Q", header)[0] if len(header) == 8 else 0
     if size > MOST_MESSAGE_BYTES:
         raise ValueError("some of its rows are larger than 1 GiB together; split it")
     data = stream.read(size) if size else b""
@@ -109,7 +112,7 @@ def _framed(stream: IO[bytes], reader: subprocess.Popen[bytes]) -> bytes:
     return data
 
 
-def _least(most: int, limit: int) -> int:
+def _effective_limit(most: int, limit: int) -> int:
     """Returns the reader's limit of a resource: `most`, or less if this process has less."""
     mine = resource.getrlimit(limit)[1]
     room = _RESERVE_BYTES if limit == resource.RLIMIT_AS else 2

@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
-from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.errors import DatasetError, DatasetIssue
 
 MAX_LINE_BYTES = 1 << 30
 _WRAPPER_FIELDS = 4  # an object with more fields is a row
@@ -42,8 +42,8 @@ def lines_of(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple
                     yield number, line
     except (OSError, EOFError, zlib.error, ValueError) as error:
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        fault = DatasetFault(str(path), number, "file", str(path), f"cannot be read: {text}")
-        raise DatasetError([fault]) from None
+        issue = DatasetIssue(str(path), number, "file", str(path), f"cannot be read: {text}")
+        raise DatasetError([issue]) from None
 
 
 def rows_of(path: Path) -> Iterator[tuple[int, Any]]:
@@ -96,10 +96,10 @@ def _whole(path: Path, first: bytes, lines: Iterator[tuple[int, bytes]]) -> Any:
         size += len(line)
         if size > MAX_LINE_BYTES:
             remedy = f"one JSON value of more than {MAX_LINE_BYTES >> 20} MiB; write it as JSONL"
-            raise DatasetError([DatasetFault(str(path), 0, "file", str(path), remedy)])
+            raise DatasetError([DatasetIssue(str(path), 0, "file", str(path), remedy)])
     value = parsed(b"".join(parts))
     if isinstance(value, ValueError):
-        raise DatasetError([DatasetFault(str(path), 0, "file", parts[0][:80], str(value))])
+        raise DatasetError([DatasetIssue(str(path), 0, "file", parts[0][:80], str(value))])
     return value
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from engine.problems.extraction import extract_program
 from engine.problems.formats import assertions, statements
 from engine.problems.formats.fields import Fields, RowError
-from engine.problems.formats.visible_tests import share, shows_call, squeezed
+from engine.problems.formats.visible_tests import normalized, shows_call, split_tests
 from engine.problems.problem import CodeTest, Problem
 
 FIELDS = ("id", "source", "question", "test_cases", "inferences")
@@ -31,10 +31,10 @@ def problem(fields: Fields) -> Problem:
         raise RowError("test_cases", tests, "holds no test; a problem without tests is no problem")
     reference = _reference(fields)
     name = assertions.function_under_test("test_cases", tests, reference)
-    statement = squeezed(question)
+    statement = normalized(question)
     calls = [assertions.called(test, name) for test in tests]
     shown = [bool(call) and shows_call(statement, name, call) for call in calls]
-    public, private = share([CodeTest(test) for test in tests], shown)
+    public, private = split_tests([CodeTest(test) for test in tests], shown)
     return Problem(
         id=fields.id("id", "acecode"),
         statement=statements.function(

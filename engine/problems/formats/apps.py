@@ -22,7 +22,7 @@ from engine.problems.formats.input_output import (
     stdin_test,
 )
 from engine.problems.formats.references import USUAL_IMPORTS, first_usable, method_or_function
-from engine.problems.formats.visible_tests import share, shows_call, shows_run, squeezed
+from engine.problems.formats.visible_tests import normalized, shows_call, shows_run, split_tests
 from engine.problems.problem import CallTest, Limits, Problem, StdinTest
 from engine.sandbox.guest.literals import to_literal
 
@@ -57,9 +57,9 @@ def of_row(fields: Fields, id: str, tags: tuple[str, ...], limits: Limits | None
     calls = [call_test("input_output", *pair) for pair in pairs("input_output", data)]
     entry_point = method_or_function(str(function), code, *solutions)
     reference = first_usable(solutions, entry_point)
-    statement = squeezed(question)
+    statement = normalized(question)
     shown = [shows_call(statement, str(function), _arguments(call)) for call in calls]
-    public, private = share(calls, shown)
+    public, private = split_tests(calls, shown)
     return Problem(
         id=id,
         statement=statements.starter(question, code, entry_point),
@@ -82,9 +82,9 @@ def _program(
     tags: tuple[str, ...],
     limits: Limits,
 ) -> Problem:
-    statement = squeezed(question)
+    statement = normalized(question)
     shown = [shows_run(statement, test.stdin, test.expected) for test in tests]
-    public, private = share(tests, shown)
+    public, private = split_tests(tests, shown)
     return Problem(
         id=id,
         statement=statements.whole_program(question),

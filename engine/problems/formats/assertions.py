@@ -80,7 +80,7 @@ def function_under_test(field: str, tests: Sequence[str], defined: str = "") -> 
     others = {name: count for name, count in counts.items() if not hasattr(builtins, name)}
     names = [n for n in others if n in own] or list(others) or [n for n in counts if n in own]
     if not names:
-        remedy = "calls no function by its name, so there is none to ask for"
+        remedy = "calls no function by its name, so no function can be requested"
         raise RowError(field, tests[0] if tests else None, remedy)
     return max(names, key=lambda name: counts[name])
 
@@ -170,8 +170,8 @@ def _receivers(node: ast.AST) -> set[str]:
 
 
 def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    found = [inner for inner in ast.walk(node) if isinstance(inner, ast.Name)]
-    return {inner.id for inner in found if isinstance(inner.ctx, context)}
+    names = [inner for inner in ast.walk(node) if isinstance(inner, ast.Name)]
+    return {inner.id for inner in names if isinstance(inner.ctx, context)}
 
 
 def _table(node: ast.stmt) -> list[str]:
@@ -202,7 +202,7 @@ def _cases(setup: Sequence[ast.stmt], loop: ast.stmt) -> list[str]:
     lengths = {len(table) for table in tables.values() if table is not None}
     if not tables or None in tables.values() or len(lengths) != 1:
         return []
-    rest = [node for node in setup if _target(node) not in tables]
+    remaining = [node for node in setup if _target(node) not in tables]
     tests = []
     for start, end in groups(lengths.pop()):
         parts = [
@@ -210,7 +210,7 @@ def _cases(setup: Sequence[ast.stmt], loop: ast.stmt) -> list[str]:
             for name, table in tables.items()
             if table is not None
         ]
-        module = ast.fix_missing_locations(ast.Module([*rest, *parts, loop], []))
+        module = ast.fix_missing_locations(ast.Module([*remaining, *parts, loop], []))
         tests.append(ast.unparse(module))
     return tests
 

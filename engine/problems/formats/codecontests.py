@@ -18,7 +18,7 @@ from engine.problems.formats import statements
 from engine.problems.formats.fields import Fields, RowError, megabytes, seconds
 from engine.problems.formats.input_output import comparison_of_texts
 from engine.problems.formats.references import first_usable
-from engine.problems.formats.visible_tests import share
+from engine.problems.formats.visible_tests import split_tests
 from engine.problems.problem import Limits, Problem, StdinTest
 
 FIELDS = (
@@ -47,7 +47,7 @@ def problem(fields: Fields) -> Problem:
     if shown and hidden:
         public, private = tuple(shown), tuple(hidden)
     else:
-        public, private = share(tests, [False] * len(tests))  # type: ignore[assignment]
+        public, private = split_tests(tests, [False] * len(tests))  # type: ignore[assignment]
     memory = fields.data.get("memory_limit_bytes")
     return Problem(
         id=fields.id("name", "codecontests"),

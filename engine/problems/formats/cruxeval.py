@@ -38,10 +38,10 @@ def problem(fields: Fields) -> Problem:
     text = (
         f"What does this function return for `{NAME}({given})`?\n\n```python\n{code.rstrip()}\n```"
     )
-    ask = statements.function(text, NAME, statements.signature_of(code, NAME))
+    question = statements.function(text, NAME, statements.signature_of(code, NAME))
     return Problem(
         id=fields.id("id", "cruxeval"),
-        statement=f"{ask} It must return the same.",
+        statement=f"{question} It must return the same.",
         entry_point=EXAMPLE if arguments is None else NAME,
         public_tests=(test,),
         private_tests=(test,),

@@ -25,7 +25,7 @@ from typing import Any
 from engine.problems.formats import assertions, humaneval, statements
 from engine.problems.formats.fields import Fields, RowError, plain
 from engine.problems.formats.numpy_shim import CLOSE
-from engine.problems.formats.visible_tests import share, shows_call, squeezed
+from engine.problems.formats.visible_tests import normalized, shows_call, split_tests
 from engine.problems.problem import CodeTest, Problem
 from engine.sandbox.guest.literals import to_literal
 
@@ -83,12 +83,12 @@ def problem(fields: Fields) -> Problem:
     sets = [[given] for given in base]
     sets += [plus[start:end] for start, end in assertions.groups(len(plus))]
     write = _writer(name, reference, fields.data.get("atol") or 0)
-    statement = squeezed(prompt)
+    statement = normalized(prompt)
     shown = [
         i < len(base) and shows_call(statement, name, ", ".join(map(to_literal, inputs[0])))
         for i, inputs in enumerate(sets)
     ]
-    public, private = share([CodeTest(write(inputs)) for inputs in sets], shown)
+    public, private = split_tests([CodeTest(write(inputs)) for inputs in sets], shown)
     text = prompt.strip(" \n\"'")
     signature = statements.signature_of(reference, name)
     return Problem(

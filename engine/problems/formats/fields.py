@@ -80,12 +80,12 @@ class Fields:
 
     def tags(self, *names: str) -> tuple[str, ...]:
         """Returns the texts of these fields, each a text or a list of texts, without duplicates."""
-        found: list[str] = []
+        texts: list[str] = []
         for name in names:
             value = self.data.get(name)
             items = value if isinstance(value, list) else [value]
-            found += [item for item in items if isinstance(item, str) and item]
-        return tuple(dict.fromkeys(found))
+            texts += [item for item in items if isinstance(item, str) and item]
+        return tuple(dict.fromkeys(texts))
 
 
 def plain(name: str, value: Any) -> Any:

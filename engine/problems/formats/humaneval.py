@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.problems.formats import assertions, numpy_shim, statements
 from engine.problems.formats.fields import Fields, RowError
-from engine.problems.formats.visible_tests import share, shows_call, squeezed
+from engine.problems.formats.visible_tests import normalized, shows_call, split_tests
 from engine.problems.problem import CodeTest, Problem
 
 FIELDS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
@@ -28,10 +28,10 @@ def recognises(row: Mapping[str, Any]) -> bool:
 def problem(fields: Fields) -> Problem:
     prompt, name = fields.text("prompt"), fields.text("entry_point")
     tests = _tests(fields.text("test"))
-    statement = squeezed(prompt)
+    statement = normalized(prompt)
     calls = [assertions.called(code, "candidate") for code in tests]
     shown = [bool(call) and shows_call(statement, name, call) for call in calls]
-    public, private = share([CodeTest(code) for code in tests], shown)
+    public, private = split_tests([CodeTest(code) for code in tests], shown)
     return Problem(
         id=fields.id("task_id", "HumanEval"),
         statement=statements.complete(prompt, name),

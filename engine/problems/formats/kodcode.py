@@ -18,7 +18,7 @@ from typing import Any
 from engine.problems.formats import assertions, statements
 from engine.problems.formats.fields import Fields, RowError
 from engine.problems.formats.pytest_shim import PYTEST, without_pytest
-from engine.problems.formats.visible_tests import share, shows_call, squeezed
+from engine.problems.formats.visible_tests import normalized, shows_call, split_tests
 from engine.problems.problem import CodeTest, Problem
 
 FIELDS = (
@@ -39,10 +39,10 @@ def problem(fields: Fields) -> Problem:
     body = _WithoutSolution().visit(tree).body
     local, name = _function(fields, field, imported)
     tests = _tests(field, body, local, name)
-    statement = squeezed(question)
+    statement = normalized(question)
     calls = [assertions.called(test, local) for test in tests]
     shown = [bool(call) and shows_call(statement, name, call) for call in calls]
-    public, private = share([CodeTest(test) for test in tests], shown)
+    public, private = split_tests([CodeTest(test) for test in tests], shown)
     identity = "question_id" if fields.data.get("question_id") else "conversation_id"
     return Problem(
         id=fields.id(identity, "kodcode"),
@@ -79,7 +79,7 @@ def _function(fields: Fields, field: str, imported: Sequence[ast.ImportFrom]) ->
     if aliases and aliases[0].name != "*":
         name, local = aliases[0].name, aliases[0].asname or aliases[0].name
     else:
-        name = local = _told(fields)
+        name = local = _function_from_test_info(fields)
     if not name:
         raise RowError(
             field, None, "imports nothing from solution, and test_info names no function"
@@ -91,7 +91,7 @@ def _function(fields: Fields, field: str, imported: Sequence[ast.ImportFrom]) ->
     return local, name
 
 
-def _told(fields: Fields) -> str:
+def _function_from_test_info(fields: Fields) -> str:
     info = fields.json("test_info")
     entries = info if isinstance(info, list) else [info]
     names = [entry.get("function_name") for entry in entries if isinstance(entry, dict)]
@@ -102,16 +102,16 @@ def _tests(field: str, body: Sequence[ast.stmt], local: str, name: str) -> list[
     functions = [n for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("test")]
     if not functions:
         raise RowError(field, None, "defines no function test_...; there is nothing to judge")
-    around = [n for n in body if n not in functions and not isinstance(n, ast.Pass)]
-    setup = without_pytest(field, around)
+    outside = [n for n in body if n not in functions and not isinstance(n, ast.Pass)]
+    setup = without_pytest(field, outside)
     shared = ast.unparse(ast.Module(setup, []))
     alias = "" if local == name else f"{local} = candidate\n"
     tests = []
     for function in functions:
-        taken = {argument.arg for argument in function.args.args}
-        if taken - _parameters(function):
-            remedy = f"{function.name} takes fixtures of pytest, which are not known here"
-            raise RowError(field, ", ".join(sorted(taken)), remedy)
+        arguments = {argument.arg for argument in function.args.args}
+        if arguments - _parameters(function):
+            remedy = f"{function.name} takes fixtures of pytest, which are not supported here"
+            raise RowError(field, ", ".join(sorted(arguments)), remedy)
         code = ast.unparse(ast.Module([*without_pytest(field, [function])], []))
         shim = PYTEST if "pytest." in code or "pytest." in shared else ""
         tests.append(f"{shim}{alias}{shared}\n{code}\n{function.name}()\n".lstrip())

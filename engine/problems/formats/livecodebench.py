@@ -19,7 +19,7 @@ from engine.problems.formats import packed, statements
 from engine.problems.formats.fields import Fields, RowError, plain
 from engine.problems.formats.input_output import comparison_of_calls, comparison_of_texts
 from engine.problems.formats.references import USUAL_IMPORTS, method_or_function
-from engine.problems.formats.visible_tests import share
+from engine.problems.formats.visible_tests import split_tests
 from engine.problems.problem import CallTest, Limits, Problem, StdinTest
 
 FIELDS = (
@@ -54,7 +54,7 @@ def problem(fields: Fields) -> Problem:
     if shown and hidden:
         public, private = tuple(shown), tuple(hidden)
     else:
-        public, private = share([*shown, *hidden], [False] * len(everything))
+        public, private = split_tests([*shown, *hidden], [False] * len(everything))
     entry_point = method_or_function(function, code) if is_call else ""
     outputs = [str(case["output"]) for case in everything]
     return Problem(

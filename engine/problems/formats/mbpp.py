@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.problems.formats import assertions, numpy_shim, statements
 from engine.problems.formats.fields import Fields, RowError
-from engine.problems.formats.visible_tests import share
+from engine.problems.formats.visible_tests import split_tests
 from engine.problems.problem import CodeTest, Problem
 
 FIELDS = (
@@ -44,7 +44,7 @@ def problem(fields: Fields) -> Problem:
     setup = "\n".join([fields.text_or_empty("test_setup_code"), *fields.texts("test_imports")])
     tests = [_test(setup, test, code) for test in (*listed, *further)]
     shown = [bool(further) and i < len(listed) for i in range(len(tests))]
-    public, private = share(tests, shown)
+    public, private = split_tests(tests, shown)
     signature = statements.signature_of(code, name)
     examples = listed if further else listed[: len(public)]
     return Problem(

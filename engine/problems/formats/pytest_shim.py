@@ -60,7 +60,7 @@ class pytest:
                 return run
             return decorate
 """
-_KNOWN = frozenset({"pytest.raises", "pytest.approx", "pytest.mark.parametrize"})
+_SUPPORTED = frozenset({"pytest.raises", "pytest.approx", "pytest.mark.parametrize"})
 
 
 def without_pytest(field: str, body: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -69,17 +69,17 @@ def without_pytest(field: str, body: Sequence[ast.stmt]) -> list[ast.stmt]:
     Raises:
         RowError: a part of pytest is used that is not supported.
     """
-    kept = [node for node in body if not _is_import(node) and not _is_main(node)]
-    for node in kept:
+    statements = [node for node in body if not _is_import(node) and not _is_main(node)]
+    for node in statements:
         for inner in ast.walk(node):
             if isinstance(inner, ast.Attribute) and _is_foreign(inner):
                 remedy = (
-                    f"uses {ast.unparse(inner)}, of which only {', '.join(sorted(_KNOWN))} work"
+                    f"uses {ast.unparse(inner)}, of which only {', '.join(sorted(_SUPPORTED))} work"
                 )
                 raise RowError(field, ast.unparse(inner), remedy)
             if isinstance(inner, ast.ImportFrom) and inner.module == "pytest":
                 raise RowError(field, ast.unparse(inner), "write `import pytest`")
-    return kept
+    return statements
 
 
 def _is_import(node: ast.stmt) -> bool:
@@ -92,4 +92,4 @@ def _is_main(node: ast.stmt) -> bool:
 
 def _is_foreign(node: ast.Attribute) -> bool:
     text = ast.unparse(node)
-    return text.startswith("pytest.") and text != "pytest.mark" and text not in _KNOWN
+    return text.startswith("pytest.") and text != "pytest.mark" and text not in _SUPPORTED

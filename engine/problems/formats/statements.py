@@ -31,10 +31,10 @@ def starter(text: str, code: str, entry_point: str) -> str:
     """Returns the statement of a text with starter code; `entry_point` is a function or
     `Class.method`."""
     what = "method" if "." in entry_point else "function"
-    ask = f"Write the Python {what} `{entry_point}`"
+    task = f"Write the Python {what} `{entry_point}`"
     if not code.strip():
-        return f"{text.strip()}\n\n{ask}."
-    return f"{text.strip()}\n\n{ask}, beginning with this code:\n```python\n{code.rstrip()}\n```"
+        return f"{text.strip()}\n\n{task}."
+    return f"{text.strip()}\n\n{task}, beginning with this code:\n```python\n{code.rstrip()}\n```"
 
 
 def whole_program(text: str) -> str:

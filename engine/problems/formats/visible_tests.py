@@ -17,10 +17,10 @@ from typing import TypeVar
 from engine.problems.problem import Test
 
 AnyTest = TypeVar("AnyTest", bound=Test)
-_UNSEEN = re.compile(r"(?:[\s`*:=#\"']|-{2,})+")
+_IGNORED = re.compile(r"(?:[\s`*:=#\"']|-{2,})+")
 
 
-def share(
+def split_tests(
     tests: Sequence[AnyTest], shown: Sequence[bool]
 ) -> tuple[tuple[AnyTest, ...], tuple[AnyTest, ...]]:
     """Returns (public, private) tests; `shown[i]` is whether test i appears in the statement.
@@ -37,19 +37,19 @@ def share(
     return public, private
 
 
-def squeezed(text: str) -> str:
+def normalized(text: str) -> str:
     """Returns the text in lower case without whitespace, quotes and markup, for the recognition of
     examples."""
-    return _UNSEEN.sub("", text).lower()
+    return _IGNORED.sub("", text).lower()
 
 
 def shows_call(statement: str, name: str, arguments: str) -> bool:
-    """Returns whether a squeezed statement contains the call `name(arguments)`."""
-    return squeezed(f"{name}({arguments})") in statement
+    """Returns whether a normalized statement contains the call `name(arguments)`."""
+    return normalized(f"{name}({arguments})") in statement
 
 
 def shows_run(statement: str, stdin: str, expected: str) -> bool:
-    """Returns whether a squeezed statement contains this input and then this output, under their
+    """Returns whether a normalized statement contains this input and then this output, under their
     headings."""
-    given, result = squeezed(stdin), squeezed(expected)
+    given, result = normalized(stdin), normalized(expected)
     return bool(given and result) and f"input{given}output{result}" in statement

@@ -195,9 +195,9 @@ def _matters(steps: tuple[Step, ...], position: int, inputs: list[Any], outputs:
     """Returns whether leaving one step out changes a public test, so that they guide a search."""
     if steps[position].operation.source != steps[position].operation.target:
         return True
-    rest = steps[:position] + steps[position + 1 :]
+    shortened = steps[:position] + steps[position + 1 :]
     return any(
-        run_steps(rest, value) != output
+        run_steps(shortened, value) != output
         for value, output in zip(inputs[:PUBLIC_TESTS], outputs[:PUBLIC_TESTS], strict=True)
     )
 

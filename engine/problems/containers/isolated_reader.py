@@ -1,5 +1,6 @@
 """Isolated reader of one Parquet or Arrow file, a process in the sandbox's isolation. Started by
-path, as `python walled.py COLUMNS CPU_SECONDS MEMORY_BYTES < FILE`; writes its rows to stdout.
+path, as `python isolated_reader.py COLUMNS CPU_SECONDS MEMORY_BYTES < FILE`; writes its rows to
+stdout.
 
 Only here does pyarrow's C++ code read an untrusted file. Invariant: before a byte of the file is
 read, this process has no other file but its output, no network, no access to other processes, no
@@ -42,12 +43,12 @@ _SLOT = 200_000  # above those of programs, whose accounts differ
 
 
 def main() -> None:
-    wanted, cpu_seconds, memory_bytes = sys.argv[1:]
-    columns = json.loads(wanted)
+    fields, cpu_seconds, memory_bytes = sys.argv[1:]
+    names = json.loads(fields)
     pyarrow.set_cpu_count(1)
     enclose(float(cpu_seconds), int(memory_bytes))
     try:
-        for batch in batches(os.fdopen(0, "rb"), columns):
+        for batch in batches(os.fdopen(0, "rb"), names):
             send({"rows": rows(batch)})
         send({"end": ""})
     except MemoryError as error:  # pyarrow's own is a subclass
@@ -72,22 +73,22 @@ def enclose(cpu_seconds: float, memory_bytes: int) -> None:
     os.closerange(3, walls.RULES + 1)
 
 
-def batches(file: IO[bytes], wanted: list[str] | None) -> Iterator[Any]:
-    """Yields batches of rows with the `wanted` columns (None: all)."""
+def batches(file: IO[bytes], fields: list[str] | None) -> Iterator[Any]:
+    """Yields batches of rows with the `fields` columns (None: all)."""
     start = file.read(8)
     file.seek(0)
     if start.startswith(PARQUET):
         table = parquet.ParquetFile(file)
-        names = [n for n in table.schema_arrow.names if wanted is None or n in wanted]
+        names = [n for n in table.schema_arrow.names if fields is None or n in fields]
         yield from table.iter_batches(BATCH_ROWS, columns=names, use_threads=False)
         return
     if start.startswith(ARROW_FILE):
         reader = ipc.open_file(file)
-        found = (reader.get_batch(i) for i in range(reader.num_record_batches))
+        record_batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
     else:
-        found = iter(ipc.open_stream(file))
-    for batch in found:
-        names = [n for n in batch.schema.names if wanted is None or n in wanted]
+        record_batches = iter(ipc.open_stream(file))
+    for batch in record_batches:
+        names = [n for n in batch.schema.names if fields is None or n in fields]
         chosen = batch.select(names)
         for position in range(0, chosen.num_rows, BATCH_ROWS):
             yield chosen.slice(position, BATCH_ROWS)
@@ -96,10 +97,10 @@ def batches(file: IO[bytes], wanted: list[str] | None) -> Iterator[Any]:
 def rows(batch: Any) -> list[Any]:
     """Returns the rows of a batch; in a batch with zoned timestamps, dates and times are converted
     to text, since msgpack would send zoned timestamps as its own type."""
-    found = batch.to_pylist()
+    values = batch.to_pylist()
     if any(map(has_zone, batch.schema.types)):
-        return msgspec.to_builtins(found, builtin_types=(bytes,), enc_hook=as_text)
-    return found
+        return msgspec.to_builtins(values, builtin_types=(bytes,), enc_hook=as_text)
+    return values
 
 
 def has_zone(kind: Any) -> bool:
@@ -120,22 +121,22 @@ def warm_up() -> None:
     nested = [{"d": 1.5, "e": decimal.Decimal("1.5")}, None]
     columns: dict[str, list[Any]] = {"a": ["x", None], "b": [[1], None], "c": nested}
     pyarrow.table(columns)  # imports pandas, if it is installed
-    forget_zones()
+    use_utc_only()
     times = pyarrow.array([datetime.datetime(2000, 1, 1), None], pyarrow.timestamp("ns"))
     zoned = times.cast(pyarrow.timestamp("us", "Europe/Berlin"))
     table = pyarrow.table(columns | {"f": times, "g": zoned})
-    made = [io.BytesIO() for _ in range(3)]
-    parquet.write_table(table, made[0])
-    for file, opened in ((made[1], ipc.new_file), (made[2], ipc.new_stream)):
+    files = [io.BytesIO() for _ in range(3)]
+    parquet.write_table(table, files[0])
+    for file, opened in ((files[1], ipc.new_file), (files[2], ipc.new_stream)):
         with opened(file, table.schema) as writer:
             writer.write_table(table)
-    for file in made:
+    for file in files:
         file.seek(0)
         for batch in batches(file, None):
             msgspec.msgpack.encode(rows(batch), enc_hook=as_text)
 
 
-def forget_zones() -> None:
+def use_utc_only() -> None:
     """Replaces every time zone by UTC: zone files cannot be read inside the isolation."""
     zoneinfo.ZoneInfo = lambda _: datetime.UTC  # type: ignore[assignment,misc]
     if pytz := sys.modules.get("pytz"):
