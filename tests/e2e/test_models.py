@@ -14,7 +14,7 @@ from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.projects.models import Membership, Role
-from webapp.registry.evaluations import Wish, evaluate, record_figures
+from webapp.registry.evaluations import EvaluationSettings, evaluate, record_figures
 from webapp.registry.models import Model, ModelVersion
 from webapp.registry.promotion import set_second_pair
 from webapp.telemetry.models import Event
@@ -58,7 +58,7 @@ def look(page, name: str) -> None:
 
 def measured(version: ModelVersion, dataset: DatasetVersion, user: User, value: float) -> None:
     """An evaluation that has reported its metrics."""
-    found = evaluate(version, dataset, Wish(problems=20), user)
+    found = evaluate(version, dataset, EvaluationSettings(problems=20), user)
     outcomes = {"pass@1/model": [value] * 20}
     payload = {"step": 0, "split": "test", "contents": [f"{n:016x}" for n in range(20)]}
     Event.objects.create(

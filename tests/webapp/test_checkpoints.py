@@ -66,7 +66,7 @@ def test_the_end_of_the_run_is_a_version_beside_it(client, cast, run, tmp_path):
 
 
 @pytest.mark.parametrize("step, agent, told", [
-    (7, "oak", "there are 20"), (20, "elm", "there are oak, fern"), (20, "fern", "no whole model"),
+    (7, "oak", "there are 20"), (20, "elm", "there are oak, fern"), (20, "fern", "an adapter of"),
 ])  # fmt: skip
 def test_what_is_not_there_is_refused_with_what_is(client, cast, run, step, agent, told):
     client.force_login(cast.bob)

@@ -172,7 +172,7 @@ def test_a_run_begins_with_a_version_by_number_or_alias(cast, folder, model):
         )
         assert run.config["agents"][0]["model"] == version.path
         assert run.model_uses.get(agent="first").version == version
-    with pytest.raises(RegistryRefused, match="elm v1 is needed: alias: champion; runs that"):
+    with pytest.raises(RegistryRefused, match="elm v1 is in use: alias: champion; runs started"):
         delete_version(version)
     with pytest.raises(RegistryRefused):
         delete_model(model)
@@ -207,7 +207,7 @@ def test_a_deleted_version_takes_its_folder_along_and_its_number_is_not_given_ag
     second = import_uploads(
         model, uploaded(cast, a_model_folder(tmp_path / "b", seed=1)), first, cast.bob
     )
-    with pytest.raises(RegistryRefused, match="version made from it: elm v2"):
+    with pytest.raises(RegistryRefused, match="version derived from it: elm v2"):
         delete_version(first)
     with django_capture_on_commit_callbacks(execute=True):
         delete_version(second)
@@ -224,7 +224,7 @@ def test_a_version_that_a_run_made_is_exported_from_its_directory(cast, tmp_path
     assert version.files.count() == 5 and not Artifact.objects.exists()
     assert b"".join(archive(version)).startswith(b"PK")
     (made / "config.json").unlink()
-    with pytest.raises(RegistryRefused, match=r"config\.json of oak v1 is not there any more"):
+    with pytest.raises(RegistryRefused, match=r"config\.json of oak v1 no longer exists"):
         archive(version)
 
 

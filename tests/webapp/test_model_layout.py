@@ -75,7 +75,7 @@ ATTACKS = {
         a_file(b'{"a":{"dtype":"F32","shape":[Infinity],"data_offsets":[0,8]}}'), "no JSON"),
     "the same key in other signs": (
         a_file(rb'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"\u0061":{}}'),
-        "'a' stands there twice",
+        "'a' is given twice",
     ),
     "half a character": (a_file({"\ud800": {**F32, "data_offsets": [0, 8]}}), "printable"),
     "a git-lfs pointer": (b"version https://git-lfs.github.com/spec/v1\n", "pointer of git-lfs"),
@@ -86,11 +86,11 @@ ATTACKS = {
     "NaN": (a_file(b'{"a": NaN}'), "NaN is no JSON"),
     "the same key twice": (
         a_file(b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{}}'),
-        "'a' stands there twice",
+        "'a' is given twice",
     ),
     "the same field twice": (
         a_file(b'{"a":{"dtype":"F32","shape":[2],"shape":[1],"data_offsets":[0,8]}}'),
-        "'shape' stands there twice",
+        "'shape' is given twice",
     ),
     "overlap": (
         a_file({"a": {**F32, "data_offsets": [0, 8]}, "b": {**F32, "data_offsets": [4, 12]}},
@@ -121,7 +121,7 @@ ATTACKS = {
     "another field": (
         a_file({"a": {**F32, "data_offsets": [0, 8], "url": "x"}}), "nothing else"),
     "cut off": (a_file({"a": {**F32, "data_offsets": [0, 8]}}, b"\0" * 4), "8 bytes of tensors"),
-    "more than told": (a_file({"a": {**F32, "data_offsets": [0, 8]}}, b"\0" * 9), "9 there"),
+    "more than told": (a_file({"a": {**F32, "data_offsets": [0, 8]}}, b"\0" * 9), "9 present"),
     "metadata with numbers": (a_file({"__metadata__": {"a": 1}}, b""), "texts only"),
     "a name with a NUL": (a_file({"a\0": {**F32, "data_offsets": [0, 8]}}), "printable"),
 }  # fmt: skip
@@ -179,17 +179,17 @@ DAMAGES = {
     "pickled weights": (1, put("pytorch_model.bin"), "safetensors only"),
     "a foreign file": (1, put("notes.exe"), "is no file of a model"),
     "code by auto_map": (
-        1, edited("config.json", auto_map={"AutoModelForCausalLM": "a.B"}), "auto_map asks"),
+        1, edited("config.json", auto_map={"AutoModelForCausalLM": "a.B"}), "auto_map runs"),
     "code further down": (
         1, edited("config.json", text_config={"x": [{"trust_remote_code": True}]}), "trust_remote"),
     "code of a hub": (
-        1, edited("config.json", attn_implementation="somebody/kernels"), "from elsewhere"),
+        1, edited("config.json", attn_implementation="somebody/kernels"), "another repo"),
     "code of a hub for a part": (
-        1, edited("config.json", attn_implementation={"": "somebody/kernels"}), "from elsewhere"),
+        1, edited("config.json", attn_implementation={"": "somebody/kernels"}), "another repo"),
     "code of a hub further down": (
-        1, edited("config.json", text_config={"_attn_implementation": ["a/b"]}), "from elsewhere"),
+        1, edited("config.json", text_config={"_attn_implementation": ["a/b"]}), "another repo"),
     "code of a hub by its inner name": (
-        1, edited("config.json", _attn_implementation_internal="a/b"), "from elsewhere"),
+        1, edited("config.json", _attn_implementation_internal="a/b"), "another repo"),
     "weights from elsewhere": (
         1, edited("config.json", transformers_weights="../2/model.safetensors"), "another file"),
     "code of the tokenizer": (
@@ -197,7 +197,7 @@ DAMAGES = {
     "a tokenizer from elsewhere": (
         1, edited("tokenizer_config.json", tokenizer_class="a/b.C"), "plain name"),
     "an unknown architecture": (
-        1, edited("config.json", architectures=["Evil"]), "'Evil' is no causal language model"),
+        1, edited("config.json", architectures=["Evil"]), "'Evil' is no supported"),
     "quantised": (1, edited("config.json", quantization_config={}), "quantised"),
     "an absurd size": (1, edited("config.json", hidden_size=-1), "hidden_size = -1"),
     "a vocabulary too small": (1, edited("config.json", vocab_size=10), "a vocabulary of 10"),
@@ -206,7 +206,7 @@ DAMAGES = {
     "config is no JSON": (1, put("config.json", b"{"), "config.json: is no JSON"),
     "config is a list": (1, put("config.json", b"[]"), "config.json: holds no JSON object"),
     "config of depth": (1, put("config.json", b"[" * 500_000), "config.json: is no JSON"),
-    "config too big": (1, put("config.json", b" " * 2_000_001), "2,000,000 at most"),
+    "config too big": (1, put("config.json", b" " * 2_000_001), "at most 2,000,000"),
     "both kinds of weights": (3, put("model.safetensors"), "in several files"),
     "a shard is missing": (3, without(SECOND), f"{SECOND}: is missing"),
     "a foreign shard": (3, put("model-00001-of-00009.safetensors"), "does not belong"),
@@ -214,7 +214,7 @@ DAMAGES = {
     "an index out of the folder": (
         3, edited(MAP, weight_map={"layer.0": "../../etc/passwd"}), "not among the weight files"),
     "an index without a tensor": (
-        3, edited(MAP, weight_map={"layer.0": "model-00001-of-00003.safetensors"}), "says nothing"),
+        3, edited(MAP, weight_map={"layer.0": "model-00001-of-00003.safetensors"}), "lacks"),
     "an index with another's tensor": (
         3, edited(MAP, weight_map={"layer.7": SECOND}), "does not hold it"),
     "a pickle as a shard": (3, put(SECOND, pickle.dumps([1])), f"{SECOND}: this is a pickle"),

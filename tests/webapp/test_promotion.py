@@ -11,7 +11,7 @@ from webapp.registry import comparison
 from webapp.registry.cards import card
 from webapp.registry.deletion import delete_evaluation, delete_version
 from webapp.registry.errors import RegistryRefused
-from webapp.registry.evaluations import Wish, evaluate, record_figures
+from webapp.registry.evaluations import EvaluationSettings, evaluate, record_figures
 from webapp.registry.lineage import lineage
 from webapp.registry.metrics import evaluations_of, metrics_of
 from webapp.registry.models import Alias, Model, ModelVersion, Promotion, PromotionState
@@ -52,7 +52,7 @@ def test_an_alias_means_one_version_and_its_moves_are_kept(cast, model, versions
 @pytest.mark.parametrize(
     "alias, reason, why",
     [("Champion!", "r", "cannot be an alias"), ("champion", "  ", "needs a reason"),
-     ("champion", "r", "means oak v1 already"), ("nobody", "r", "does not exist")],
+     ("champion", "r", "points to oak v1 already"), ("nobody", "r", "does not exist")],
 )  # fmt: skip
 def test_a_move_that_makes_no_sense_is_refused(cast, model, versions, alias, reason, why):
     promote(model, "champion", versions[0], "It is the first.", cast.mia)
@@ -67,9 +67,9 @@ def test_with_a_second_pair_of_eyes_nobody_promotes_alone(cast, model, versions)
     assert asked.state == PromotionState.WAITING and means(model) is None
     with pytest.raises(RegistryRefused, match="Another person"):
         approve(asked.pk, "I agree with myself.", cast.alice)
-    with pytest.raises(RegistryRefused, match="waits already"):
+    with pytest.raises(RegistryRefused, match="is pending already"):
         promote(model, "champion", versions[0], "Or this.", cast.mia)
-    with pytest.raises(RegistryRefused, match="promotion that waits: champion"):
+    with pytest.raises(RegistryRefused, match="pending promotion: champion"):
         delete_version(versions[1])
     approve(asked.pk, "Agreed.", cast.mia)
     assert means(model) == 2
@@ -116,7 +116,7 @@ def test_who_lost_the_right_cannot_approve(client, cast, model, versions):
 def measured(cast, version, dataset, values):
     """An evaluation whose run has reported these values of pass@1, problem by problem."""
     run, fencing = a_held_run(cast)
-    evaluation = evaluate(version, dataset, Wish(problems=len(values)), cast.alice)
+    evaluation = evaluate(version, dataset, EvaluationSettings(problems=len(values)), cast.alice)
     other = evaluation.run
     evaluation.run = run
     evaluation.save()

@@ -24,7 +24,7 @@ from webapp.experiments.scheduling.states import NotNow
 from webapp.experiments.selectors import sweepable_runs
 from webapp.projects.models import Workspace
 from webapp.projects.services import create_project, create_workspace
-from webapp.registry.evaluations import Wish, evaluate
+from webapp.registry.evaluations import EvaluationSettings, evaluate
 from webapp.registry.services import register_starters
 
 LONG_AGO = timezone.now() - timedelta(days=1)
@@ -130,7 +130,10 @@ def test_a_search_takes_its_turn_like_any_run(cast):
 def evaluations(cast, number):
     """`number` evaluations of Bob's, by REST's own service."""
     version, dataset = something_to_measure(cast)
-    return [evaluate(version, dataset, Wish(seed=seed), cast.bob) for seed in range(number)]
+    return [
+        evaluate(version, dataset, EvaluationSettings(seed=seed), cast.bob)
+        for seed in range(number)
+    ]
 
 
 def something_to_measure(cast):

@@ -27,7 +27,7 @@ from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.experiments.scheduling.leases import LeaseLost, take_lease
 from webapp.experiments.services import request_stop, resume_run
 from webapp.projects.services import ensure_demo
-from webapp.registry.evaluations import Wish, evaluate
+from webapp.registry.evaluations import EvaluationSettings, evaluate
 from webapp.registry.model_files.imports import import_folder
 from workers.runs.active_runs import keep_run
 from workers.runs.engine_process import EngineProcess
@@ -216,7 +216,7 @@ def test_a_version_whose_files_are_lost_fails_its_run_with_the_reason(var_direct
         dataset=Dataset.objects.create(project=project, name="generated"),
         number=1, spec={"dataset": "generated", "seed": 5}, content_hash="a" * 64,
     )  # fmt: skip
-    run = evaluate(version, dataset, Wish(problems=3), user).run
+    run = evaluate(version, dataset, EvaluationSettings(problems=3), user).run
     keep_run(run.pk)
     assert state_of(run) is RunState.FAILED and "FileNotFoundError" in run.error
 

@@ -19,11 +19,15 @@ _LINES = re.compile(r"\s+")
 
 def card(version: ModelVersion) -> str:
     """Returns the whole card."""
-    made = known_part(version, metrics_of(version, evaluations_of(version)))
-    return f"{made}\n## Notes\n\n{version.notes.strip()}\n" if version.notes.strip() else made
+    generated = generated_part(version, metrics_of(version, evaluations_of(version)))
+    return (
+        f"{generated}\n## Notes\n\n{version.notes.strip()}\n"
+        if version.notes.strip()
+        else generated
+    )
 
 
-def known_part(version: ModelVersion, metrics: Sequence[Metric]) -> str:
+def generated_part(version: ModelVersion, metrics: Sequence[Metric]) -> str:
     """Returns the generated part: what the registry knows of the version."""
     parts = [f"# {_plain(version)}", _origin(version), _facts(version)]
     if metrics:
@@ -35,8 +39,8 @@ def known_part(version: ModelVersion, metrics: Sequence[Metric]) -> str:
 def _origin(version: ModelVersion) -> str:
     if version.run:
         of = f" as agent {_plain(version.agent)}" if version.agent else ""
-        begun = f", beginning with {_plain(version.parent)}" if version.parent else ""
-        return f"Learned in the run {_plain(version.run)}{of}, to step {version.step}{begun}."
+        begun = f", starting from {_plain(version.parent)}" if version.parent else ""
+        return f"Trained in the run {_plain(version.run)}{of}, to step {version.step}{begun}."
     if starter := version.metadata.get("starter"):
         return f"The starter {_plain(starter)}, which ships with Grove."
     by = f" by {_plain(version.created_by)}" if version.created_by else ""
@@ -49,11 +53,11 @@ def _facts(version: ModelVersion) -> str:
         ("Project", version.model.project),
         ("Parameters", f"{version.parameters:,}"),
         ("Architecture", version.metadata.get("architecture")),
-        ("Learned from", version.dataset_version),
+        ("Trained on", version.dataset_version),
         ("Recipe", version.run and version.run.config.get("recipe")),
         ("Seed", version.metadata.get("seed")),
         ("Aliases", ", ".join(alias.name for alias in version.aliases.all()) or None),
-        ("Made", f"{version.created:%Y-%m-%d %H:%M} UTC"),
+        ("Created", f"{version.created:%Y-%m-%d %H:%M} UTC"),
         ("SHA-256 of the weights", version.sha256),
     ]
     return _table(("What", "Value"), [(name, value) for name, value in rows if value is not None])
@@ -71,7 +75,7 @@ def _metrics(metrics: Sequence[Metric]) -> str:
         for one in metrics
     ]
     table = _table(("Problems", "Figure", "Value", "± 1 s.e.", "Number"), rows)
-    return f"## Measured\n\n{table}"
+    return f"## Metrics\n\n{table}"
 
 
 def _files(version: ModelVersion) -> str:

@@ -23,7 +23,12 @@ from webapp.experiments.launch.checkpoints import checkpoint_path, checkpoint_st
 from webapp.experiments.models import Run
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.model_files.checking import Busy, checked
-from webapp.registry.model_files.layout import REQUIRED, files_of, is_of_a_model, known
+from webapp.registry.model_files.layout import (
+    REQUIRED,
+    files_of,
+    inspect_with_digests,
+    is_of_a_model,
+)
 from webapp.registry.models import ModelVersion
 from webapp.registry.services import add_folder, lock, origin_of
 
@@ -35,22 +40,22 @@ def register_checkpoint(run: Run, step: int, agent: str, user: User) -> tuple[Mo
         RegistryRefused: there is no such checkpoint, or no complete model of the agent in it.
         WeightsError: its files are not those of a model.
     """
-    held = _hold(run, step, _owner(run, agent))
+    linked = _link_checkpoint(run, step, _owner(run, agent))
     try:
-        checked({file.name: held.folder / file.name for file in files_of(held.folder)})
+        checked({file.name: linked.folder / file.name for file in files_of(linked.folder)})
     except Busy as error:
         raise RegistryRefused(str(error)) from None
-    found = known(held.folder, held.sha256)
+    contents = inspect_with_digests(linked.folder, linked.sha256)
     with transaction.atomic():
         lock(run.project)
-        if there := run.versions.filter(agent=agent, step=step).first():
-            return there, False
+        if existing := run.versions.filter(agent=agent, step=step).first():
+            return existing, False
         model, lineage = origin_of(run, agent)
         fields = {**lineage, "step": step, "created_by": user}
-        return add_folder(model, held.folder, found, **fields), True
+        return add_folder(model, linked.folder, contents, **fields), True
 
 
-class _Held:
+class _LinkedCheckpoint:
     """Linked files of a checkpoint: their folder, and their digests by name."""
 
     def __init__(self, folder: Path, sha256: Mapping[str, str]):
@@ -65,22 +70,22 @@ def _owner(run: Run, agent: str) -> str:
     return agents[agent].get("shares_weights_with") or agent
 
 
-def _hold(run: Run, step: int, owner: str) -> _Held:
+def _link_checkpoint(run: Run, step: int, owner: str) -> _LinkedCheckpoint:
     checkpoint = checkpoint_path(run, step)
     target = checkpoint.parents[1] / "registered" / checkpoint.name / owner
     partial = target.with_name(f"partial-{owner}-{secrets.token_hex(4)}")
     sha256: dict[str, str] = {}
     try:
-        told = json.loads((checkpoint / MANIFEST).read_text())["files"]
+        manifest = json.loads((checkpoint / MANIFEST).read_text())["files"]
         sha256 = {
             name.removeprefix(f"{owner}/"): one["sha256"]
-            for name, one in told.items()
+            for name, one in manifest.items()
             if name.startswith(f"{owner}/") and is_of_a_model(name.removeprefix(f"{owner}/"))
         }
         if set(REQUIRED) - sha256.keys():
             raise RegistryRefused(
-                f"The checkpoint holds no whole model of {owner}, but what it learned on top of "
-                "one; the end of the run is registered as a whole."
+                f"The checkpoint holds an adapter of {owner}, not a whole model; the run's final "
+                "weights are registered as a whole."
             )
         if not target.is_dir():
             partial.mkdir(parents=True)
@@ -88,13 +93,15 @@ def _hold(run: Run, step: int, owner: str) -> _Held:
                 os.link(checkpoint / owner / name, partial / name)
             partial.rename(target)
     except FileNotFoundError:
-        there = ", ".join(map(str, checkpoint_steps(run))) or "none"
+        steps = ", ".join(map(str, checkpoint_steps(run))) or "none"
         raise RegistryRefused(
-            f"{run} has no checkpoint of step {step}; there are {there}."
+            f"{run} has no checkpoint of step {step}; there are {steps}."
         ) from None
     except OSError as error:
         if not (sha256 and target.is_dir()):  # else a concurrent request made it
-            raise RegistryRefused(f"The files of the checkpoint cannot be kept: {error}.") from None
+            raise RegistryRefused(
+                f"The files of the checkpoint cannot be linked: {error}."
+            ) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return _Held(target, sha256)
+    return _LinkedCheckpoint(target, sha256)

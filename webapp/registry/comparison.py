@@ -33,14 +33,14 @@ def page(versions: Sequence[ModelVersion]) -> dict[str, Any]:
     """Returns `compared` [(version, label)], `lineage` and `settings` [{path, values}], `pairs`,
     `missing` [str] and `confidence`."""
     names = labels_of(versions)
-    found = pairs(versions) if len(versions) > 1 else []
-    told = {pair.label for pair in found}
+    compared = pairs(versions) if len(versions) > 1 else []
+    labels = {pair.label for pair in compared}
     return {
         "compared": list(zip(versions, names, strict=True)),
         "lineage": lineage_that_differs(versions),
         "settings": settings_that_differ(versions),
-        "pairs": found,
-        "missing": [name for name in names[1:] if name not in told],
+        "pairs": compared,
+        "missing": [name for name in names[1:] if name not in labels],
         "confidence": f"{100 * CONFIDENCE:.0f} %",
     }
 
@@ -52,7 +52,7 @@ def lineage_that_differs(versions: Sequence[ModelVersion]) -> list[dict[str, Any
         "Run": [version.run for version in versions],
         "Agent": [version.agent or None for version in versions],
         "Step": [version.step for version in versions],
-        "Learned from": [version.dataset_version for version in versions],
+        "Trained on": [version.dataset_version for version in versions],
         "Parameters": [f"{version.parameters:,}" for version in versions],
         "Weights": [version.sha256[:12] for version in versions],
     }
@@ -66,18 +66,18 @@ def lineage_that_differs(versions: Sequence[ModelVersion]) -> list[dict[str, Any
 def settings_that_differ(versions: Sequence[ModelVersion]) -> list[dict[str, Any]]:
     """Returns the settings that differ between the versions' runs; a version without a run has
     none."""
-    made = [version.run for version in versions if version.run]
-    if len({run.pk for run in made}) < 2:
+    runs = [version.run for version in versions if version.run]
+    if len({run.pk for run in runs}) < 2:
         return []
-    told = settings_of_runs(made)
-    places = iter(range(len(made)))
-    order = [next(places) if version.run else None for version in versions]
+    rows = settings_of_runs(runs)
+    positions = iter(range(len(runs)))
+    order = [next(positions) if version.run else None for version in versions]
     return [
         {
             "path": row["path"],
             "values": [None if at is None else row["values"][at] for at in order],
         }
-        for row in told
+        for row in rows
     ]
 
 
@@ -85,10 +85,10 @@ def pairs(versions: Sequence[ModelVersion]) -> list[Pair]:
     """Compares every other version with the first, on each set of problems that both have."""
     names = labels_of(versions)
     first, *others = [outcomes_of(version) for version in versions]
-    found, budget = [], Budget()
-    for version, label, known in zip(versions[1:], names[1:], others, strict=True):
-        for source in (name for name in first if name in known):
-            figures = differences((names[0], label), first[source], known[source], budget)
+    result, budget = [], Budget()
+    for version, label, outcomes in zip(versions[1:], names[1:], others, strict=True):
+        for source in (name for name in first if name in outcomes):
+            figures = differences((names[0], label), first[source], outcomes[source], budget)
             if figures:
-                found.append(Pair(version, label, source, figures))
-    return found
+                result.append(Pair(version, label, source, figures))
+    return result

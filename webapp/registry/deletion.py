@@ -28,8 +28,8 @@ def delete_version(version: ModelVersion) -> None:
         RegistryRefused: something refers to it; the message names what.
     """
     lock(version.model.project)
-    if held := "; ".join(references(version)):
-        raise RegistryRefused(f"{version} is needed: {held}. Let go of these first.")
+    if uses := "; ".join(references(version)):
+        raise RegistryRefused(f"{version} is in use: {uses}. Remove these first.")
     version.delete()
     transaction.on_commit(partial(remove_unused, [version.path]))
 
@@ -45,8 +45,8 @@ def delete_model(model: Model) -> None:
     versions = list(model.versions.select_related("model").order_by("number"))
     inside = {version.pk for version in versions}
     for version in versions:
-        if held := "; ".join(references(version, inside)):
-            raise RegistryRefused(f"{version} is needed: {held}. Let go of these first.")
+        if uses := "; ".join(references(version, inside)):
+            raise RegistryRefused(f"{version} is in use: {uses}. Remove these first.")
     model.delete()
     transaction.on_commit(partial(remove_unused, [version.path for version in versions]))
 
@@ -69,18 +69,18 @@ def references(version: ModelVersion, inside: set[int] = frozenset()) -> Iterato
     count."""
     children = version.children.exclude(pk__in=inside).select_related("model").order_by("pk")
     uses = version.uses.filter(run__evaluation=None).select_related("run__experiment")
-    waiting = version.promotions.filter(state=PromotionState.WAITING)
-    measured = version.evaluations.select_related("run__experiment").order_by("pk")
-    held: dict[tuple[str, str], list[str]] = {
+    pending = version.promotions.filter(state=PromotionState.WAITING)
+    evaluations = version.evaluations.select_related("run__experiment").order_by("pk")
+    names_by_kind: dict[tuple[str, str], list[str]] = {
         ("alias", "aliases"): [alias.name for alias in version.aliases.all()],
-        ("version made from it", "versions made from it"): [str(child) for child in children],
-        ("run that began with it", "runs that began with it"): [
+        ("version derived from it", "versions derived from it"): [str(child) for child in children],
+        ("run started from it", "runs started from it"): [
             str(use.run) for use in uses.order_by("-run__created")
         ],
-        ("evaluation", "evaluations"): [str(one.run) for one in measured],
-        ("promotion that waits", "promotions that wait"): [one.alias for one in waiting],
+        ("evaluation", "evaluations"): [str(one.run) for one in evaluations],
+        ("pending promotion", "pending promotions"): [one.alias for one in pending],
     }
-    for (one, several), names in held.items():
+    for (one, several), names in names_by_kind.items():
         if names:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             yield f"{one if len(names) == 1 else several}: {', '.join(names[:_SHOWN])}{more}"

@@ -32,7 +32,7 @@ AGENT = "model"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class EvaluationSettings:
     """Settings of an evaluation."""
 
     problems: int = 300
@@ -43,12 +43,14 @@ class Wish:
     """Nodes of the search tree of each problem; 1 means no search."""
     seed: int = 0
 
-    def asked(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 @transaction.atomic
-def evaluate(version: ModelVersion, dataset: DatasetVersion, wish: Wish, user: User) -> Evaluation:
+def evaluate(
+    version: ModelVersion, dataset: DatasetVersion, settings: EvaluationSettings, user: User
+) -> Evaluation:
     """Queues a run that evaluates `version` on `dataset`.
 
     Raises:
@@ -58,19 +60,19 @@ def evaluate(version: ModelVersion, dataset: DatasetVersion, wish: Wish, user: U
     project = version.model.project
     if dataset.dataset.project_id != project.pk:
         raise RegistryRefused(f"{dataset} belongs to another project than {version}.")
-    config = _config(version, dataset, wish)
+    config = _config(version, dataset, settings)
     refuse_paths(config, project)
     admit(project, user)
     name = f"Evaluation of {version} on {dataset}"[:200]
-    asked = {"recipe": "evaluation", "overrides": wish.asked()}
+    requested = {"recipe": "evaluation", "overrides": settings.to_dict()}
     experiment = Experiment.objects.create(
-        project=project, name=name, created_by=user, config=asked
+        project=project, name=name, created_by=user, config=requested
     )
     run = Run.objects.create(
         experiment=experiment,
         number=1,
         config=config.model_dump(mode="json"),
-        seed=wish.seed,
+        seed=settings.seed,
         dataset_version=dataset,
         created_by=user,
         queued_at=timezone.now(),
@@ -81,15 +83,19 @@ def evaluate(version: ModelVersion, dataset: DatasetVersion, wish: Wish, user: U
     return Evaluation.objects.create(version=version, dataset_version=dataset, run=run)
 
 
-def _config(version: ModelVersion, dataset: DatasetVersion, wish: Wish) -> RunConfig:
+def _config(
+    version: ModelVersion, dataset: DatasetVersion, settings: EvaluationSettings
+) -> RunConfig:
     return parse_config(
         {
             "recipe": "evaluation",
-            "seed": wish.seed,
+            "seed": settings.seed,
             "agents": [{"name": AGENT, "model": version.path}],
-            "problems": {**_problems(dataset), "train": 1, "validation": 0, "test": wish.problems},
+            "problems": {
+                **_problems(dataset), "train": 1, "validation": 0, "test": settings.problems
+            },
             "loss": {"kl_coefficient": 0.0},
-            "evaluation": {"samples_per_problem": wish.samples, "tree_nodes": wish.nodes},
+            "evaluation": {"samples_per_problem": settings.samples, "tree_nodes": settings.nodes},
         }
     )  # fmt: skip
 
@@ -104,12 +110,12 @@ def _problems(dataset: DatasetVersion) -> dict[str, Any]:
 def record_figures(run_id: uuid.UUID) -> None:
     """Stores the figures in the log of a finished evaluation; does nothing for any other run."""
     evaluation = Evaluation.objects.select_for_update().filter(run=run_id).first()
-    told = Event.objects.filter(run=run_id, kind="eval.outcomes").order_by("-seq").first()
-    if evaluation is None or told is None:
+    event = Event.objects.filter(run=run_id, kind="eval.outcomes").order_by("-seq").first()
+    if evaluation is None or event is None:
         return
-    evaluation.outcomes = {key: told.payload[key] for key in ("contents", "outcomes")}
+    evaluation.outcomes = {key: event.payload[key] for key in ("contents", "outcomes")}
     evaluation.figures = {
-        plain(name): _figure(values) for name, values in told.payload["outcomes"].items()
+        plain(name): _figure(values) for name, values in event.payload["outcomes"].items()
     }
     evaluation.save(update_fields=["outcomes", "figures"])
 

@@ -8,7 +8,7 @@ from django import forms
 from django.core.validators import RegexValidator
 
 from webapp.datasets.models import DatasetVersion
-from webapp.registry.evaluations import Wish
+from webapp.registry.evaluations import EvaluationSettings
 from webapp.registry.models import ModelVersion
 from webapp.registry.promotion import MOST_REASON_CHARS, NAME
 from webapp.registry.selectors import datasets_for
@@ -41,22 +41,24 @@ class SecondPairForm(forms.Form):
 class EvaluationForm(forms.Form):
     dataset = forms.ModelChoiceField(queryset=DatasetVersion.objects.none(), empty_label=None)
     problems = forms.IntegerField(
-        min_value=1, max_value=1_000_000, initial=300, help_text="At most so many."
+        min_value=1, max_value=1_000_000, initial=300, help_text="Maximum number."
     )
     samples = forms.IntegerField(
-        min_value=1, max_value=256, initial=1, label="Answers", help_text="To each problem."
+        min_value=1, max_value=256, initial=1, label="Answers", help_text="Per problem."
     )
     nodes = forms.IntegerField(
         min_value=1, max_value=5000, initial=1, label="Nodes",
-        help_text="Of a search tree for each problem; 1 is none.",
+        help_text="Of each problem's search tree; 1 means no search.",
     )  # fmt: skip
 
     def __init__(self, version: ModelVersion, *args: Any):
         super().__init__(*args)
-        known = [one.pk for one in datasets_for(version)]
-        found = DatasetVersion.objects.filter(pk__in=known).select_related("dataset")
-        self.fields["dataset"].queryset = found.order_by("-created", "-pk")
+        ids = [one.pk for one in datasets_for(version)]
+        versions = DatasetVersion.objects.filter(pk__in=ids).select_related("dataset")
+        self.fields["dataset"].queryset = versions.order_by("-created", "-pk")
 
-    def wish(self) -> Wish:
+    def evaluation_settings(self) -> EvaluationSettings:
         """Returns the evaluation settings of a valid form."""
-        return Wish(**{name: self.cleaned_data[name] for name in ("problems", "samples", "nodes")})
+        return EvaluationSettings(
+            **{name: self.cleaned_data[name] for name in ("problems", "samples", "nodes")}
+        )

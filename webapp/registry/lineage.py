@@ -12,7 +12,7 @@ _WITH = ("model", "run__experiment", "dataset_version__dataset")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LineageRow:
     """One version in the tree; `depth` counts from the oldest shown."""
 
     version: ModelVersion
@@ -20,15 +20,15 @@ class Place:
     is_self: bool
 
 
-def lineage(version: ModelVersion) -> list[Place]:
+def lineage(version: ModelVersion) -> list[LineageRow]:
     """Returns the ancestors, the version, and its descendants, each child beneath its parent.
 
     At most the nearest `MOST_ANCESTORS` before it and `MOST_DESCENDANTS` after it.
     """
-    places = [
-        Place(one, depth, one.pk == version.pk) for depth, one in enumerate(_line_to(version))
+    rows = [
+        LineageRow(one, depth, one.pk == version.pk) for depth, one in enumerate(_line_to(version))
     ]
-    return places + _below(version, len(places))
+    return rows + _below(version, len(rows))
 
 
 def _line_to(version: ModelVersion) -> list[ModelVersion]:
@@ -39,20 +39,20 @@ def _line_to(version: ModelVersion) -> list[ModelVersion]:
     return line
 
 
-def _below(version: ModelVersion, depth: int) -> list[Place]:
+def _below(version: ModelVersion, depth: int) -> list[LineageRow]:
     children: dict[int, list[ModelVersion]] = {}
     level, left = [version.pk], MOST_DESCENDANTS
     while level and left:  # one query for each generation
-        born = ModelVersion.objects.filter(parent__in=level).select_related(*_WITH)
-        found = list(born.order_by("model__name", "number")[:left])
-        for child in found:
+        next_level = ModelVersion.objects.filter(parent__in=level).select_related(*_WITH)
+        generation = list(next_level.order_by("model__name", "number")[:left])
+        for child in generation:
             children.setdefault(child.parent_id, []).append(child)
-        level, left = [child.pk for child in found], left - len(found)
+        level, left = [child.pk for child in generation], left - len(generation)
     return list(_walk(version.pk, depth, children))
 
 
-def _walk(parent: int, depth: int, children: dict[int, list[ModelVersion]]) -> list[Place]:
-    places = []
+def _walk(parent: int, depth: int, children: dict[int, list[ModelVersion]]) -> list[LineageRow]:
+    rows = []
     for child in children.get(parent, ()):
-        places += [Place(child, depth, False), *_walk(child.pk, depth + 1, children)]
-    return places
+        rows += [LineageRow(child, depth, False), *_walk(child.pk, depth + 1, children)]
+    return rows

@@ -31,55 +31,55 @@ class Metric:
 
 def evaluations_of(version: ModelVersion) -> list[Evaluation]:
     """Returns the version's evaluations, newest first."""
-    found = version.evaluations.select_related(
+    evaluations = version.evaluations.select_related(
         "dataset_version__dataset", "run__experiment", "run__created_by"
     )
-    return list(found.defer("outcomes", "run__config").order_by("-pk"))
+    return list(evaluations.defer("outcomes", "run__config").order_by("-pk"))
 
 
 def metrics_of(version: ModelVersion, evaluations: Iterable[Evaluation]) -> list[Metric]:
     """Returns all metrics: those of the newest evaluation on each dataset, then the run's."""
-    found: dict[tuple[str, str], Metric] = {}
+    result: dict[tuple[str, str], Metric] = {}
     for one in evaluations:
         source = str(one.dataset_version)
-        for name, told in one.figures.items():
-            if told["value"] is not None:
-                metric = Metric(source, name, **told)
-                found.setdefault((source, name), metric)
-    return [*found.values(), *_of_its_run(version)]
+        for name, values in one.figures.items():
+            if values["value"] is not None:
+                metric = Metric(source, name, **values)
+                result.setdefault((source, name), metric)
+    return [*result.values(), *_of_its_run(version)]
 
 
 def _of_its_run(version: ModelVersion) -> Iterable[Metric]:
     if version.run is None:
         return
     for split in SPLITS:
-        told = version.run.result.get(split, {}).get("latest") or {}
-        if told.get("step") == version.step and version.agent in told.get("agents", {}):
-            error = (told.get("standard_errors") or {}).get(version.agent)
-            value = told["agents"][version.agent]
-            yield Metric(f"{split} split of its run", "pass@1", value, error, told["problems"])
+        latest = version.run.result.get(split, {}).get("latest") or {}
+        if latest.get("step") == version.step and version.agent in latest.get("agents", {}):
+            error = (latest.get("standard_errors") or {}).get(version.agent)
+            value = latest["agents"][version.agent]
+            yield Metric(f"{split} split of its run", "pass@1", value, error, latest["problems"])
 
 
 def outcomes_of(version: ModelVersion) -> dict[str, dict[str, Any]]:
     """Returns {"contents", "outcomes"} by source, per problem, as in `eval.outcomes`."""
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     evaluated = version.evaluations.select_related("dataset_version__dataset")
     for one in evaluated.exclude(outcomes={}).order_by("-pk"):
-        found.setdefault(str(one.dataset_version), _plain(one.outcomes))
+        result.setdefault(str(one.dataset_version), _plain(one.outcomes))
     for split in SPLITS if version.run_id else ():
-        told = Event.objects.filter(
+        events = Event.objects.filter(
             run=version.run_id,
             kind="eval.outcomes",
             payload__split=split,
             payload__step=version.step,
         )
-        payload = told.order_by("-seq").values_list("payload", flat=True).first()
+        payload = events.order_by("-seq").values_list("payload", flat=True).first()
         values = payload and payload["outcomes"].get(f"pass@1/{version.agent}")
         if values:
             source = f"{split} split of its run"
-            found[source] = {"contents": payload["contents"], "outcomes": {"pass@1": values}}
-    return found
+            result[source] = {"contents": payload["contents"], "outcomes": {"pass@1": values}}
+    return result
 
 
-def _plain(told: dict[str, Any]) -> dict[str, Any]:
-    return {**told, "outcomes": {plain(name): v for name, v in told["outcomes"].items()}}
+def _plain(payload: dict[str, Any]) -> dict[str, Any]:
+    return {**payload, "outcomes": {plain(name): v for name, v in payload["outcomes"].items()}}

@@ -26,7 +26,7 @@ def model_page(
     promotion_form: PromotionForm | None = None,
 ) -> dict[str, Any]:
     """Returns `model`, `versions` (one page), `before` and `next` (for `?before=`); `aliases`,
-    `waiting` and `moves` (Promotion), each pending one with `own`; `can_ask`, `can_decide`,
+    `waiting` and `moves` (Promotion), each pending one with `own`; `can_request`, `can_decide`,
     `can_add`, `can_delete`, `second_pair`, `promotion_form`, `usual` (names of aliases).
 
     Raises `Http404` if `user` may not see the model.
@@ -48,7 +48,7 @@ def model_page(
         "waiting": waiting,
         "moves": list(moves.exclude(state=PromotionState.WAITING)[:MOST_MOVES]),
         "second_pair": second_pair,
-        "can_ask": may(user, Action.REQUEST_PROMOTION, project) if second_pair else can_decide,
+        "can_request": may(user, Action.REQUEST_PROMOTION, project) if second_pair else can_decide,
         "can_decide": can_decide,
         "can_add": may(user, Action.ADD_MODELS, project),
         "can_delete": may(user, Action.DELETE_MODELS, project),
@@ -63,9 +63,9 @@ def version_page(
     notes_form: NotesForm | None = None,
     evaluation_form: EvaluationForm | None = None,
 ) -> dict[str, Any]:
-    """Returns `version`, `lineage` (Places), `metrics`, `evaluations`, `card` (markdown), `uses`,
-    `reference`, `size` in bytes, `others` (versions to compare with), `can_add`, `can_delete`, and
-    the forms."""
+    """Returns `version`, `lineage` (LineageRow), `metrics`, `evaluations`, `card` (markdown),
+    `uses`, `reference`, `size` in bytes, `others` (versions to compare with), `can_add`,
+    `can_delete`, and the forms."""
     project = version.model.project
     evaluations = evaluations_of(version)
     uses = version.uses.filter(run__evaluation=None).select_related("run__experiment")

@@ -40,11 +40,11 @@ def needs_second_pair(project: Project) -> bool:
     return SecondPairOfEyes.objects.filter(workspace=project.workspace_id).exists()
 
 
-def set_second_pair(workspace: Workspace, wanted: bool, user: User) -> None:
+def set_second_pair(workspace: Workspace, required: bool, user: User) -> None:
     """Sets whether promotions require a second person's approval from now on. Pending promotions
     remain pending."""
     rule = SecondPairOfEyes.objects
-    if wanted:
+    if required:
         rule.get_or_create(workspace=workspace, defaults={"asked_by": user})
     else:
         rule.filter(workspace=workspace).delete()
@@ -94,7 +94,7 @@ def approve(promotion_id: int, words: str, user: User) -> Promotion:
     """
     promotion = _undecided(promotion_id)
     if promotion.asked_by_id == user.pk:
-        raise RegistryRefused("Another person has to approve what you asked for.")
+        raise RegistryRefused("Another person must approve your request.")
     promotion.decided_by, promotion.decided, promotion.decision = user, timezone.now(), words
     return _move(promotion)
 
@@ -115,15 +115,15 @@ def refuse(promotion_id: int, words: str, user: User) -> Promotion:
 
 
 @receiver(access_changed)
-def withdraw_wishes(workspace: Workspace, user_ids: Collection[int], **_: Any) -> None:
+def withdraw_pending(workspace: Workspace, user_ids: Collection[int], **_: Any) -> None:
     """Withdraws pending promotions whose requester has lost the permission to request them."""
     waiting = Promotion.objects.filter(
         model__project__workspace=workspace, asked_by__in=user_ids, state=PromotionState.WAITING
     )
-    for wish in waiting.select_related("model__project", "asked_by"):
-        if not may(wish.asked_by, Action.REQUEST_PROMOTION, wish.model.project):
+    for promotion in waiting.select_related("model__project", "asked_by"):
+        if not may(promotion.asked_by, Action.REQUEST_PROMOTION, promotion.model.project):
             with suppress(RegistryRefused):  # decided concurrently
-                refuse(wish.pk, "Who asked for it may not do so any more.", wish.asked_by)
+                refuse(promotion.pk, "Its requester may no longer request it.", promotion.asked_by)
 
 
 def _refuse(model: Model, alias: str, version: ModelVersion | None, reason: str) -> None:
@@ -132,22 +132,22 @@ def _refuse(model: Model, alias: str, version: ModelVersion | None, reason: str)
             f"{alias[:60]!r} cannot be an alias: give small letters, digits and -, as in champion."
         )
     if not reason.strip():
-        raise RegistryRefused("A promotion needs a reason: say why.")
-    held = Alias.objects.filter(model=model, name=alias).first()
-    if (held and held.version_id) == (version and version.pk):
-        means = f"means {version} already" if version else "does not exist"
+        raise RegistryRefused("A promotion needs a reason: give one.")
+    current = Alias.objects.filter(model=model, name=alias).first()
+    if (current and current.version_id) == (version and version.pk):
+        means = f"points to {version} already" if version else "does not exist"
         raise RegistryRefused(f"{alias} {means}.")
     if Promotion.objects.filter(model=model, alias=alias, state=PromotionState.WAITING).exists():
-        raise RegistryRefused(f"A move of {alias} waits already: decide it first.")
+        raise RegistryRefused(f"A move of {alias} is pending already: decide it first.")
 
 
 def _move(promotion: Promotion) -> Promotion:
-    held = Alias.objects.filter(model=promotion.model_id, name=promotion.alias)
-    promotion.previous = held.values_list("version__number", flat=True).first()
+    aliases = Alias.objects.filter(model=promotion.model_id, name=promotion.alias)
+    promotion.previous = aliases.values_list("version__number", flat=True).first()
     promotion.state = PromotionState.DONE
     promotion.save()
     if promotion.version is None:
-        held.delete()
+        aliases.delete()
     else:
         Alias.objects.update_or_create(
             model=promotion.model, name=promotion.alias, defaults={"version": promotion.version}
@@ -158,8 +158,8 @@ def _move(promotion: Promotion) -> Promotion:
 def _undecided(promotion_id: int) -> Promotion:
     model_id = Promotion.objects.values_list("model", flat=True).get(pk=promotion_id)
     _lock(Model(pk=model_id))
-    found = Promotion.objects.select_related("model__project", "version", "asked_by")
-    promotion = found.get(pk=promotion_id)
+    promotions = Promotion.objects.select_related("model__project", "version", "asked_by")
+    promotion = promotions.get(pk=promotion_id)
     if promotion.state != PromotionState.WAITING:
         raise RegistryRefused(f"This is decided already: {promotion.get_state_display()}.")
     return promotion

@@ -20,17 +20,17 @@ def resolved(config: RunConfig, project: Project) -> RunConfig:
     Raises:
         ConfigError: a reference matches no version of the project.
     """
-    agents, faults = [], []
-    for place, agent in enumerate(config.agents):
+    agents, problems = [], []
+    for index, agent in enumerate(config.agents):
         if agent.model.startswith(PREFIX):
             version = version_of(agent.model, project)
             if version is None:
-                faults.append(_fault(f"agents.{place}.model", agent.model, project))
+                problems.append(_problem(f"agents.{index}.model", agent.model, project))
             else:
                 agent = agent.model_copy(update={"model": version.path})
         agents.append(agent)
-    if faults:
-        raise ConfigError(faults)
+    if problems:
+        raise ConfigError(problems)
     return config.model_copy(update={"agents": tuple(agents)})
 
 
@@ -51,6 +51,6 @@ def reference_to(version: ModelVersion) -> str:
     return f"{PREFIX}{version.model.name}@{version.number}"
 
 
-def _fault(path: str, value: str, project: Project) -> dict[str, str]:
+def _problem(path: str, value: str, project: Project) -> dict[str, str]:
     reason = f"no such version in {project}; write registry:NAME@NUMBER or registry:NAME@ALIAS"
     return {"path": path, "value": value, "reason": reason}

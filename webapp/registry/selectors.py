@@ -114,10 +114,10 @@ def visible_evaluation(user: User, evaluation_id: int) -> Evaluation:
     return get_object_or_404(visible_evaluations(user), pk=evaluation_id)
 
 
-def datasets_for(version: ModelVersion, most: int = 100) -> list[DatasetVersion]:
+def datasets_for(version: ModelVersion, limit: int = 100) -> list[DatasetVersion]:
     """Returns the dataset versions on which the version can be evaluated, newest first."""
-    found = DatasetVersion.objects.filter(dataset__project=version.model.project)
-    return list(found.select_related("dataset").order_by("-created", "-pk")[:most])
+    versions = DatasetVersion.objects.filter(dataset__project=version.model.project)
+    return list(versions.select_related("dataset").order_by("-created", "-pk")[:limit])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,9 @@ def versions_page(user: User, model_id: int, before: int | None) -> VersionsPage
     versions = _versions().only(*_COLUMNS).filter(model=model).prefetch_related("aliases")
     if before is not None:
         versions = versions.filter(number__lt=before)
-    found = list(versions[: PAGE + 1])
-    more = len(found) > PAGE
-    return VersionsPage(model, found[:PAGE], found[PAGE - 1].number if more else None)
+    rows = list(versions[: PAGE + 1])
+    more = len(rows) > PAGE
+    return VersionsPage(model, rows[:PAGE], rows[PAGE - 1].number if more else None)
 
 
 def _models(user: User) -> QuerySet[Model]:

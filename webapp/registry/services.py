@@ -46,8 +46,8 @@ def _register_starter(
 ) -> ModelVersion:
     weights = inspect(path)
     model, _ = Model.objects.get_or_create(project=project, name=name)
-    if known := model.versions.filter(sha256=weights.sha256, run=None).first():
-        return known
+    if existing := model.versions.filter(sha256=weights.sha256, run=None).first():
+        return existing
     return add_folder(model, path, weights, metadata={**metadata, "starter": name})
 
 
@@ -100,10 +100,10 @@ def note_uses(run: Run) -> None:
     """Records the versions that the agents of a new run start from; they are kept as long as the
     run."""
     agents = run.config.get("agents", ())
-    found = {one["name"]: version_behind(run.project, one["model"]) for one in agents}
+    by_agent = {one["name"]: version_behind(run.project, one["model"]) for one in agents}
     ModelUse.objects.bulk_create(
         ModelUse(run=run, agent=agent, version=version)
-        for agent, version in found.items()
+        for agent, version in by_agent.items()
         if version is not None
     )
 
@@ -114,19 +114,19 @@ def write_notes(version: ModelVersion, notes: str) -> None:
     version.save(update_fields=["notes"])
 
 
-def add_folder(model: Model, path: Path, found: Folder, **fields: Any) -> ModelVersion:
+def add_folder(model: Model, path: Path, contents: Folder, **fields: Any) -> ModelVersion:
     """Creates a version of a folder's contents; the caller holds the lock of its project."""
     version = add_version(
-        model, path=str(path), sha256=found.sha256, parameters=found.parameters, **fields
+        model, path=str(path), sha256=contents.sha256, parameters=contents.parameters, **fields
     )
-    _note_files(version, found)
+    _note_files(version, contents)
     return version
 
 
-def _note_files(version: ModelVersion, found: Folder) -> None:
+def _note_files(version: ModelVersion, contents: Folder) -> None:
     VersionFile.objects.bulk_create(
         VersionFile(version=version, name=one.name, size=one.size, sha256=one.sha256)
-        for one in found.files
+        for one in contents.files
     )
 
 
@@ -141,15 +141,15 @@ def list_files(version: ModelVersion) -> int:
     if version.files.exists():
         return version.files.count()
     try:
-        found = inspect(Path(version.path))
+        contents = inspect(Path(version.path))
     except (WeightsError, OSError) as error:
         raise RegistryRefused(f"The files of {version} cannot be listed: {error}.") from None
-    if found.sha256 != version.sha256:
+    if contents.sha256 != version.sha256:
         raise RegistryRefused(
-            f"The weights in {version.path} are not those of {version}: {found.sha256}."
+            f"The weights in {version.path} are not those of {version}: {contents.sha256}."
         )
-    _note_files(version, found)
-    return len(found.files)
+    _note_files(version, contents)
+    return len(contents.files)
 
 
 class NotStored(Exception):
@@ -160,15 +160,15 @@ class NotStored(Exception):
         super().__init__(f"{file.name} of {file.version} cannot be stored: {cause}")
 
 
-def store_next(but: Collection[int] = ()) -> VersionFile | None:
-    """Stores the file that has waited longest, except the ids in `but`, as an artifact and returns
-    it; None if none waits. Two callers that take the same file store it once: the store identifies
-    it by its content.
+def store_next(excluded: Collection[int] = ()) -> VersionFile | None:
+    """Stores the file that has waited longest, except the ids in `excluded`, as an artifact and
+    returns it; None if none waits. Two callers that take the same file store it once: the store
+    identifies it by its content.
 
     Raises:
         NotStored: it is missing, differs from what was registered, or the store refuses it.
     """
-    waiting = VersionFile.objects.filter(artifact=None).exclude(pk__in=but)
+    waiting = VersionFile.objects.filter(artifact=None).exclude(pk__in=excluded)
     file = waiting.select_related("version__model").order_by("pk").first()
     if file is None:
         return None

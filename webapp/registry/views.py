@@ -33,12 +33,12 @@ MOST_MODELS = 100
 def models(request: HttpRequest) -> HttpResponse:
     """models.html: `models` (Model: name, project, version_count; `newest`, some versions, newest
     first; `named`, its aliases), `can_add`, and `project`, the one that the list is narrowed to."""
-    found = visible_models(request.user)
+    rows = visible_models(request.user)
     project = request.GET.get("project", "")
     if project:
-        found = found.filter(project=_number("project", project))
+        rows = rows.filter(project=_number("project", project))
     can_add = bool(permitted_projects(request.user, Action.ADD_MODELS))
-    context = {"models": found[:MOST_MODELS], "can_add": can_add, "project": project}
+    context = {"models": rows[:MOST_MODELS], "can_add": can_add, "project": project}
     return render(request, "models.html", context)
 
 
@@ -47,11 +47,11 @@ def new_model(request: HttpRequest) -> HttpResponse:
     """new_model.html: `projects` that models can be added to; `model`, if a version of an existing
     one is added (`?model=`), and its `versions`."""
     projects = permitted_projects(request.user, Action.ADD_MODELS)
-    asked = request.GET.get("model", "")
-    found = visible_model(request.user, _number("model", asked)) if asked else None
-    if found:
-        require(request.user, Action.ADD_MODELS, found.project)
-    return render(request, "new_model.html", {"projects": projects, "model": found})
+    text = request.GET.get("model", "")
+    row = visible_model(request.user, _number("model", text)) if text else None
+    if row:
+        require(request.user, Action.ADD_MODELS, row.project)
+    return render(request, "new_model.html", {"projects": projects, "model": row})
 
 
 @require_safe
@@ -65,8 +65,8 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
 @require_safe
 def version(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
     """version.html, see `presentation.version_page`."""
-    found = visible_version(request.user, model_id, number)
-    return render(request, "version.html", version_page(request.user, found))
+    row = visible_version(request.user, model_id, number)
+    return render(request, "version.html", version_page(request.user, row))
 
 
 @require_POST
@@ -76,29 +76,29 @@ def register(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     require(request.user, Action.ADD_MODELS, run.project)
     step = _number("step", request.POST.get("step", ""))
     try:
-        made, _ = register_checkpoint(run, step, request.POST.get("agent", ""), request.user)
+        registered, _ = register_checkpoint(run, step, request.POST.get("agent", ""), request.user)
     except (RegistryRefused, WeightsError) as error:
         messages.error(request, str(error))
         return redirect("run", run.pk)
-    return redirect("version", made.model_id, made.number)
+    return redirect("version", registered.model_id, registered.number)
 
 
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
     """compare_versions.html, see `comparison.page`."""
-    asked = [_number("version", one) for one in request.GET.getlist("version") if one]
-    if len(asked) > comparison.MOST_VERSIONS:
+    ids = [_number("version", one) for one in request.GET.getlist("version") if one]
+    if len(ids) > comparison.MOST_VERSIONS:
         raise BadRequest(f"version: compare {comparison.MOST_VERSIONS} versions at most")
-    found = compared_versions(request.user, asked)
-    return render(request, "compare_versions.html", comparison.page(found))
+    versions = compared_versions(request.user, ids)
+    return render(request, "compare_versions.html", comparison.page(versions))
 
 
 @require_safe
 def archive(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
     """Returns the files of a version as a zip."""
-    found = visible_version(request.user, model_id, number)
+    row = visible_version(request.user, model_id, number)
     try:
-        return zipped(found)
+        return zipped(row)
     except RegistryRefused as refusal:
         messages.error(request, str(refusal))
         return redirect("version", model_id, number)
@@ -107,28 +107,28 @@ def archive(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
 @require_POST
 def notes(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
     """Stores people's notes on a version; redirects to it."""
-    found = visible_version(request.user, model_id, number)
-    require(request.user, Action.ADD_MODELS, found.model.project)
+    row = visible_version(request.user, model_id, number)
+    require(request.user, Action.ADD_MODELS, row.model.project)
     form = NotesForm(request.POST)
     if not form.is_valid():
         return render(
-            request, "version.html", version_page(request.user, found, notes_form=form), status=422
+            request, "version.html", version_page(request.user, row, notes_form=form), status=422
         )
-    services.write_notes(found, form.cleaned_data["notes"])
+    services.write_notes(row, form.cleaned_data["notes"])
     return redirect("version", model_id, number)
 
 
 @require_POST
 def delete_version(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
     """Deletes a version; redirects to its model, or back with the references that protect it."""
-    found = visible_version(request.user, model_id, number)
-    require(request.user, Action.DELETE_MODELS, found.model.project)
+    row = visible_version(request.user, model_id, number)
+    require(request.user, Action.DELETE_MODELS, row.model.project)
     try:
-        deletion.delete_version(found)
+        deletion.delete_version(row)
     except RegistryRefused as refusal:
         messages.error(request, str(refusal))
         return redirect("version", model_id, number)
-    messages.success(request, f"{found} is deleted.")
+    messages.success(request, f"{row} is deleted.")
     return redirect("model", model_id)
 
 
@@ -136,14 +136,14 @@ def delete_version(request: HttpRequest, model_id: int, number: int) -> HttpResp
 def delete_model(request: HttpRequest, model_id: int) -> HttpResponse:
     """Deletes a model with its versions; redirects to the models, or back with the references that
     protect them."""
-    found = visible_model(request.user, model_id)
-    require(request.user, Action.DELETE_MODELS, found.project)
+    row = visible_model(request.user, model_id)
+    require(request.user, Action.DELETE_MODELS, row.project)
     try:
-        deletion.delete_model(found)
+        deletion.delete_model(row)
     except RegistryRefused as refusal:
         messages.error(request, str(refusal))
         return redirect("model", model_id)
-    messages.success(request, f"{found} is deleted.")
+    messages.success(request, f"{row} is deleted.")
     return redirect("models")
 
 

@@ -29,6 +29,6 @@ def create_version_of_checkpoint(
     from; a run's final weights are registered automatically. 200 if the version exists already."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.ADD_MODELS, run.project)
-    made, is_new = register_checkpoint(run, step, new.agent, request.user)
-    version = visible_version(request.user, made.model_id, made.number)
+    registered, is_new = register_checkpoint(run, step, new.agent, request.user)
+    version = visible_version(request.user, registered.model_id, registered.number)
     return Status(201 if is_new else 200, version)

@@ -62,12 +62,12 @@ class Compared(Schema):
 @router.get("", response=ModelList)
 def list_models(request: HttpRequest, query: Query[Filter]):
     """Lists the models that you may see, each with its aliases and newest versions."""
-    found = visible_models(request.user)
+    models = visible_models(request.user)
     if query.project is not None:
-        found = found.filter(project=query.project)
+        models = models.filter(project=query.project)
     if query.name:
-        found = found.filter(name__icontains=query.name)
-    return page(found, "models", query)
+        models = models.filter(name__icontains=query.name)
+    return page(models, "models", query)
 
 
 @router.post("", response={201: ModelOut})
@@ -78,25 +78,25 @@ def create_model(request: HttpRequest, new: NewModel):
     require(request.user, Action.ADD_MODELS, project)
     if new.uploads:
         uploads = _uploads(request, new.uploads)
-        made = imports.import_first(project, new.name, uploads, request.user)
+        model = imports.import_first(project, new.name, uploads, request.user)
     else:
-        made = imports.create_model(project, new.name, request.user)
-    return Status(201, visible_model(request.user, made.pk))
+        model = imports.create_model(project, new.name, request.user)
+    return Status(201, visible_model(request.user, model.pk))
 
 
 @router.get("/comparison", response=VersionComparison)
-def compare_versions(request: HttpRequest, asked: Query[Compared]):
+def compare_versions(request: HttpRequest, query: Query[Compared]):
     """Returns differing lineage and settings, and paired bootstrap intervals of the evaluations."""
-    versions = compared_versions(request.user, asked.version)
-    found = comparison.page(versions)
+    versions = compared_versions(request.user, query.version)
+    context = comparison.page(versions)
     pairs = [
         {"version": one.version.pk, "label": one.label, "source": one.source,
          "figures": one.figures}
-        for one in found["pairs"]
+        for one in context["pairs"]
     ]  # fmt: skip
-    labels = [label for _, label in found["compared"]]
-    told = {name: found[name] for name in ("lineage", "settings")}
-    return {"versions": versions, "labels": labels, "evaluations": pairs, **told}
+    labels = [label for _, label in context["compared"]]
+    differing = {name: context[name] for name in ("lineage", "settings")}
+    return {"versions": versions, "labels": labels, "evaluations": pairs, **differing}
 
 
 @router.get("/{int:model_id}", response=ModelOut)
@@ -127,8 +127,8 @@ def create_version(request: HttpRequest, model_id: Id, new: NewModelVersion):
     reason, and the uploads are deleted. Files equal to a version's return that version."""
     model = visible_model(request.user, model_id)
     require(request.user, Action.ADD_MODELS, model.project)
-    made = _imported(request, model, new)
-    return Status(201, visible_version(request.user, model_id, made.number))
+    version = _imported(request, model, new)
+    return Status(201, visible_version(request.user, model_id, version.number))
 
 
 def _imported(request: HttpRequest, model: Model, new: NewModelVersion) -> ModelVersion:
@@ -140,11 +140,11 @@ def _imported(request: HttpRequest, model: Model, new: NewModelVersion) -> Model
 
 
 def _uploads(request: HttpRequest, ids: list[uuid.UUID]) -> list[Upload]:
-    found = visible_uploads(request.user).select_related("artifact").in_bulk(ids)
-    if missing := [one for one in ids if one not in found]:
+    by_id = visible_uploads(request.user).select_related("artifact").in_bulk(ids)
+    if missing := [one for one in ids if one not in by_id]:
         reason = "you have no such upload; it may have been used or be older than a day"
         raise Invalid("uploads", str(missing[0]), reason, 409)
-    return list(found.values())
+    return list(by_id.values())
 
 
 @router.get("/{int:model_id}/versions/{int:number}", response=VersionDetail)
@@ -154,11 +154,11 @@ def get_version(request: HttpRequest, model_id: Id, number: Number):
 
 
 @router.patch("/{int:model_id}/versions/{int:number}", response=VersionDetail)
-def change_version(request: HttpRequest, model_id: Id, number: Number, told: VersionChange):
+def change_version(request: HttpRequest, model_id: Id, number: Number, change: VersionChange):
     """Changes the notes on the version's card. Nothing else of a version ever changes."""
     version = visible_version(request.user, model_id, number)
     require(request.user, Action.ADD_MODELS, version.model.project)
-    services.write_notes(version, told.notes)
+    services.write_notes(version, change.notes)
     return version
 
 
@@ -180,7 +180,7 @@ def _answers(kind: str) -> dict[str, Any]:
 _PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 _CARD = _answers("text/markdown")
 _ZIP = _answers("application/zip")
-_ZIP["responses"][409] = {"description": "Its files are not there any more", "content": _PROBLEM}
+_ZIP["responses"][409] = {"description": "Its files no longer exist", "content": _PROBLEM}
 
 
 @router.get("/{int:model_id}/versions/{int:number}/card", openapi_extra=_CARD)

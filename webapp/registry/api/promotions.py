@@ -23,7 +23,7 @@ from webapp.registry.api.schemas import (
     PromotionOut,
     SecondPair,
 )
-from webapp.registry.evaluations import Wish, evaluate
+from webapp.registry.evaluations import EvaluationSettings, evaluate
 from webapp.registry.models import SecondPairOfEyes
 from webapp.registry.selectors import (
     visible_evaluation,
@@ -56,25 +56,27 @@ def create_promotion(request: HttpRequest, model_id: Id, new: NewPromotion):
     version = model.versions.filter(number=new.version).first()
     if new.version is not None and version is None:
         raise Invalid("version", new.version, f"{model} has no such version", 404)
-    made = promotion.promote(model, new.alias, version, new.reason, request.user)
-    return Status(201, made)
+    created = promotion.promote(model, new.alias, version, new.reason, request.user)
+    return Status(201, created)
 
 
 @router.post("/promotions/{int:promotion_id}/approve", response=PromotionOut)
-def approve_promotion(request: HttpRequest, promotion_id: Id, said: Decision):
+def approve_promotion(request: HttpRequest, promotion_id: Id, decision: Decision):
     """Approves a move that another person requested; it takes effect immediately."""
-    found = visible_promotion(request.user, promotion_id)
-    require(request.user, Action.PROMOTE, found.model.project)
-    return promotion.approve(found.pk, said.words, request.user)
+    pending = visible_promotion(request.user, promotion_id)
+    require(request.user, Action.PROMOTE, pending.model.project)
+    return promotion.approve(pending.pk, decision.words, request.user)
 
 
 @router.post("/promotions/{int:promotion_id}/refuse", response=PromotionOut)
-def refuse_promotion(request: HttpRequest, promotion_id: Id, said: Decision):
+def refuse_promotion(request: HttpRequest, promotion_id: Id, decision: Decision):
     """Refuses a pending move, or withdraws your own."""
-    found = visible_promotion(request.user, promotion_id)
-    own = found.asked_by_id == request.user.pk
-    require(request.user, Action.REQUEST_PROMOTION if own else Action.PROMOTE, found.model.project)
-    return promotion.refuse(found.pk, said.words, request.user)
+    pending = visible_promotion(request.user, promotion_id)
+    own = pending.asked_by_id == request.user.pk
+    require(
+        request.user, Action.REQUEST_PROMOTION if own else Action.PROMOTE, pending.model.project
+    )
+    return promotion.refuse(pending.pk, decision.words, request.user)
 
 
 @router.get("/{int:model_id}/versions/{int:number}/evaluations", response=ModelEvaluationList)
@@ -83,8 +85,8 @@ def list_model_evaluations(
 ):
     """Lists the version's evaluations, finished or not, oldest first."""
     version = visible_version(request.user, model_id, number)
-    found = visible_evaluations(request.user).filter(version=version)
-    return page(found, "evaluations", query)
+    evaluations = visible_evaluations(request.user).filter(version=version)
+    return page(evaluations, "evaluations", query)
 
 
 @router.post("/{int:model_id}/versions/{int:number}/evaluations", response={201: EvaluationOut})
@@ -94,9 +96,9 @@ def create_model_evaluation(request: HttpRequest, model_id: Id, number: Number, 
     require(request.user, Action.ADD_MODELS, version.model.project)
     datasets = DatasetVersion.objects.visible_to(request.user)
     dataset = get_object_or_404(datasets, pk=new.dataset_version)
-    wish = Wish(new.problems, new.samples, new.nodes, new.seed)
-    made = evaluate(version, dataset, wish, request.user)
-    return Status(201, visible_evaluation(request.user, made.pk))
+    settings = EvaluationSettings(new.problems, new.samples, new.nodes, new.seed)
+    evaluation = evaluate(version, dataset, settings, request.user)
+    return Status(201, visible_evaluation(request.user, evaluation.pk))
 
 
 @router.get("/evaluations/{int:evaluation_id}", response=EvaluationOut)
@@ -108,23 +110,23 @@ def get_model_evaluation(request: HttpRequest, evaluation_id: Id):
 @router.delete("/evaluations/{int:evaluation_id}", response={204: None})
 def delete_model_evaluation(request: HttpRequest, evaluation_id: Id):
     """Deletes the evaluation and its run; 409 while it is in progress."""
-    found = visible_evaluation(request.user, evaluation_id)
-    require(request.user, Action.DELETE_MODELS, found.version.model.project)
-    deletion.delete_evaluation(found)
+    evaluation = visible_evaluation(request.user, evaluation_id)
+    require(request.user, Action.DELETE_MODELS, evaluation.version.model.project)
+    deletion.delete_evaluation(evaluation)
     return Status(204, None)
 
 
 @workspaces.get("/{slug}/promotion", response=SecondPair)
 def get_second_pair(request: HttpRequest, slug: Slug):
     """Returns whether promotions in the workspace require a second person's approval."""
-    found = visible_workspace(request.user, slug)
-    return {"second_pair": SecondPairOfEyes.objects.filter(workspace=found).exists()}
+    workspace = visible_workspace(request.user, slug)
+    return {"second_pair": SecondPairOfEyes.objects.filter(workspace=workspace).exists()}
 
 
 @workspaces.patch("/{slug}/promotion", response=SecondPair)
-def change_second_pair(request: HttpRequest, slug: Slug, wanted: SecondPair):
+def change_second_pair(request: HttpRequest, slug: Slug, new: SecondPair):
     """Sets whether promotions require a second person's approval from now on."""
-    found = visible_workspace(request.user, slug)
-    require(request.user, Action.CHANGE_SECOND_PAIR, found)
-    promotion.set_second_pair(found, wanted.second_pair, request.user)
-    return wanted
+    workspace = visible_workspace(request.user, slug)
+    require(request.user, Action.CHANGE_SECOND_PAIR, workspace)
+    promotion.set_second_pair(workspace, new.second_pair, request.user)
+    return new

@@ -60,10 +60,10 @@ def checked(paths: Mapping[str, Path]) -> Layout:
                 f"{limits['memory_bytes'] >> 20} MiB of memory"
             )
             raise WeightsError("files", what, "give a model whose headers and texts are smaller")
-        told = json.loads(out.read_text())
-    if "refusal" in told:
-        raise WeightsError(*told["refusal"])
-    layout = told["layout"]
+        result = json.loads(out.read_text())
+    if "refusal" in result:
+        raise WeightsError(*result["refusal"])
+    layout = result["layout"]
     return Layout(layout["architecture"], layout["parameters"], tuple(layout["weights"]))
 
 
@@ -77,10 +77,10 @@ def main() -> int:
         for path in [Path(one["path"])]
     ]
     try:
-        told = {"layout": asdict(check_model(files))}
+        result = {"layout": asdict(check_model(files))}
     except WeightsError as error:
-        told = {"refusal": [error.file, error.what[:4000], error.remedy]}
-    Path(job["out"]).write_text(json.dumps(told))
+        result = {"refusal": [error.file, error.what[:4000], error.remedy]}
+    Path(job["out"]).write_text(json.dumps(result))
     return 0
 
 

@@ -36,8 +36,8 @@ def archive(version: ModelVersion) -> Iterator[bytes]:
     listed = list(version.files.all())
     if not listed:
         raise RegistryRefused(
-            f"{version} was registered before files were listed: have whoever runs the server "
-            "call manage.py list_model_files, then ask again."
+            f"{version} was registered before files were listed: ask the server's operator "
+            "to run manage.py list_model_files, then retry."
         )
     files = [file for file in listed if file.name != _CARD]
     for file in files:
@@ -58,27 +58,27 @@ class _Outlet:
     def flush(self) -> None:
         pass
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         data, self.waiting = b"".join(self.waiting), []
         return data
 
 
 def _blocks(version: ModelVersion, files: list[VersionFile], text: bytes) -> Iterator[bytes]:
     outlet = _Outlet()
-    with zipfile.ZipFile(outlet, "w", zipfile.ZIP_STORED) as made:  # type: ignore[arg-type]
-        made.writestr(zipfile.ZipInfo(_CARD, _DATE), text)
+    with zipfile.ZipFile(outlet, "w", zipfile.ZIP_STORED) as bundle:  # type: ignore[arg-type]
+        bundle.writestr(zipfile.ZipInfo(_CARD, _DATE), text)
         for file in files:
             entry = zipfile.ZipInfo(file.name, _DATE)
             entry.file_size = file.size
             with (
-                made.open(entry, "w", force_zip64=file.size >= 2**31) as member,
+                bundle.open(entry, "w", force_zip64=file.size >= 2**31) as member,
                 _open(version, file) as content,
             ):
                 for block in _checked(content, file):
                     member.write(block)
-                    yield outlet.taken()
-        yield outlet.taken()
-    yield outlet.taken()
+                    yield outlet.take()
+        yield outlet.take()
+    yield outlet.take()
 
 
 def _checked(content: IO[bytes], file: VersionFile) -> Iterator[bytes]:
@@ -97,5 +97,5 @@ def _open(version: ModelVersion, file: VersionFile) -> IO[bytes]:
         return (Path(version.path) / file.name).open("rb")
     except OSError:
         raise RegistryRefused(
-            f"{file.name} of {version} is not there any more: its run's directory was removed."
+            f"{file.name} of {version} no longer exists: its run's directory was removed."
         ) from None

@@ -32,8 +32,8 @@ def folder_of(sha256: Mapping[str, str]) -> Path:
 
 def contents_of(version: ModelVersion) -> dict[str, str]:
     """Returns the SHA-256 of its files by name; empty until all of them are artifacts."""
-    found = dict(version.files.values_list("name", "artifact_id"))
-    return {} if None in found.values() else found
+    digests = dict(version.files.values_list("name", "artifact_id"))
+    return {} if None in digests.values() else digests
 
 
 def fill(contents: Mapping[str, str]) -> Path:
@@ -80,8 +80,8 @@ def remove_strays(grace: timedelta = GRACE) -> int:
     ours = Path(settings.MODEL_FOLDERS_DIR).resolve()
     before = time.time() - grace.total_seconds()
     old = [path for path in ours.glob("*") if path.stat().st_mtime <= before]
-    known = set(ModelVersion.objects.filter(path__in=map(str, old)).values_list("path", flat=True))
-    strays = [path for path in old if str(path) not in known]
+    used = set(ModelVersion.objects.filter(path__in=map(str, old)).values_list("path", flat=True))
+    strays = [path for path in old if str(path) not in used]
     for path in strays:
         shutil.rmtree(path, ignore_errors=True)
     return len(strays)

@@ -99,7 +99,7 @@ def _imported(
     except WeightsError:
         for upload in uploads:
             discard(upload)
-        _forget(artifacts.values())
+        _remove_unreferenced(artifacts.values())
         raise
     for upload in uploads:
         discard(upload)
@@ -131,8 +131,8 @@ def _version(
     lock(model.project)
     sha256 = {name: artifact.pk for name, artifact in artifacts.items()}
     path = str(folders.fill(sha256))
-    if known := model.versions.filter(path=path).first():
-        return known
+    if existing := model.versions.filter(path=path).first():
+        return existing
     version = add_version(
         model,
         path=path,
@@ -153,10 +153,12 @@ def _refuse_upload(upload: Upload, project: Project) -> None:
     if upload.kind != Upload.Kind.MODEL or upload.project_id != project.pk:
         raise RegistryRefused(f"{upload} was not uploaded as a file of a model in {project}.")
     if upload.artifact is None:
-        raise RegistryRefused(f"{upload} is not finished: send the rest, then finish it.")
+        raise RegistryRefused(
+            f"{upload} is not finished: send the remaining bytes, then finish it."
+        )
 
 
-def _forget(artifacts: Sequence[Artifact]) -> None:
+def _remove_unreferenced(artifacts: Sequence[Artifact]) -> None:
     """Removes those artifacts that nothing else refers to."""
     for artifact in artifacts:
         store.remove(artifact)

@@ -48,7 +48,7 @@ class ModelFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class DigestedFile:
     """A file whose content is known."""
 
     name: str
@@ -62,7 +62,7 @@ class Folder:
 
     sha256: str
     parameters: int
-    files: tuple[Known, ...]
+    files: tuple[DigestedFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ def refuse_name(name: str) -> None:
         return
     shown = name if name.isprintable() and len(name) <= 100 else ascii(name[:100])
     if name.endswith((".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5", ".msgpack")):
-        raise WeightsError(shown, "weights are taken as safetensors only", "save it as such")
+        raise WeightsError(shown, "weights are accepted as safetensors only", "save it as such")
     if name.endswith(".py"):
         raise WeightsError(shown, "code of a model is never run", "leave it out")
     names = ", ".join(sorted(_NAMES))
     what = "is no file of a model in Hugging Face layout"
-    remedy = f"leave it out; taken are {names} and model-00001-of-0000N.safetensors"
+    remedy = f"leave it out; accepted are {names} and model-00001-of-0000N.safetensors"
     raise WeightsError(shown, what, remedy)
 
 
@@ -110,9 +110,9 @@ def check_model(files: Sequence[ModelFile]) -> Layout:
     refuse_names([file.name for file in files])
     tensors = {name: _read(by_name[name]) for name in sorted(by_name) if is_weights(name)}
     if INDEX in by_name:
-        check_index(by_name[INDEX], {name: set(found) for name, found in tensors.items()})
-    every = _merged(tensors)
-    if not every:
+        check_index(by_name[INDEX], {name: set(held) for name, held in tensors.items()})
+    merged = _merged(tensors)
+    if not merged:
         raise WeightsError(next(iter(tensors)), "holds no tensor", "save the model again")
     config = check_config(by_name[CONFIG])
     check_tokenizer(by_name[TOKENIZER], config.vocabulary)
@@ -123,7 +123,7 @@ def check_model(files: Sequence[ModelFile]) -> Layout:
         check_tokens(by_name[name])
     for name in _TEXTS & by_name.keys():
         check_text(by_name[name])
-    parameters = sum(tensor.parameters for tensor in every.values())
+    parameters = sum(tensor.parameters for tensor in merged.values())
     return Layout(config.architecture, parameters, tuple(tensors))
 
 
@@ -135,12 +135,12 @@ def files_of(folder: Path) -> list[ModelFile]:
     """
     if not folder.is_dir():
         raise WeightsError(str(folder), "is no folder", "name one in Hugging Face layout")
-    found = []
+    files = []
     for path in sorted(folder.iterdir()):
         if not path.is_file():
             raise WeightsError(str(path), "is no plain file", "leave it out")
-        found.append(ModelFile(path.name, path.stat().st_size, lambda path=path: path.open("rb")))
-    return found
+        files.append(ModelFile(path.name, path.stat().st_size, lambda path=path: path.open("rb")))
+    return files
 
 
 def inspect(directory: Path) -> Folder:
@@ -150,22 +150,24 @@ def inspect(directory: Path) -> Folder:
         WeightsError: it holds no weights, or an incomplete safetensors file.
     """
     inside = sorted(directory.iterdir()) if directory.is_dir() else []
-    return known(directory, {path.name: _sha256(path) for path in inside if path.is_file()})
+    return inspect_with_digests(
+        directory, {path.name: _sha256(path) for path in inside if path.is_file()}
+    )
 
 
-def known(directory: Path, sha256: Mapping[str, str]) -> Folder:
+def inspect_with_digests(directory: Path, sha256: Mapping[str, str]) -> Folder:
     """Returns the same as `inspect`, with the digests of its files, by name, given; raises as
     `inspect`."""
     plain = [directory / name for name in sha256]
     if not any(is_weights(path.name) for path in plain):
         what = "No such file or directory"
-        raise WeightsError(str(directory / FILE_NAME), what, "a model keeps its weights there")
+        raise WeightsError(str(directory / FILE_NAME), what, "give the weights under this name")
     tensors = {}
     for path in plain:
         if is_weights(path.name):
             with path.open("rb") as file:
                 tensors |= read_tensors(file, path.stat().st_size, str(path))
-    files = tuple(Known(path.name, path.stat().st_size, sha256[path.name]) for path in plain)
+    files = tuple(DigestedFile(path.name, path.stat().st_size, sha256[path.name]) for path in plain)
     parameters = sum(tensor.parameters for tensor in tensors.values())
     return Folder(digest_of(sha256), parameters, files)
 
@@ -189,9 +191,9 @@ def refuse_names(names: Sequence[str]) -> None:
     """Raises `WeightsError` unless these are the names of a model's files, none missing."""
     if len(names) > MOST_FILES:
         raise WeightsError("files", f"{len(names)} of them", f"{MOST_FILES} at most")
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         refuse_name(name)
-        if name in names[:place]:
+        if name in names[:index]:
             raise WeightsError(name, "is given twice", "give each file once")
     for name in REQUIRED:
         if name not in names:
@@ -199,21 +201,21 @@ def refuse_names(names: Sequence[str]) -> None:
     shards = sorted(name for name in names if _SHARD.fullmatch(name))
     if FILE_NAME in names and (shards or INDEX in names):
         remedy = "leave one of the two out"
-        raise WeightsError(FILE_NAME, "is there beside weights in several files", remedy)
+        raise WeightsError(FILE_NAME, "is given alongside weights in several files", remedy)
     if FILE_NAME not in names and not shards:
-        raise WeightsError(FILE_NAME, "is missing", "a model keeps its weights there")
+        raise WeightsError(FILE_NAME, "is missing", "give the weights under this name")
     if shards:
         _refuse_shards(shards, INDEX in names)
 
 
 def _refuse_shards(shards: list[str], has_index: bool) -> None:
     if not has_index:
-        raise WeightsError(INDEX, "is missing", "it says which file holds which tensor")
+        raise WeightsError(INDEX, "is missing", "it maps each tensor to its file")
     total = int(_SHARD.fullmatch(shards[0])[2])  # type: ignore[index]
-    wanted = [f"model-{n:05}-of-{total:05}.safetensors" for n in range(1, total + 1)]
-    if shards != wanted:
-        odd = sorted(set(wanted) ^ set(shards))[0]
-        what = "is missing" if odd in wanted else f"does not belong to the {total} others"
+    expected = [f"model-{n:05}-of-{total:05}.safetensors" for n in range(1, total + 1)]
+    if shards != expected:
+        odd = sorted(set(expected) ^ set(shards))[0]
+        what = "is missing" if odd in expected else f"does not belong to the {total} others"
         raise WeightsError(odd, what, "give all files of one model, and no others")
 
 
@@ -223,10 +225,10 @@ def _read(file: ModelFile) -> dict[str, Tensor]:
 
 
 def _merged(tensors: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    every: dict[str, Tensor] = {}
-    for name, found in tensors.items():
-        if double := next((key for key in found if key in every), None):
-            what = f"tensor {double[:100]!r} stands in another file too"
+    merged: dict[str, Tensor] = {}
+    for name, part in tensors.items():
+        if duplicate := next((key for key in part if key in merged), None):
+            what = f"tensor {duplicate[:100]!r} is in another file too"
             raise WeightsError(name, what, "save the model again")
-        every |= found
-    return every
+        merged |= part
+    return merged

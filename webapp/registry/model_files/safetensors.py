@@ -106,7 +106,7 @@ def _refuse_length(length: int, size: int, name: str) -> None:
 def _parsed(text: bytes, name: str) -> dict[str, Any]:
     try:
         header = json.loads(
-            text.decode("utf-8"), object_pairs_hook=_without_doubles, parse_constant=_no_constant
+            text.decode("utf-8"), object_pairs_hook=_without_duplicates, parse_constant=_no_constant
         )
     except (ValueError, RecursionError) as error:
         raise WeightsError(name, f"its header cannot be read: {error}", _SAVE_AGAIN) from None
@@ -115,13 +115,13 @@ def _parsed(text: bytes, name: str) -> dict[str, Any]:
     return header
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
         seen: set[str] = set()
-        double = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise ValueError(f"{double[:100]!r} stands there twice")
-    return found
+        duplicate = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise ValueError(f"{duplicate[:100]!r} is given twice")
+    return result
 
 
 def _no_constant(text: str) -> None:
@@ -136,20 +136,20 @@ def _tensors(header: dict[str, Any], data_bytes: int, name: str) -> dict[str, Te
     if len(header) > MOST_TENSORS:
         what = f"{len(header):,} tensors, {MOST_TENSORS:,} at most are read"
         raise WeightsError(name, what, "save it in several files")
-    found = {key: _tensor(key, told, name) for key, told in header.items()}
-    _refuse_gaps({key: told["data_offsets"] for key, told in header.items()}, data_bytes, name)
-    return found
+    tensors = {key: _tensor(key, entry, name) for key, entry in header.items()}
+    _refuse_gaps({key: entry["data_offsets"] for key, entry in header.items()}, data_bytes, name)
+    return tensors
 
 
-def _tensor(key: str, told: Any, name: str) -> Tensor:
+def _tensor(key: str, entry: Any, name: str) -> Tensor:
     def wrong(what: str) -> WeightsError:
         return WeightsError(name, f"tensor {key[:100]!r}: {what}", _SAVE_AGAIN)
 
     if not key or len(key) > MOST_NAME_CHARS or not key.isprintable():
         raise wrong(f"names are 1 to {MOST_NAME_CHARS} printable characters")
-    if not isinstance(told, dict) or told.keys() != _FIELDS:
-        raise wrong(f"must tell {', '.join(sorted(_FIELDS))} and nothing else")
-    dtype, shape, offsets = told["dtype"], told["shape"], told["data_offsets"]
+    if not isinstance(entry, dict) or entry.keys() != _FIELDS:
+        raise wrong(f"must have {', '.join(sorted(_FIELDS))} and nothing else")
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in BITS:
         raise wrong(f"dtype = {str(dtype)[:40]!r} is unknown")
     if not _are_sizes(shape) or len(shape) > MOST_DIMENSIONS:
@@ -177,7 +177,7 @@ def _refuse_gaps(offsets: Mapping[str, list[int]], data_bytes: int, name: str) -
             raise WeightsError(name, f"tensor {key[:100]!r} {what}: it {where}", _SAVE_AGAIN)
         reached = end
     if reached != data_bytes:
-        what = f"{reached:,} bytes of tensors announced, {data_bytes:,} there"
+        what = f"{reached:,} bytes of tensors declared, {data_bytes:,} present"
         raise WeightsError(name, what, _COPY_AGAIN)
 
 

@@ -48,31 +48,31 @@ def architectures() -> frozenset[str]:
 
 def check_config(file: ModelFile) -> Config:
     """Checks config.json. Raises `WeightsError`."""
-    told = check_free_settings(file)
-    names = told.get("architectures")
+    config = check_free_settings(file)
+    names = config.get("architectures")
     if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
         raise WeightsError(file.name, "architectures must name one", _SAVE_AGAIN)
     if names[0] not in architectures():
-        what = f"architectures = {names[0][:100]!r} is no causal language model that is known here"
+        what = f"architectures = {names[0][:100]!r} is no supported causal language model"
         raise WeightsError(file.name, what, "give one that AutoModelForCausalLM loads")
-    if "quantization_config" in told:
+    if "quantization_config" in config:
         what = "quantised weights cannot be loaded here"
         raise WeightsError(file.name, what, "save the model without quantization_config")
-    inner = told.get("text_config")
-    for part in (told, inner if isinstance(inner, dict) else {}):
+    inner = config.get("text_config")
+    for part in (config, inner if isinstance(inner, dict) else {}):
         for name in _SIZES:
             value = part.get(name)
             if value is not None and not (type(value) is int and 0 < value < 2**31):
                 what = f"{name} = {str(value)[:40]} must be a whole number above 0"
                 raise WeightsError(file.name, what, _SAVE_AGAIN)
     nested = inner.get("vocab_size") if isinstance(inner, dict) else None
-    return Config(names[0], told.get("vocab_size") or nested)
+    return Config(names[0], config.get("vocab_size") or nested)
 
 
 def check_tokenizer(file: ModelFile, vocabulary: int | None) -> None:
     """Checks tokenizer.json, whose ids must be within the embedding. Raises `WeightsError`."""
-    told = _object(file, MOST_TOKENIZER_BYTES)
-    model, added = told.get("model"), told.get("added_tokens", [])
+    tokenizer = _object(file, MOST_TOKENIZER_BYTES)
+    model, added = tokenizer.get("model"), tokenizer.get("added_tokens", [])
     # Older files omit `type`; then the vocabulary determines it.
     kind = model.get("type", "BPE") if isinstance(model, dict) else None
     if kind not in _TOKENIZERS:
@@ -80,11 +80,11 @@ def check_tokenizer(file: ModelFile, vocabulary: int | None) -> None:
         raise WeightsError(file.name, what, _SAVE_AGAIN)
     ids = [*_ids(file, model.get("vocab")), *_added_ids(file, added)]
     if not 0 < len(ids) <= MOST_VOCABULARY:
-        what = f"{len(ids):,} tokens, 1 to {MOST_VOCABULARY:,} are taken"
+        what = f"{len(ids):,} tokens, 1 to {MOST_VOCABULARY:,} are accepted"
         raise WeightsError(file.name, what, _SAVE_AGAIN)
-    most = max(ids)
-    if vocabulary is not None and most >= vocabulary:
-        what = f"has a token of id {most:,}, config.json a vocabulary of {vocabulary:,}"
+    largest = max(ids)
+    if vocabulary is not None and largest >= vocabulary:
+        what = f"has a token of id {largest:,}, config.json a vocabulary of {vocabulary:,}"
         raise WeightsError(file.name, what, "give the tokenizer of this model")
 
 
@@ -109,42 +109,42 @@ def _added_ids(file: ModelFile, added: Any) -> Iterator[int]:
 
 def check_tokenizer_config(file: ModelFile, *, has_template: bool) -> None:
     """Checks tokenizer_config.json. Raises `WeightsError`."""
-    told = check_free_settings(file)
-    kind = told.get("tokenizer_class", "PreTrainedTokenizerFast")
+    config = check_free_settings(file)
+    kind = config.get("tokenizer_class", "PreTrainedTokenizerFast")
     if not isinstance(kind, str) or not _IDENTIFIER.fullmatch(kind):
         raise WeightsError(file.name, "tokenizer_class must be a plain name", _SAVE_AGAIN)
-    if not has_template and "chat_template" not in told:
+    if not has_template and "chat_template" not in config:
         remedy = "add the file, or its text to tokenizer_config.json"
         raise WeightsError("chat_template.jinja", "is missing", remedy)
 
 
 def check_free_settings(file: ModelFile) -> dict[str, Any]:
     """Returns a JSON object that names no code. Raises `WeightsError`."""
-    told = _object(file, MOST_SETTINGS_BYTES)
-    for key, value in _entries(told):
+    settings = _object(file, MOST_SETTINGS_BYTES)
+    for key, value in _entries(settings):
         if key in _CODE:
-            what = f"{key} asks for code to be run that comes with a model"
-            raise WeightsError(file.name, what, "only what transformers itself knows is loaded")
-        if "implementation" in key and (found := next(_repositories(value), "")):
-            what = f"{key} = {found[:60]!r} asks for code from elsewhere"
+            what = f"{key} runs code that comes with a model"
+            raise WeightsError(file.name, what, "only architectures of transformers are loaded")
+        if "implementation" in key and (repository := next(_repositories(value), "")):
+            what = f"{key} = {repository[:60]!r} loads code from another repository"
             raise WeightsError(file.name, what, "leave it out")
         if key == "transformers_weights":
             what = f"{key} = {str(value)[:60]!r} names another file of weights"
             raise WeightsError(file.name, what, "leave it out")
-    return told
+    return settings
 
 
 def _repositories(value: Any) -> Iterator[str]:
     """Yields texts that may name a hub repository, of a setting or one per part of a model."""
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
+    pending = [value]
+    while pending:
+        one = pending.pop()
         if isinstance(one, str) and "/" in one:
             yield one
         elif isinstance(one, dict):
-            waiting += one.values()
+            pending += one.values()
         elif isinstance(one, list):
-            waiting += one
+            pending += one
 
 
 def check_tokens(file: ModelFile) -> None:
@@ -154,19 +154,21 @@ def check_tokens(file: ModelFile) -> None:
 
 def check_index(file: ModelFile, tensors: Mapping[str, set[str]]) -> None:
     """Checks model.safetensors.index.json against the weight files. Raises `WeightsError`."""
-    told = _object(file, MOST_TEXT_BYTES).get("weight_map")
-    if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()):
+    weight_map = _object(file, MOST_TEXT_BYTES).get("weight_map")
+    if not isinstance(weight_map, dict) or not all(
+        isinstance(name, str) for name in weight_map.values()
+    ):
         raise WeightsError(file.name, "weight_map must give each tensor a file", _SAVE_AGAIN)
-    for key, name in told.items():
+    for key, name in weight_map.items():
         if name not in tensors:
             what = f"puts {key[:100]!r} into {name[:100]!r}, which is not among the weight files"
             raise WeightsError(file.name, what, "give all files that it names, by their names")
         if key not in tensors[name]:
             what = f"puts {key[:100]!r} into {name}, which does not hold it"
             raise WeightsError(file.name, what, _SAVE_AGAIN)
-    for name, held in tensors.items():
-        if foreign := next((key for key in held if key not in told), None):
-            what = f"says nothing of {foreign[:100]!r}, which {name} holds"
+    for name, present in tensors.items():
+        if foreign := next((key for key in present if key not in weight_map), None):
+            what = f"lacks {foreign[:100]!r}, which {name} holds"
             raise WeightsError(file.name, what, _SAVE_AGAIN)
 
 
@@ -175,21 +177,21 @@ def check_text(file: ModelFile) -> str:
     return _text(file, MOST_TEXT_BYTES)
 
 
-def _object(file: ModelFile, most: int) -> dict[str, Any]:
+def _object(file: ModelFile, limit: int) -> dict[str, Any]:
     try:
-        told = json.loads(_text(file, most))
+        value = json.loads(_text(file, limit))
     except (ValueError, RecursionError) as error:
         raise WeightsError(file.name, f"is no JSON: {str(error)[:200]}", _SAVE_AGAIN) from None
-    if not isinstance(told, dict):
+    if not isinstance(value, dict):
         raise WeightsError(file.name, "holds no JSON object", _SAVE_AGAIN)
-    return told
+    return value
 
 
-def _text(file: ModelFile, most: int) -> str:
-    if file.size > most:
-        raise WeightsError(file.name, f"has {file.size:,} bytes", f"{most:,} at most are taken")
+def _text(file: ModelFile, limit: int) -> str:
+    if file.size > limit:
+        raise WeightsError(file.name, f"has {file.size:,} bytes", f"at most {limit:,} are accepted")
     with file.open() as content:
-        data = content.read(most + 1)
+        data = content.read(limit + 1)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -202,11 +204,11 @@ def _text(file: ModelFile, most: int) -> str:
 def _entries(value: Any) -> Iterator[tuple[str, Any]]:
     """Yields every key with its value at any depth; without recursion, so no depth exhausts the
     stack."""
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
+    pending = [value]
+    while pending:
+        one = pending.pop()
         if isinstance(one, dict):
             yield from one.items()
-            waiting += one.values()
+            pending += one.values()
         elif isinstance(one, list):
-            waiting += one
+            pending += one

@@ -30,12 +30,12 @@ class Command(BaseCommand):
         workspace, _, slug = options["project"].partition("/")
         project = Project.objects.filter(workspace__slug=workspace, slug=slug).first()
         if project is None:
-            there = ", ".join(
+            existing = ", ".join(
                 f"{one.workspace.slug}/{one.slug}"
                 for one in Project.objects.select_related("workspace").order_by("pk")[:20]
             )
             raise CommandError(
-                f"--project = {options['project']}: no such project; there are {there}"
+                f"--project = {options['project']}: no such project; there are {existing}"
             )
         folder = options["folder"]
         try:
