@@ -71,16 +71,16 @@ def list_shares(request: HttpRequest, run_id: uuid.UUID, query: Query[Cursor]):
 
 
 @router.post("/{uuid:run_id}/shares", response={201: NewShare})
-def create_share(request: HttpRequest, run_id: uuid.UUID, asked: ShareIn):
+def create_share(request: HttpRequest, run_id: uuid.UUID, new: ShareIn):
     """Creates a link by which anybody may view the run, or one tree of it, without an account."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.SHARE, run.project)
-    lifetime = timedelta(days=asked.days)
+    lifetime = timedelta(days=new.days)
     try:
-        made, path = services.create_share(run, request.user, lifetime, asked.tree, asked.until)
+        made, path = services.create_share(run, request.user, lifetime, new.tree, new.until)
     except services.ShareRefused as refusal:
         at = "until" if str(refusal).startswith("event") else "tree"
-        raise Invalid(at, getattr(asked, at), str(refusal), 404) from None
+        raise Invalid(at, getattr(new, at), str(refusal), 404) from None
     made.link = request.build_absolute_uri(path)
     return Status(201, made)
 
@@ -99,11 +99,13 @@ def get_shared_state(request: HttpRequest, secret: str, seq: int | None = Query(
     guest = guest_or_404(request, secret)
     run, view = guest.share.run, guest.view
     if view.tree is not None:
-        return _json(selectors.tree(run, view.tree, view.clamp(seq)) or _nothing(run, view, seq))
+        return _json(
+            selectors.tree(run, view.tree, view.clamp(seq)) or _unopened_tree(run, view, seq)
+        )
     return _json(selectors.state(run, view.clamp(seq)))
 
 
-def _nothing(run: services.Run, view: selectors.View, seq: int | None) -> bytes:
+def _unopened_tree(run: services.Run, view: selectors.View, seq: int | None) -> bytes:
     """The state before the tree was opened."""
     at = view.clamp(seq if seq is not None else run.head_seq)
     return b'{"epoch":"%s","seq":%d,"events":[]}' % (str(run.epoch).encode(), at)
@@ -145,37 +147,37 @@ def get_shared_tree(
 ):
     guest = guest_or_404(request, secret)
     seen = guest.view.tree in (None, tree)
-    found = selectors.tree(guest.share.run, tree, guest.view.clamp(seq)) if seen else None
-    if found is None:
+    state = selectors.tree(guest.share.run, tree, guest.view.clamp(seq)) if seen else None
+    if state is None:
         raise Http404
-    return _json(found)
+    return _json(state)
 
 
 @shared.get("/{str:secret}/trees/{int:tree}/nodes/{int:node}", include_in_schema=False)
 def get_shared_node(request: HttpRequest, secret: str, tree: int, node: int):
     guest = guest_or_404(request, secret)
     seen = guest.view.tree in (None, tree)
-    found = selectors.node(guest.share.run, tree, node, guest.view.until) if seen else None
-    if found is None:
+    detail = selectors.node(guest.share.run, tree, node, guest.view.until) if seen else None
+    if detail is None:
         raise Http404
-    return found
+    return detail
 
 
 @shared.get("/{str:secret}/metrics", response=MetricList, include_in_schema=False)
-def get_shared_metrics(request: HttpRequest, secret: str, asked: Query[MetricsIn]):
-    guest = _guest_of_the_whole(request, secret)
-    return metrics_page(guest.share.run, asked, guest.view.clamp(asked.until))
+def get_shared_metrics(request: HttpRequest, secret: str, query: Query[MetricsIn]):
+    guest = _guest_of_whole_run(request, secret)
+    return metrics_page(guest.share.run, query, guest.view.clamp(query.until))
 
 
 @shared.get(
     "/{str:secret}/metrics/{name}", response=BucketedSeries, by_alias=True, include_in_schema=False
 )
-def get_shared_metric(request: HttpRequest, secret: str, name: str, asked: Query[RangeIn]):
-    guest = _guest_of_the_whole(request, secret)
-    return bucketed(guest.share.run, name, asked, guest.view.clamp(asked.until))
+def get_shared_metric(request: HttpRequest, secret: str, name: str, query: Query[RangeIn]):
+    guest = _guest_of_whole_run(request, secret)
+    return bucketed(guest.share.run, name, query, guest.view.clamp(query.until))
 
 
-def _guest_of_the_whole(request: HttpRequest, secret: str) -> services.Guest:
+def _guest_of_whole_run(request: HttpRequest, secret: str) -> services.Guest:
     """Series cover the whole run: a guest who sees only one tree of it gets 404."""
     guest = guest_or_404(request, secret)
     if guest.view.tree is not None:
@@ -183,5 +185,5 @@ def _guest_of_the_whole(request: HttpRequest, secret: str) -> services.Guest:
     return guest
 
 
-def _json(told: bytes) -> HttpResponse:
-    return HttpResponse(told, content_type="application/json")
+def _json(content: bytes) -> HttpResponse:
+    return HttpResponse(content, content_type="application/json")

@@ -96,30 +96,30 @@ class ComparisonShareList(Schema):
     """Cursor of the next page, null on the last."""
 
 
-class Asked(Cursor):
+class ComparisonShareFilters(Cursor):
     run: Annotated[list[uuid.UUID], Field(min_length=1, max_length=MOST_RUNS)]
     """One run lists the links to all comparisons that include it; several, those of exactly
     these."""
 
 
 @router.get("/shares", response=ComparisonShareList)
-def list_comparison_shares(request: HttpRequest, asked: Query[Asked]):
+def list_comparison_shares(request: HttpRequest, query: Query[ComparisonShareFilters]):
     """Lists active links: to the comparison of exactly these runs, in this order, or, of one run,
     to all comparisons that include it."""
-    runs = comparisons.compared_by(request.user, asked.run)
-    found = page(comparisons.shares_of(runs), "shares", asked)
-    for share in found["shares"]:
+    runs = comparisons.runs_to_compare(request.user, query.run)
+    listed = page(comparisons.shares_of(runs), "shares", query)
+    for share in listed["shares"]:
         seen = [run.pk for run in comparisons.visible_runs_of(request.user, share)]
         share.hidden = len(set(share.runs)) - len(seen)
         share.runs = seen
-    return found
+    return listed
 
 
 @router.post("/shares", response={201: MadeComparisonShare})
 def share_comparison(request: HttpRequest, new: NewComparisonShare):
     """Creates a link by which anybody may view the comparison without an account: live, or frozen
     as it is now. It shows nothing else of the runs."""
-    runs = comparisons.compared_by(request.user, new.run)
+    runs = comparisons.runs_to_compare(request.user, new.run)
     if len(runs) < 2:
         raise Invalid("run", str(runs[0].pk), "give two different runs or more")
     comparisons.require_sharing(request.user, runs)
@@ -132,36 +132,36 @@ def share_comparison(request: HttpRequest, new: NewComparisonShare):
 @router.delete("/shares/{share_id}", response={204: None})
 def unshare_comparison(request: HttpRequest, share_id: Annotated[int, Path(ge=0, le=LARGEST_ID)]):
     """Revokes the link: it shows nothing any more."""
-    links.end(comparisons.own_share(request.user, share_id))
+    links.revoke(comparisons.own_share(request.user, share_id))
     return Status(204, None)
 
 
 @shared.get("/comparison/{str:secret}", response=dict[str, Any], include_in_schema=False)
 def get_shared_comparison(request: HttpRequest, secret: str):
-    return comparison_or_404(request, secret).told
+    return comparison_or_404(request, secret).data
 
 
 @shared.get(
-    "/comparison/{str:secret}/{int:place}/metrics",
+    "/comparison/{str:secret}/{int:index}/metrics",
     response=MetricList,
     include_in_schema=False,
 )
-def get_compared_metrics(request: HttpRequest, secret: str, place: int, asked: Query[MetricsIn]):
-    run, view = comparison_or_404(request, secret).view(place)
-    told = metrics_page(run, asked, view.clamp(asked.until))
-    return told | {"metrics": [one for one in told["metrics"] if is_curve(one.name)]}
+def get_compared_metrics(request: HttpRequest, secret: str, index: int, query: Query[MetricsIn]):
+    run, view = comparison_or_404(request, secret).view(index)
+    data = metrics_page(run, query, view.clamp(query.until))
+    return data | {"metrics": [one for one in data["metrics"] if is_curve(one.name)]}
 
 
 @shared.get(
-    "/comparison/{str:secret}/{int:place}/metrics/{name}",
+    "/comparison/{str:secret}/{int:index}/metrics/{name}",
     response=BucketedSeries,
     by_alias=True,
     include_in_schema=False,
 )
 def get_compared_metric(
-    request: HttpRequest, secret: str, place: int, name: str, asked: Query[RangeIn]
+    request: HttpRequest, secret: str, index: int, name: str, query: Query[RangeIn]
 ):
-    run, view = comparison_or_404(request, secret).view(place)
+    run, view = comparison_or_404(request, secret).view(index)
     if not is_curve(name):
         raise Http404
-    return bucketed(run, name, asked, view.clamp(asked.until))
+    return bucketed(run, name, query, view.clamp(query.until))

@@ -27,7 +27,7 @@ from webapp.sharing.selectors import comparison_or_404
 def comparison_shares(request: HttpRequest) -> HttpResponse:
     """comparison_shares.html: `runs`, `split`, `back` (the comparison's address), `shares`
     (ComparisonShare), `can_share`, `form`, and, right after a link was created, its `link`."""
-    runs, split = _asked(request)
+    runs, split = _requested_comparison(request)
     form = ComparisonShareForm(request.POST if request.method == "POST" else None)
     context = {"runs": runs, "split": split, "form": form, "back": _address(runs, split)}
     context["can_share"] = all(may(request.user, Action.SHARE, run.project) for run in runs)
@@ -40,10 +40,10 @@ def comparison_shares(request: HttpRequest) -> HttpResponse:
     return render(request, "comparison_shares.html", context, status=status)
 
 
-def _asked(request: HttpRequest) -> tuple[list[Run], str]:
-    told = request.POST if "run" in request.POST else request.GET
-    runs = compared_runs(request.user, told.getlist("run"), MOST_RUNS)
-    split = told.get("split", SPLITS[0])
+def _requested_comparison(request: HttpRequest) -> tuple[list[Run], str]:
+    parameters = request.POST if "run" in request.POST else request.GET
+    runs = compared_runs(request.user, parameters.getlist("run"), MOST_RUNS)
+    split = parameters.get("split", SPLITS[0])
     if len(runs) < 2 or split not in SPLITS:
         raise BadRequest(f"run: give two or more; split: give one of {', '.join(SPLITS)}")
     return runs, split
@@ -65,7 +65,7 @@ def _make(request: HttpRequest, runs: list[Run], split: str, given: dict) -> str
 def revoke_comparison_share(request: HttpRequest, share_id: int) -> HttpResponse:
     """Revokes the link; redirects to the comparison."""
     one = comparisons.own_share(request.user, share_id)
-    links.end(one)
+    links.revoke(one)
     seen = comparisons.visible_runs_of(request.user, one)
     if len(seen) < len(set(one.runs)):  # they may not see the comparison
         return redirect("shares", seen[0].pk)
@@ -80,9 +80,9 @@ def shared_comparison(request: HttpRequest, secret: str) -> HttpResponse:
     `parts/compared.html`. 404 without a share."""
     shown = comparison_or_404(request, secret)
     context = {
-        **shown.told,
+        **shown.data,
         "share": shown.share,
-        "names": list(zip(shown.told["labels"], shown.told["names"], strict=True)),
+        "names": list(zip(shown.data["labels"], shown.data["names"], strict=True)),
         "confidence": f"{100 * CONFIDENCE:.0f} %",
         "page": shown.page(secret),
     }

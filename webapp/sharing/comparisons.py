@@ -31,11 +31,11 @@ from webapp.sharing.models import ComparisonShare
 from webapp.telemetry.stream.view import View
 
 _SALT = "webapp.sharing.comparisons"
-_OF_THE_HOUSE = re.compile(r"^(agents\.[^.]+\.model|problems\..*|compute\..*|inference\..*)$")
+_SITE_SETTINGS = re.compile(r"^(agents\.[^.]+\.model|problems\..*|compute\..*|inference\..*)$")
 """Settings that name locations on this machine or in its organisation."""
 
 
-def compared_by(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:
+def runs_to_compare(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:
     """The runs, each once; raises `Http404` if one does not exist for `user`."""
     return [visible_run(user, run_id) for run_id in dict.fromkeys(run_ids)]
 
@@ -51,18 +51,18 @@ def share(
 ) -> tuple[ComparisonShare, str]:
     """Returns the share and the path of its link, whose secret is stored only as a digest."""
     shown = {"runs": [run.pk for run in runs], "split": split}
-    then = {"until": [run.head_seq for run in runs]}
-    shown["frozen"] = then | told(runs, split) if frozen else None
-    made, secret = links.make(ComparisonShare, _SALT, user, lifetime, **shown)
-    return made, reverse("shared-comparison", args=[secret])
+    heads = {"until": [run.head_seq for run in runs]}
+    shown["frozen"] = heads | comparison_data(runs, split) if frozen else None
+    link, secret = links.create(ComparisonShare, _SALT, user, lifetime, **shown)
+    return link, reverse("shared-comparison", args=[secret])
 
 
 def shares_of(runs: Sequence[Run]) -> QuerySet[ComparisonShare]:
     """Active links to the comparison of exactly these runs, newest first; of one run, to all
     comparisons that include it, whatever the others are."""
     ids = [run.pk for run in runs]
-    found = ComparisonShare.objects.valid().select_related("created_by").order_by("-pk")
-    return found.filter(runs=ids) if len(ids) > 1 else found.filter(runs__contains=ids)
+    shares = ComparisonShare.objects.valid().select_related("created_by").order_by("-pk")
+    return shares.filter(runs=ids) if len(ids) > 1 else shares.filter(runs__contains=ids)
 
 
 def own_share(user: User, share_id: int) -> ComparisonShare:
@@ -71,13 +71,13 @@ def own_share(user: User, share_id: int) -> ComparisonShare:
     Raises `Http404` if they see no run of it, `PermissionDenied` if they may share none that they
     see.
     """
-    found = ComparisonShare.objects.valid().filter(pk=share_id).first()
-    seen = list(visible_runs_of(user, found)) if found else []
+    share = ComparisonShare.objects.valid().filter(pk=share_id).first()
+    seen = list(visible_runs_of(user, share)) if share else []
     if not seen:
         raise Http404
     if not any(may(user, Action.SHARE, run.project) for run in seen):
         require(user, Action.SHARE, seen[0].project)
-    return found
+    return share
 
 
 def visible_runs_of(user: User, share: ComparisonShare) -> list[Run]:
@@ -92,26 +92,26 @@ def projects_of(share: ComparisonShare) -> list[Project]:
 
 
 @dataclass(frozen=True)
-class Shown:
+class SharedComparison:
     """What a link shows of its runs."""
 
     share: ComparisonShare
     runs: list[Run]
 
     @cached_property
-    def told(self) -> dict[str, Any]:
-        """All but the curves (`told`); a request for a curve does not pay for it."""
-        return self.share.frozen or told(self.runs, self.share.split)
+    def data(self) -> dict[str, Any]:
+        """All but the curves (`comparison_data`); a request for a curve does not pay for it."""
+        return self.share.frozen or comparison_data(self.runs, self.share.split)
 
     def page(self, secret: str) -> dict[str, Any]:
         """{labels, curves, runs, frozen} for the scripts: runs are identified by their labels, and
         their addresses are the link's."""
-        kept = ("label", "group", "agents", "owners")
+        fields = ("label", "group", "agents", "owners")
         runs = [
-            {name: run[name] for name in kept}
+            {name: run[name] for name in fields}
             | {"id": run["label"], "name": run["label"]}
-            | {"url": f"/api/v1/shared/comparison/{secret}/{place}/metrics"}
-            for place, run in enumerate(comparison.charted(self.runs))
+            | {"url": f"/api/v1/shared/comparison/{secret}/{index}/metrics"}
+            for index, run in enumerate(comparison.charted(self.runs))
         ]
         return {
             "labels": comparison.labels_of(self.runs),
@@ -120,26 +120,26 @@ class Shown:
             "frozen": self.share.frozen is not None,
         }
 
-    def view(self, place: int) -> tuple[Run, View]:
+    def view(self, index: int) -> tuple[Run, View]:
         """A run, and what of its log is shown; raises `Http404` for an index without a run."""
-        if place >= len(self.runs):
+        if index >= len(self.runs):
             raise Http404
-        until = self.share.frozen["until"][place] if self.share.frozen else None
-        return self.runs[place], View("", until)
+        until = self.share.frozen["until"][index] if self.share.frozen else None
+        return self.runs[index], View("", until)
 
 
-def shown_by(secret: str) -> Shown:
+def shared_comparison(secret: str) -> SharedComparison:
     """What a link shows; raises `Http404` if it shows nothing (any more)."""
-    found = links.find(ComparisonShare.objects.all(), _SALT, secret)
-    if found is None:
+    share = links.find(ComparisonShare.objects.all(), _SALT, secret)
+    if share is None:
         raise Http404
-    there = Run.objects.select_related("experiment").in_bulk(found.runs)
-    if len(there) != len(set(found.runs)) or not links.upheld(found, projects_of(found)):
+    runs = Run.objects.select_related("experiment").in_bulk(share.runs)
+    if len(runs) != len(set(share.runs)) or not links.maker_may_share(share, projects_of(share)):
         raise Http404
-    return Shown(found, [there[run_id] for run_id in found.runs])
+    return SharedComparison(share, [runs[run_id] for run_id in share.runs])
 
 
-def told(runs: Sequence[Run], split: str) -> dict[str, Any]:
+def comparison_data(runs: Sequence[Run], split: str) -> dict[str, Any]:
     """{labels, names, split, settings, pairs}: a guest's view of the comparison, in plain
     values."""
     settings = comparison.settings_that_differ(runs)
@@ -147,7 +147,7 @@ def told(runs: Sequence[Run], split: str) -> dict[str, Any]:
         "labels": comparison.labels_of(runs),
         "names": [str(run) for run in runs],
         "split": split,
-        "settings": [row for row in settings if not _OF_THE_HOUSE.match(row["path"])],
+        "settings": [row for row in settings if not _SITE_SETTINGS.match(row["path"])],
         "pairs": [
             {
                 "label": pair.label,

@@ -1,7 +1,7 @@
 """Operations common to all kinds of links: a secret that is shown once, and an end.
 
 Invariants: the secret is stored nowhere, only its keyed digest, under a salt for each kind of link;
-a link shows nothing that its maker may no longer share (`upheld`).
+a link shows nothing that its maker may no longer share (`maker_may_share`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from webapp.projects.models import Project
 from webapp.projects.permissions import Action, may
 from webapp.sharing.models import Link, LinkQuerySet
 
-Made = TypeVar("Made", bound=Link)
+AnyLink = TypeVar("AnyLink", bound=Link)
 
 
-def make(
-    kind: type[Made], salt: str, user: User, lifetime: timedelta, **shown: object
-) -> tuple[Made, str]:
+def create(
+    kind: type[AnyLink], salt: str, user: User, lifetime: timedelta, **shown: object
+) -> tuple[AnyLink, str]:
     """Returns a link to what `shown` describes, and its secret."""
     secret = secrets.token_urlsafe(32)
     made = kind.objects.create(
@@ -38,17 +38,17 @@ def make(
 
 def find(links: LinkQuerySet, salt: str, secret: str) -> Link | None:
     """The link of the secret; None if it shows nothing (any more)."""
-    found = links.valid().select_related("created_by")
-    return found.filter(digest=_digest(salt, secret)).first()
+    candidates = links.valid().select_related("created_by")
+    return candidates.filter(digest=_digest(salt, secret)).first()
 
 
-def upheld(link: Link, projects: Iterable[Project]) -> bool:
+def maker_may_share(link: Link, projects: Iterable[Project]) -> bool:
     """Whether the link's maker may still share what is in each of the projects."""
     maker = link.created_by
     return maker is not None and all(may(maker, Action.SHARE, one) for one in set(projects))
 
 
-def end(link: Link) -> None:
+def revoke(link: Link) -> None:
     """Revokes the link: it shows nothing any more."""
     kind = type(link)
     kind.objects.filter(pk=link.pk, revoked_at=None).update(revoked_at=timezone.now())

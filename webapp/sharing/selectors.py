@@ -11,7 +11,7 @@ from webapp.experiments.models import Run
 from webapp.experiments.presentation import page_data
 from webapp.http.rate_limits import address_of, count_guess
 from webapp.searches.presentation import page_search
-from webapp.sharing.comparisons import Shown, shown_by
+from webapp.sharing.comparisons import SharedComparison, shared_comparison
 from webapp.sharing.models import Share
 from webapp.sharing.services import Guest, guest_by
 from webapp.telemetry.selectors import folded
@@ -31,10 +31,10 @@ def guest_or_404(request: HttpRequest, secret: str) -> Guest:
     raise Http404
 
 
-def comparison_or_404(request: HttpRequest, secret: str) -> Shown:
+def comparison_or_404(request: HttpRequest, secret: str) -> SharedComparison:
     """What the link of a comparison shows; counts a wrong secret. Raises as above."""
     try:
-        return shown_by(secret)
+        return shared_comparison(secret)
     except Http404:
         count_guess(address_of(request))
         raise
@@ -44,31 +44,31 @@ def shared_page_data(guest: Guest) -> dict[str, Any]:
     """`page_data` of the run restricted to what the share shows: no sources of models or problems,
     no later moment, no address of anything but itself."""
     run, view = guest.share.run, guest.view
-    told = page_data(run, can_operate=False)
+    data = page_data(run, can_operate=False)
     secret = view.base.rsplit("/", 1)[1]
-    moved = {name: href.replace(f"/api/v1/runs/{run.pk}", view.base) for name, href in
-             told["urls"].items() if name not in ("stop", "resume")}  # fmt: skip
+    urls = {name: href.replace(f"/api/v1/runs/{run.pk}", view.base) for name, href in
+            data["urls"].items() if name not in ("stop", "resume")}  # fmt: skip
     return {
-        **told,
+        **data,
         "search": page_search(run),
-        "status": told["status"] if view == View(view.base) else _status(run, view, told),
-        "agents": [{**agent, "model": agent["name"], "version": None} for agent in told["agents"]],
-        "config": {name: told["config"][name] for name in ("search", "credit")},
+        "status": data["status"] if view == View(view.base) else _status(run, view, data),
+        "agents": [{**agent, "model": agent["name"], "version": None} for agent in data["agents"]],
+        "config": {name: data["config"][name] for name in ("search", "credit")},
         "urls": {
-            **moved,
+            **urls,
             "stream": f"/stream?share={secret}",
-            "metrics": None if view.tree is not None else moved["metrics"],
+            "metrics": None if view.tree is not None else urls["metrics"],
         },
     }
 
 
-def _status(run: Run, view: View, told: dict[str, Any]) -> dict[str, Any]:
+def _status(run: Run, view: View, data: dict[str, Any]) -> dict[str, Any]:
     if view.until is None:
-        return view.status(told["status"])
-    then = folded(run, view.until)
+        return view.status(data["status"])
+    state = folded(run, view.until)
     return {
         **EMPTY_STATUS,
-        "state": then["run"]["state"],
-        "step": then["step"],
-        "steps": then["plan"]["steps"],
+        "state": state["run"]["state"],
+        "step": state["step"],
+        "steps": state["plan"]["steps"],
     }

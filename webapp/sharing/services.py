@@ -38,7 +38,7 @@ class Guest:
     @property
     def pk(self) -> int:
         """An id that no user has: sockets are counted, and notified of changes, by share."""
-        return _place(self.share.pk)
+        return _pseudo_user_id(self.share.pk)
 
 
 def create_share(
@@ -56,30 +56,30 @@ def create_share(
     if tree is not None and not seen.exists():
         raise ShareRefused(f"tree {tree}: the run has no such tree at that moment")
     shown = {"run": run, "tree": tree, "until": until}
-    share, secret = links.make(Share, _SALT, user, lifetime, **shown)
+    share, secret = links.create(Share, _SALT, user, lifetime, **shown)
     return share, reverse("shared", args=[secret])
 
 
 def guest_by(secret: str) -> Guest | None:
     """The guest whom a link's secret admits; None if the link shows nothing (any more)."""
     share = links.find(Share.objects.select_related("run__experiment__project"), _SALT, secret)
-    if share is None or not links.upheld(share, [share.run.project]):
+    if share is None or not links.maker_may_share(share, [share.run.project]):
         return None
     return Guest(share, View(f"/api/v1/shared/{secret}", share.until, share.tree))
 
 
 def still_valid(guest: Guest) -> bool:
-    found = Share.objects.valid().select_related("run__experiment__project", "created_by")
-    share = found.filter(pk=guest.share.pk).first()
-    return share is not None and links.upheld(share, [share.run.project])
+    shares = Share.objects.valid().select_related("run__experiment__project", "created_by")
+    share = shares.filter(pk=guest.share.pk).first()
+    return share is not None and links.maker_may_share(share, [share.run.project])
 
 
 @transaction.atomic
 def revoke_share(share: Share) -> None:
     """Revokes the link: it shows nothing any more, and the sockets that it opened are closed."""
-    links.end(share)
-    announce_access(_place(share.pk))
+    links.revoke(share)
+    announce_access(_pseudo_user_id(share.pk))
 
 
-def _place(share_id: int) -> int:
+def _pseudo_user_id(share_id: int) -> int:
     return -share_id

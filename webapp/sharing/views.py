@@ -29,7 +29,7 @@ def shares(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     the user sees, and `hidden`, the number of its other runs), `can_share`, `form` (ShareForm; its
     initial values come from the query) and, right after a link was created, its `link`."""
     run = visible_run(request.user, run_id)
-    form = ShareForm(request.POST if request.method == "POST" else None, initial=_asked(request))
+    form = ShareForm(request.POST if request.method == "POST" else None, initial=_initial(request))
     context = {"run": run, "form": form, "can_share": may(request.user, Action.SHARE, run.project)}
     if request.method == "POST":
         require(request.user, Action.SHARE, run.project)
@@ -40,14 +40,14 @@ def shares(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 
 def _compared(request: HttpRequest, run: services.Run) -> list[ComparisonShare]:
-    found = list(comparisons.shares_of([run])[:MOST_COMPARED])
-    for one in found:
+    shares = list(comparisons.shares_of([run])[:MOST_COMPARED])
+    for one in shares:
         one.seen = comparisons.visible_runs_of(request.user, one)
         one.hidden = len(set(one.runs)) - len(one.seen)
-    return found
+    return shares
 
 
-def _asked(request: HttpRequest) -> dict[str, str]:
+def _initial(request: HttpRequest) -> dict[str, str]:
     return {name: request.GET[name] for name in ("tree", "until") if name in request.GET} | {
         "days": 7
     }
