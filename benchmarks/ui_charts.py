@@ -76,7 +76,7 @@ def _zoom(page: Any, part: tuple[float, float], points: int) -> float:
 def _series(run: Any, points: int) -> str:
     """Stores a series of `points` points for a run; returns its name."""
     from engine.events.vocabulary import Event
-    from tests.browser.sample_log import START
+    from tests.helpers.sample_log import START
     from webapp.telemetry.series.blocks import store
     from webapp.telemetry.series.buffer import Told
 

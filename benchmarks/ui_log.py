@@ -2,7 +2,7 @@
 
 Invariant: the result is one valid log: seq from 1 without a gap, a tree's id is the seq of its
 `tree.open`, steps count up. Problems, programs, draws and credit are those of a run of the sample
-authors (`tests.browser.sample_log`), so payloads have the sizes that an engine writes.
+authors (`tests.helpers.sample_log`), so payloads have the sizes that an engine writes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import count, islice
 import msgspec
 
 from engine.events.vocabulary import Event
-from tests.browser.sample_log import START, Sample, sample_events
+from tests.helpers.sample_log import START, Sample, sample_events
 
 NODES_PER_SECOND = 50
 """Rate of arriving nodes while frames are counted."""

@@ -18,8 +18,8 @@ from typing import Any
 from playwright.sync_api import Browser, Page
 
 from benchmarks.ui_log import sample_of_long_log
-from tests.browser.chromium import Faults, chromium
-from tests.browser.site import SampleRun, Server
+from tests.helpers.chromium import Faults, chromium
+from tests.helpers.site import SampleRun, Server
 from workers.local.postgres import EmbeddedPostgres
 
 VIEWPORT = {"width": 1600, "height": 1000}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.services import leave_out
+from tests.helpers.services import leave_out
 
 # Set before anything imports torch: the suite runs in two processes, possibly on two cores, where
 # more threads only wait for each other.
@@ -43,7 +43,7 @@ def queue_in_memory():
 @pytest.fixture(scope="session")
 def postgres_url(tmp_path_factory, request):
     """URL of an embedded Postgres that lives as long as the session."""
-    from tests.database import a_migrated_postgres
+    from tests.helpers.database import a_migrated_postgres
 
     templates = request.config.cache.mkdir("databases")
     server = a_migrated_postgres(tmp_path_factory.mktemp("database") / "postgres", templates)
@@ -81,10 +81,10 @@ def django_db_setup(django_db_setup):
 
 
 def empty_by_rows() -> None:
-    """Makes the connection empty its tables after a test as `tests.emptying` does."""
+    """Makes the connection empty its tables after a test as `tests.helpers.emptying` does."""
     from django.db import connection
 
-    from tests.emptying import EmptyingByRows
+    from tests.helpers.emptying import EmptyingByRows
 
     connection.ops = EmptyingByRows(connection)
 
@@ -96,7 +96,7 @@ def ray_address(tmp_path_factory, request):
 
     Starting a Ray per engine would take a fifth of the time of a short run.
     """
-    from tests.clusters import shared_ray
+    from tests.helpers.clusters import shared_ray
 
     folder = tmp_path_factory.getbasetemp()
     with shared_ray(folder.parent if hasattr(request.config, "workerinput") else folder) as address:

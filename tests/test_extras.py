@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.extras import is_skipped, needed
+from tests.helpers.extras import is_skipped, needed
 
 TESTS = Path(__file__).parent
 ABSENT = "no_package_has_this_name"
@@ -27,4 +27,4 @@ def test_no_test_looks_for_a_package_by_itself():
     files = [p for p in TESTS.rglob("*.py") if "attacks" not in p.parts]
     found = {str(p.relative_to(TESTS)) for p in files if ways.search(p.read_text())}
     found.discard("packaging/test_client_only.py")  # checks that packages are absent; skips nothing
-    assert found == {"extras.py", Path(__file__).name}
+    assert found == {"helpers/extras.py", Path(__file__).name}

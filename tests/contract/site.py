@@ -18,7 +18,8 @@ import schemathesis.cli
 from click.testing import CliRunner
 
 from engine.events.vocabulary import RunState
-from tests.builders import (
+from tests.contract import hooks
+from tests.helpers.builders import (
     Cast,
     a_held_run,
     a_registry,
@@ -27,8 +28,7 @@ from tests.builders import (
     a_token,
     an_event,
 )
-from tests.contract import hooks
-from tests.datasets import stored_version
+from tests.helpers.datasets import stored_version
 from webapp.accounts.models import Scope
 from webapp.artifacts.models import Upload
 from webapp.artifacts.services import begin

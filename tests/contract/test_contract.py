@@ -9,10 +9,10 @@ import os
 
 import pytest
 
-from tests.builders import a_cast
 from tests.contract.site import ask_everything, furnish
 from tests.contract.walk import walk
-from tests.webapp.stream_server import a_server
+from tests.helpers.builders import a_cast
+from tests.webapp.telemetry.stream_server import a_server
 
 pytestmark = [
     pytest.mark.slow,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("engine", "webapp", "workers", "tests", "benchmarks", "docs", "static/js", "static/css")
-OF_OTHERS = ("static/vendor", "tests/vendor", "tests/sandbox/attacks")
+OF_OTHERS = ("static/vendor", "tests/vendor", "tests/engine/sandbox/attacks")
 
 _FENCE = re.compile(r"^(```+)(.*?)\n(.*?)^\1[ ]*$", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^(#{1,6}) (.+?)\s*$", re.MULTILINE)

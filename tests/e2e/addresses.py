@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.builders import Cast, a_cast
 from tests.conftest import var_settings
-from tests.planted import plant
+from tests.helpers.builders import Cast, a_cast
+from tests.helpers.planted import plant
 from tests.security.rules import EVERYBODY, ROWS
 from tests.security.test_walk import filled_in
 

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.browser.chromium import Faults, chromium
-from tests.browser.sample_log import Sample, sample_events
-from tests.browser.site import SampleRun, Server
-from tests.webapp.stream_server import a_session, wait_until
+from tests.helpers.chromium import Faults, chromium
+from tests.helpers.sample_log import Sample, sample_events
+from tests.helpers.site import SampleRun, Server
+from tests.webapp.telemetry.stream_server import a_session, wait_until
 
 SAMPLE = Sample(seed=3, steps=3, trees=4, nodes=5, failure_share=0.0)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.site import SampleRun
 from tests.e2e.conftest import SAMPLE
 from tests.e2e.wellness import faults_of
+from tests.helpers.site import SampleRun
 from webapp.experiments.models import Run
 from webapp.exports.models import Export, ExportState
 

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.site import SampleRun
-from tests.browser.test_resumed import LAST, interrupted_log
 from tests.e2e.conftest import SAMPLE
+from tests.helpers.site import SampleRun
+from tests.js.test_resumed import LAST, interrupted_log
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

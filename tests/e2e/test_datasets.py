@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from tests.browser.accessibility import broken_rules
 from tests.e2e.relay import Relay
-from tests.problems import rows
+from tests.engine.problems import rows
+from tests.helpers.accessibility import broken_rules
 from webapp.artifacts.store import storage
 from webapp.config.environment import read_artifact_storage
 from webapp.datasets.models import DatasetReport, DatasetVersion

@@ -20,11 +20,11 @@ from allauth.mfa.totp.internal.auth import (
 )
 from django.test import RequestFactory
 
-from tests.browser.chromium import Faults
 from tests.e2e.addresses import a_site
 from tests.e2e.wellness import faults_of
-from tests.webapp.openid_provider import CLIENT, SECRET, a_provider
-from tests.webapp.stream_server import a_session
+from tests.helpers.chromium import Faults
+from tests.webapp.accounts.openid_provider import CLIENT, SECRET, a_provider
+from tests.webapp.telemetry.stream_server import a_session
 from webapp.http import error_pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from engine.events.vocabulary import Event
-from tests.browser.sample_log import sample_events
 from tests.e2e.conftest import SAMPLE
+from tests.helpers.sample_log import sample_events
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.accessibility import broken_rules
-from tests.builders import a_model_folder
+from tests.helpers.accessibility import broken_rules
+from tests.helpers.builders import a_model_folder
 from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
 from webapp.datasets.models import Dataset, DatasetVersion

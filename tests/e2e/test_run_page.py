@@ -9,9 +9,9 @@ from collections import deque
 import pytest
 
 from engine.events.vocabulary import Event
-from tests.browser.sample_log import sample_events
-from tests.browser.site import SampleRun
 from tests.e2e.conftest import SAMPLE
+from tests.helpers.sample_log import sample_events
+from tests.helpers.site import SampleRun
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

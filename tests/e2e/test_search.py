@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.accessibility import broken_rules
+from tests.helpers.accessibility import broken_rules
 from webapp.searches.models import Search
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.browser.sample_log import sample_events
-from tests.browser.site import SampleRun
 from tests.e2e.conftest import SAMPLE
+from tests.helpers.sample_log import sample_events
+from tests.helpers.site import SampleRun
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

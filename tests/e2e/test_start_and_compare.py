@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import expect
 
 from engine.events.vocabulary import Event
-from tests.browser.accessibility import broken_rules
-from tests.browser.site import SampleRun
 from tests.e2e.conftest import SAMPLE
+from tests.helpers.accessibility import broken_rules
+from tests.helpers.site import SampleRun
 from webapp.experiments.models import Run
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

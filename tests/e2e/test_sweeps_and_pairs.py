@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.site import SampleRun
 from tests.e2e.conftest import SAMPLE
+from tests.helpers.site import SampleRun
 from webapp.experiments.models import Run
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.browser.accessibility import broken_rules
+from tests.helpers.accessibility import broken_rules
 
 HEIGHT = 900
 WIDTHS = (400, 1600)

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers.small_recipes import small_overrides
-from tests.waiting import eventually
+from tests.helpers.waiting import eventually
 
 HERE = Path(__file__).resolve().parents[2]
 DEADLINE = 600

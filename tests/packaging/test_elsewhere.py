@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 import webapp
-from tests.database import a_migrated_postgres
 from tests.e2e.stack import Stack, free_port
+from tests.helpers.database import a_migrated_postgres
 from tests.packaging.builds import PACKAGES, ROOT
 from tests.workers.engines import SCRIPT
 

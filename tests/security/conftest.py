@@ -1,5 +1,5 @@
 """Fixtures: one object of every kind to request."""
 
-from tests.planted import arguments, cast, sessions, world
+from tests.helpers.planted import arguments, cast, sessions, world
 
 __all__ = ["arguments", "cast", "sessions", "world"]

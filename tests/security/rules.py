@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.builders import a_run
-from tests.datasets import a_finished_upload, stored_version
+from tests.helpers.builders import a_run
+from tests.helpers.datasets import a_finished_upload, stored_version
 from webapp.accounts.models import Scope
 from webapp.config.parents import PAGES, name_of
 from webapp.datasets.models import DatasetVersion

@@ -10,9 +10,9 @@ from urllib.request import urlopen
 import pytest
 from django.utils import timezone
 
-from tests.builders import a_cast, a_held_run, a_run, an_event
+from tests.helpers.builders import a_cast, a_held_run, a_run, an_event
 from tests.security.test_sockets import answer, closing_code
-from tests.webapp.stream_server import Client, a_server
+from tests.webapp.telemetry.stream_server import Client, a_server
 from webapp.experiments.models import Experiment
 from webapp.projects.models import Project, Workspace
 from webapp.sharing.models import Share

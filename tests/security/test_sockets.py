@@ -11,8 +11,8 @@ from django.db import connection
 from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.builders import a_cast, a_held_run, a_token, store
-from tests.webapp.stream_server import Client, a_server, a_session
+from tests.helpers.builders import a_cast, a_held_run, a_token, store
+from tests.webapp.telemetry.stream_server import Client, a_server, a_session
 from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.tokens import revoke_token
 from webapp.projects import membership, services

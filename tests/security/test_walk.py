@@ -16,7 +16,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
-from tests.builders import a_token
+from tests.helpers.builders import a_token
 from tests.security.rules import (
     ANY_METHOD,
     EVERYBODY,
@@ -27,7 +27,7 @@ from tests.security.rules import (
     WITH_MAIL_AND_PROVIDER,
     Row,
 )
-from tests.webapp.openid_provider import CLIENT, SECRET, a_provider
+from tests.webapp.accounts.openid_provider import CLIENT, SECRET, a_provider
 from webapp.accounts.models import ApiToken, Scope
 from webapp.comments.models import Comment, Notice
 from webapp.config.environment import read_provider

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import Cast, a_cast
+from tests.helpers.builders import Cast, a_cast
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import a_cast, a_model_folder, a_run
+from tests.helpers.builders import a_cast, a_model_folder, a_run
 from webapp.artifacts.collecting import collect
 from webapp.artifacts.models import Artifact
 from webapp.artifacts.selectors import bytes_of

@@ -14,8 +14,8 @@ from django.db import connection
 from django.urls import reverse
 from django.utils import timezone
 
-from tests.builders import a_cast
-from tests.datasets import some_problems, stored_version
+from tests.helpers.builders import a_cast
+from tests.helpers.datasets import some_problems, stored_version
 from tests.workers.engines import wait_for
 from webapp.artifacts.store import local_path
 from webapp.datasets import reports

@@ -16,8 +16,8 @@ import pytest
 
 from engine.events.log import read_all
 from engine.recipes import load_recipe
-from tests.database import a_migrated_postgres
 from tests.e2e.stack import ROOT, free_port
+from tests.helpers.database import a_migrated_postgres
 from tests.workers.engines import small_engine, steps_counted, wait_for
 from workers.processes import family, kill_all, wait_gone
 

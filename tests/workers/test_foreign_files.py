@@ -14,8 +14,8 @@ import pytest
 
 from engine.events.vocabulary import RunState
 from engine.problems.records import record
-from tests.builders import A_PROBLEM
-from tests.policies import tiny_policy
+from tests.helpers.builders import A_PROBLEM
+from tests.helpers.policies import tiny_policy
 from tests.workers.engines import wait_for
 from tests.workers.test_worker import Worker, state_of
 from webapp.experiments.models import Run

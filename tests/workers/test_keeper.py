@@ -13,7 +13,7 @@ from django.db import connection
 from engine.config.errors import ConfigError
 from engine.events.log import EventLog, read_all
 from engine.events.vocabulary import LogLine, RunState
-from tests.builders import a_model_folder
+from tests.helpers.builders import a_model_folder
 from tests.workers.engines import (
     a_run,
     kinds_of,

@@ -17,8 +17,8 @@ from django.db import connection
 
 from engine.events.log import FILE_NAME, read_all
 from engine.events.vocabulary import RunState
-from tests.policies import tiny_config, tiny_policy
-from tests.webapp.stream_server import Client, a_server, a_session
+from tests.helpers.policies import tiny_config, tiny_policy
+from tests.webapp.telemetry.stream_server import Client, a_server, a_session
 from tests.workers.engines import a_run, steps_counted, wait_for
 from tests.workers.test_worker import Worker, lapse, state_of
 from workers.runs.engine_process import DEFAULT_COMMAND, EngineProcess

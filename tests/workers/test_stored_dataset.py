@@ -14,8 +14,8 @@ from engine.config.problems import ProblemsConfig
 from engine.events.vocabulary import RunState
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.identity import content_hash
-from tests.datasets import lines_of, some_problems
-from tests.policies import tiny_policy
+from tests.helpers.datasets import lines_of, some_problems
+from tests.helpers.policies import tiny_policy
 from tests.workers.engines import wait_for
 from tests.workers.test_worker import Worker, state_of
 from webapp.datasets.models import DatasetVersion

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from engine.events.log import read_all
-from tests.database import a_migrated_postgres
 from tests.e2e.stack import ROOT, Stack
+from tests.helpers.database import a_migrated_postgres
 from tests.workers.engines import small_engine, steps_counted, wait_for
 from workers.processes import wait_gone
 

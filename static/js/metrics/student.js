@@ -3,7 +3,7 @@
  *
  * The share of the distribution within ±t has a closed form for integer degrees of freedom (Abramowitz
  * and Stegun 26.7.3 and 26.7.4); where its terms would be many, the expansion of 26.7.5 is exact to
- * 1e-9. Both agree with scipy to 1e-6 (tests/browser/test_student.py).
+ * 1e-9. Both agree with scipy to 1e-6 (tests/js/test_student.py).
  */
 
 export const Z95 = 1.959963984540054; // of the normal distribution, two-sided

@@ -1,0 +1,138 @@
+"""Tests of `python -m engine evaluate` and `compare`: metrics, and their differences."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.__main__ import main
+from engine.evaluation.diversity import canonical, cluster_sizes
+from engine.evaluation.figures import compare
+from engine.problems.jsonl import save_problems
+from engine.problems.paired import paired_bootstrap
+from tests.engine.inference.conftest import PROBLEMS
+from tests.engine.inference.server import MODEL
+
+
+def evaluate(server, dataset, *options, names=("oak", "fern")):
+    """The result that the command prints."""
+    agents = [f"{name}={server.url}#{MODEL}" for name in names]
+    short = [f"agents.{name}.sampling.max_new_tokens=32" for name in names]
+    command = ["evaluate", "--agents", *agents, "--dataset", str(dataset), "--json", "-"]
+    return main([*command, *options, "--set", *short])
+
+
+def test_every_figure_has_its_cost_and_agrees_with_the_problems(server, files, capsys):
+    assert evaluate(server, files[1], "--samples", "2", "--nodes", "4") == 0
+    result = json.loads(capsys.readouterr().out)
+    figures = result["figures"]
+    assert {
+        "pass@1/oak", "pass@2/fern", "pass@4/team", "tree/pass@1", "tree/pass@n",
+        "tree/pass@n/oak", "tree/share/fern", "tree/effective_clusters", "tree/distinct@2",
+        "samples/pass@1", "samples/pass@n", "samples/effective_clusters",
+    } <= set(figures)  # fmt: skip
+    for name, told in figures.items():
+        known = [row["values"][name] for row in result["problems"]]
+        known = [value for value in known if value is not None]
+        assert told["problems"] == len(known)
+        assert told["value"] == pytest.approx(np.mean(known)) if known else told["value"] is None
+        assert told["nodes"] > 0 and told["tokens"] > 0 and told["seconds"] > 0
+    assert figures["tree/pass@1"]["nodes"] == figures["samples/pass@1"]["nodes"] == 4 * 4
+    assert result["nodes"] == 4 * (2 * 2 + 4 + 4) == len(server.prompts)
+    for row in result["problems"]:
+        values = row["values"]
+        assert values["tree/share/oak"] + values["tree/share/fern"] == pytest.approx(1)
+        assert values["tree/pass@1"] <= values["tree/pass@n"]
+        assert values["pass@1/team"] == pytest.approx(
+            (values["pass@1/oak"] + values["pass@1/fern"]) / 2
+        )
+        assert values["pass@1/oak"] <= values["pass@2/oak"]
+
+
+def test_two_results_are_compared_problem_by_problem(server, files, tmp_path, capsys):
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    fewer = tmp_path / "fewer.jsonl"
+    save_problems(fewer, [replace(PROBLEMS[2], id="renamed"), PROBLEMS[0]])
+    options = ["--samples", "2", "--no-search"]
+    assert evaluate(server, files[1], *options, "--json", str(first)) == 0
+    against = ["--against", str(first), "--json", str(second)]
+    assert evaluate(server, fewer, *options, *against) == 0
+    capsys.readouterr()
+    assert main(["compare", str(first), str(second), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    a, b = json.loads(first.read_text()), json.loads(second.read_text())
+    assert {k: v for k, v in b["against"].items() if k != "file"} == found
+    assert (found["problems"], found["only_in_first"], found["only_in_second"]) == (2, 2, 0)
+    mine, theirs = (
+        {row["content"]: row["values"]["pass@1/oak"] for row in one["problems"]} for one in (a, b)
+    )
+    told = found["figures"]["pass@1/oak"]
+    both = [content for content in mine if content in theirs]
+    assert told["first"] == pytest.approx(np.mean([mine[c] for c in both]))
+    assert told["difference"] == pytest.approx(np.mean([theirs[c] - mine[c] for c in both]))
+    assert told["low"] <= told["difference"] <= told["high"]
+    assert main(["compare", str(first), str(second)]) == 0
+    assert "2 problems in common; 2 only in the first" in capsys.readouterr().out
+
+
+def a_result(values):
+    """A result with one metric; `values` by content of the problem."""
+    rows = [{"id": c, "content": c, "values": {"pass@1/oak": v}} for c, v in values.items()]
+    return {"figures": {"pass@1/oak": {}}, "problems": rows}
+
+
+def test_the_interval_is_the_paired_bootstrap_and_unknown_values_are_left_out():
+    rng = np.random.default_rng(0)
+    a = {f"p{i}": float(rng.random() < 0.4) for i in range(60)}
+    b = {name: min(1.0, value + float(rng.random() < 0.3)) for name, value in a.items()}
+    unknown = {**b, "p7": None}
+    told = compare(a_result(a), a_result(dict(reversed(unknown.items()))))["figures"]["pass@1/oak"]
+    pairs = [(a[name], b[name]) for name in a if name != "p7"]
+    expected = paired_bootstrap(*zip(*pairs, strict=True), np.random.default_rng(0))
+    assert told["problems"] == 59 and told["low"] > 0
+    assert (told["difference"], told["low"], told["high"]) == pytest.approx(
+        (expected.difference, expected.low, expected.high)
+    )
+    with pytest.raises(ValueError, match="0 problems and 1 figures in common"):
+        compare(a_result(a), a_result({"other": 1.0}))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"kind": "evaluation", "version": 2}', "[" * 9999]
+)
+def test_what_is_no_result_is_refused(text, tmp_path, capsys):
+    file = tmp_path / "a.json"
+    file.write_text(text)
+    assert main(["compare", str(file), str(file)]) == 2
+    assert "is no result of version 1" in capsys.readouterr().err
+    assert main(["compare", str(tmp_path / "none"), str(file)]) == 2
+
+
+def test_an_evaluation_that_cannot_be_made_is_refused(server, tmp_path, capsys):
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("\n")
+    for dataset, options, reason in [
+        (tmp_path / "none.jsonl", [], "No such file"),
+        (empty, [], "holds no problem"),
+        ("generated", ["--json", "/dev/null/x"], "/dev/null"),
+        ("generated", ["--against", "/nowhere"], "/nowhere"),
+    ]:
+        assert evaluate(server, dataset, *options) == 2
+        assert reason in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        evaluate(server, "generated", "--samples", "0")
+
+
+def test_programs_are_one_cluster_if_only_names_and_layout_differ():
+    same = [
+        "def solve(x):\n    total = sum(x)\n    return total\n",
+        'def solve(items):\n    """Adds."""\n    s = sum(items)  # all\n\n    return s',
+        "def solve(y):\n    z = (sum(y))\n    return z",
+    ]
+    other = ["def solve(x):\n    return sum(x)\n", "def solve(x):\n    t = max(x)\n    return t\n"]
+    assert len({canonical(program) for program in same}) == 1
+    assert sorted(cluster_sizes([*same, *other, "", " \n", "x = ("])) == [1, 1, 1, 3]
+    swapped = ["def f(a, b):\n    return a - b", "def f(a, b):\n    return b - a"]
+    assert len(cluster_sizes(swapped)) == 2
+    canonical("f" + "(" * 5000)

@@ -1,0 +1,146 @@
+"""Tests of every combination of losses against finite differences in a small model's weights.
+
+In float64, from token ids to the loss: the forward pass, the log-probs, the entropy, the policy
+loss with its rollout correction, the KL to the reference. Weights under a stopped gradient do not
+move with the others, so the objective of CISPO is written out with its weights held constant.
+"""
+
+import random
+
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from engine.config.loss import Aggregation, KlEstimator, Level, LossConfig, WeightMode
+from engine.losses import POLICY_LOSSES
+from engine.losses.importance import importance_weights
+from engine.losses.total import Rows, count_units, total_loss
+from engine.policy.learner.forward import output_logprobs, pad_rows
+from engine.policy.learner.rows import TrainingRow
+from tests.engine.losses.batches import make_batch
+
+VOCABULARY, TEMPERATURE, STEP = 11, 0.9, 1e-5
+
+
+class SmallProblem:
+    """A model, six rows, and log-probs of the other policies near the model's own."""
+
+    def __init__(self):
+        torch.manual_seed(0)
+        # GPT-2, because Llama's norms round to float32 whatever the dtype of the weights.
+        config = GPT2Config(
+            vocab_size=VOCABULARY, n_positions=16, n_embd=8, n_layer=1, n_head=2,
+            initializer_range=0.5, bos_token_id=None, eos_token_id=None,
+        )  # fmt: skip
+        self.model = GPT2LMHeadModel(config).to(torch.float64).eval()
+        draw = random.Random(1)
+        rows = [
+            TrainingRow(
+                [draw.randrange(VOCABULARY) for _ in range(draw.randint(1, 4))],
+                [draw.randrange(VOCABULARY) for _ in range(length)],
+                [0.0] * length,
+                draw.gauss(0, 1),
+                0,
+                TEMPERATURE,
+            )
+            for length in (5, 1, 3, 4, 2, 5)
+        ]
+        self.padded = pad_rows(rows, 0, "cpu")
+        self.start = self.forward()[0].detach()
+        old = self.start + 0.2 * torch.randn_like(self.start)
+        self.rows = Rows(
+            old_logprobs_NL=old,
+            rollout_logprobs_NL=old + 0.5 * torch.randn_like(old),
+            advantages_NL=self.padded.advantages_NL.double(),
+            mask_NL=self.padded.mask_NL,
+            reference_logprobs_NL=self.start + 0.3 * torch.randn_like(old),
+        )
+        self.directions = [
+            [torch.randn_like(weight) for weight in self.model.parameters()] for _ in range(2)
+        ]
+        self.moved = [
+            [self.forward_moved(d, step) for step in (STEP, -STEP)] for d in self.directions
+        ]
+
+    def forward(self):
+        """(logprobs_NL, entropy_NL) of the model."""
+        return output_logprobs(self.model, self.padded, entropy_gradient=True)
+
+    @torch.no_grad()
+    def forward_moved(self, direction, step):
+        """The same with all weights moved along a direction."""
+        weights = list(self.model.parameters())
+        before = [weight.clone() for weight in weights]
+        for weight, move in zip(weights, direction, strict=True):
+            weight.add_(step * move)
+        outputs = self.forward()
+        for weight, start in zip(weights, before, strict=True):
+            weight.copy_(start)
+        return outputs
+
+    def loss(self, settings, outputs, rows=None):
+        rows = rows or self.rows
+        units = count_units([rows.mask_NL], settings)
+        return total_loss(outputs[0], rows, units, settings, outputs[1])
+
+    def objective(self, settings, outputs):
+        """The scalar whose gradient is tested."""
+        if settings.policy != "cispo":
+            return self.loss(settings, outputs).loss.item()
+        rows, still = self.rows, Rows(**{**vars(self.rows), "advantages_NL": 0 * self.start})
+        rest = self.loss(settings, outputs, still).loss.item()
+        ratios = (self.start - rows.old_logprobs_NL).exp()
+        held = ratios.clamp(1 - settings.clip_low, 1 + settings.clip_high)
+        corrections = importance_weights(
+            rows.old_logprobs_NL, rows.rollout_logprobs_NL, rows.mask_NL,
+            settings.importance_level, settings.importance_mode, settings.importance_threshold,
+        )  # fmt: skip
+        terms = -corrections * held * rows.advantages_NL * outputs[0] * rows.mask_NL
+        return rest + terms.sum().item() / rows.mask_NL.sum().item()
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return SmallProblem()
+
+
+@pytest.mark.parametrize("entropy", [0.0, 0.3])
+@pytest.mark.parametrize("mode", list(WeightMode))
+@pytest.mark.parametrize("level", list(Level))
+@pytest.mark.parametrize("estimator", list(KlEstimator))
+@pytest.mark.parametrize("policy", sorted(POLICY_LOSSES))
+def test_the_gradient_of_the_weights_is_that_of_the_loss(
+    problem, policy, estimator, level, mode, entropy
+):
+    settings = LossConfig(
+        policy=policy, clip_low=0.1, clip_high=0.15, kl_estimator=estimator, kl_coefficient=0.5,
+        importance_level=level, importance_mode=mode, importance_threshold=1.3,
+        entropy_coefficient=entropy,
+    )  # fmt: skip
+    found = problem.loss(settings, problem.forward())
+    assert 0 < found.clip_fraction < 1, "the batch must hold clipped and other tokens"
+    gradients = torch.autograd.grad(found.loss, list(problem.model.parameters()))
+    for direction, (ahead, behind) in zip(problem.directions, problem.moved, strict=True):
+        slope = sum((g * d).sum().item() for g, d in zip(gradients, direction, strict=True))
+        rise = problem.objective(settings, ahead) - problem.objective(settings, behind)
+        assert slope == pytest.approx(rise / (2 * STEP), rel=1e-5, abs=2e-6)
+
+
+@pytest.mark.parametrize("dual_clip", [None, 1.05])
+@pytest.mark.parametrize("aggregation", list(Aggregation))
+@pytest.mark.parametrize("policy", ["gspo", "ppo"])
+def test_every_aggregation_and_dual_clip_agree_with_finite_differences(
+    policy, aggregation, dual_clip
+):
+    logprobs, rows = make_batch(seed=1)
+    settings = LossConfig(
+        policy=policy, clip_low=0.2, clip_high=0.28, aggregation=aggregation, dual_clip=dual_clip
+    )
+    units = count_units([rows.mask_NL], settings)
+
+    def loss(values):
+        return total_loss(values, rows, units, settings).loss
+
+    plain = settings.model_copy(update={"dual_clip": None})
+    assert (loss(logprobs) == total_loss(logprobs, rows, units, plain).loss) == (not dual_clip)
+    assert torch.autograd.gradcheck(loss, logprobs, eps=1e-7, atol=1e-6)

@@ -1,0 +1,102 @@
+"""Tests that answers requested one by one equal those generated in one call."""
+
+import pytest
+
+from engine.policy.host import PolicyHost
+from engine.policy.types import Request
+from tests.engine.policy.test_groups import (
+    FEEDBACK,
+    PROBLEM,
+    ROLES,
+    host_of,
+    models,
+    rows_of,
+    run_of,
+)
+
+__all__ = ["models"]
+NAMES = ("solver", "critic", "hot")
+ASKED = {
+    number: (NAMES[number % 3], Request(PROBLEM, FEEDBACK if number % 2 else None, (7, number)))
+    for number in range(12)
+}
+
+
+@pytest.fixture
+def agents(models):
+    return [{**ROLES[0], "model": str(models[0])}, *ROLES[1:]]
+
+
+def in_one_call(host):
+    by_agent = {name: [n for n, (agent, _) in ASKED.items() if agent == name] for name in NAMES}
+    answers = host.answer({name: [ASKED[n][1] for n in mine] for name, mine in by_agent.items()})
+    return {
+        number: answer
+        for name, mine in by_agent.items()
+        for number, answer in zip(mine, answers[name], strict=True)
+    }
+
+
+def turns_until_whole(host, wanted):
+    found = {}
+    while len(found) < wanted:
+        found |= host.write({}, 60.0)
+    return found
+
+
+def assert_same(answers, expected):
+    assert answers.keys() == expected.keys()
+    for number, answer in answers.items():
+        mine, other = answer.generation, expected[number].generation
+        assert list(mine.output_ids) == list(other.output_ids)
+        assert list(mine.logprobs) == pytest.approx(list(other.logprobs), abs=1e-4)
+        assert answer.program == expected[number].program
+
+
+def test_what_joins_while_others_are_written_is_what_it_would_be_alone(agents):
+    host, found, largest = host_of(*agents), {}, 0
+    for number, asked in ASKED.items():
+        found |= host.write({number: asked}, 0.0)  # one step of all rows so far
+        largest = max(largest, host.groups["solver"].generator.unfinished)
+    assert 1 < largest < len(ASKED)
+    found |= turns_until_whole(host, len(ASKED) - len(found))
+    assert_same(found, in_one_call(host_of(*agents)))
+    assert host.write({}, 60.0) == {}
+
+
+def test_a_turn_ends_with_what_is_urgent(agents):
+    host, expected = host_of(*agents), in_one_call(host_of(*agents))
+    early = {number: asked for number, asked in ASKED.items() if number < 4}
+    late = {number: asked for number, asked in ASKED.items() if number >= 4}
+    told = host.write(early, 0.0)
+    for _ in range(2):
+        told |= host.write({}, 0.0)
+    hurry = next(number for number in early if number not in told)
+    told |= host.write(late, 60.0, urgent=[hurry, 999])  # the other will not be finished
+    assert hurry in told and len(told) < len(ASKED)
+    assert_same(told | turns_until_whole(host, len(ASKED) - len(told)), expected)
+
+
+def test_an_answer_is_finished_by_the_weights_that_began_it(agents):
+    host, expected = host_of(*agents), in_one_call(host_of(*agents))
+    rows = rows_of(host_of(*agents).answer({"solver": [Request(PROBLEM)] * 4}), [1, -1, 1, -1])
+    told = host.write(ASKED, 0.0)
+    host.learn("solver", rows, 0.1)
+    late = {100: ("solver", Request(PROBLEM, None, (8, 1)))}
+    found = told | host.write(late, 60.0)
+    found |= turns_until_whole(host, len(ASKED) + 1 - len(found))
+    assert found.pop(100).generation.policy_version == 1
+    assert_same(found, expected)
+    assert {answer.generation.policy_version for answer in found.values()} == {0}
+
+
+def test_a_generator_finishes_what_it_writes_before_it_takes_weights(agents):
+    learner, run = host_of(*agents), run_of(*agents)
+    generator = PolicyHost([run.agents], run, [0], place=0)
+    expected = in_one_call(learner)
+    learner.learn("solver", rows_of({"all": list(expected.values())}, [1, -1] * 6), 0.1)
+    told = generator.write(ASKED, 0.0)
+    generator.take_weights("solver", *learner.give_weights("solver"))
+    found = told | turns_until_whole(generator, len(ASKED) - len(told))
+    assert_same(found, expected)
+    assert in_one_call(generator)[0].generation.policy_version == 1

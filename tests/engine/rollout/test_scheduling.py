@@ -1,0 +1,95 @@
+"""Tests of the continuous rollout's scheduler against the bounds of `scheduling.py`.
+
+Broken schedulers must violate them.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.events.log import read_all
+from engine.rollout.continuous import ContinuousRollout, Then
+from engine.rollout.step_rollout import StepRollout
+from tests.engine.rollout.scheduling import lags, scheduling_faults
+from tests.engine.training.in_process import a_trainer
+from tests.helpers.policies import tiny_config
+
+pytestmark = pytest.mark.slow
+STEPS = 5
+
+
+class Starving(ContinuousRollout):
+    """Trees that a step left over are not continued."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.left_over = set()
+
+    def gather(self, count, sink, phases, then):
+        whole = super().gather(count, sink, phases, then)
+        self.left_over = set(self.trees)
+        return whole
+
+    def _close(self, verdicts, sink):
+        starved = {n for n, (claim, _) in self._judged.items() if claim.tree in self.left_over}
+        super()._close({n: v for n, v in verdicts.items() if n not in starved}, sink)
+
+
+class WaitingForAll(ContinuousRollout):
+    """A step ends with the last of its trees."""
+
+    def gather(self, count, sink, phases, then):
+        return super().gather(len(self.trees), sink, phases, then)
+
+
+class KeepingWeightsBack(StepRollout):
+    """Updated weights reach the generators only when the next step's trees are whole."""
+
+    def grow(self, step, seen, recorder, phases, then):
+        return super().grow(step, seen, recorder, phases, Then())
+
+
+def settings(**training):
+    """More concurrent answers than one turn takes, so that trees end at different times."""
+    own = {"model": "starter:oak", "sampling": {"max_prompt_tokens": 192, "max_new_tokens": 32}}
+    return tiny_config(
+        agents=[{"name": "oak", **own}],
+        problems={"seed": 3, "train": 100, "validation": 0, "test": 0},
+        search={"nodes_per_tree": 6, "nodes_in_flight": 2},
+        training={"steps": STEPS, "trees_per_step": 12, "checkpoint_every": 99} | training,
+        compute={"generators_per_agent": 1},
+    )
+
+
+def logged(folder, config, address, growth=ContinuousRollout, trees=StepRollout):
+    """The log of a run with this scheduler."""
+    with a_trainer(folder, config, address) as trainer:
+        parts = (config, trainer.team, trainer.problems, trainer.should_stop)
+        trainer.trees = trees(*parts)
+        trainer.trees.growth = growth(*parts)
+        trainer.run()
+    return list(read_all(folder))
+
+
+def test_trees_that_are_carried_over_are_gone_on_with(ray_address, tmp_path):
+    config = settings(extra_trees=8)
+    events = logged(tmp_path, config, ray_address)
+    assert scheduling_faults(events, config.training) == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "fault"),
+    [(Starving, "trees are starved"), (WaitingForAll, "steps wait for trees that they need not")],
+)
+def test_a_broken_scheduler_shows(broken, fault, ray_address, tmp_path):
+    config = settings(extra_trees=8)
+    events = logged(tmp_path, config, ray_address, broken)
+    (told,) = scheduling_faults(events, config.training)
+    assert fault in told
+
+
+def test_weights_that_are_kept_back_show_in_the_lag(ray_address, tmp_path):
+    """With overlapping steps, no node has newer weights; in `test_overlap` some have."""
+    config = settings(overlap=True, validate_every=99)
+    events = logged(tmp_path, config, ray_address, trees=KeepingWeightsBack)
+    assert lags(events, range(2, STEPS + 1)) == [1.0] * (STEPS - 1)

@@ -1,0 +1,162 @@
+"""One object of every kind in Alice's project, for tests that request every address.
+
+Invariant: they are created once for the tests of a file, in a transaction that is never committed;
+a test's changes are rolled back when it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from datetime import timedelta
+from threading import Event
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.db import transaction
+from django.test import override_settings
+
+from tests.conftest import var_settings
+from tests.helpers.builders import Cast, a_cast, a_held_run, a_registry, a_search, a_token, an_event
+from tests.helpers.datasets import stored_version
+from tests.webapp.telemetry.stream_server import a_session
+from webapp.accounts.models import ApiToken, Scope, User
+from webapp.accounts.services import create_sign_in_link
+from webapp.artifacts.models import Upload
+from webapp.artifacts.services import begin
+from webapp.comments.services import write_comment
+from webapp.comments.targets import Target
+from webapp.datasets.reports import request_overlap, request_validation
+from webapp.experiments.runs_list.listing import RunQuery
+from webapp.exports.making import make
+from webapp.exports.models import Export, Format, Table
+from webapp.exports.selectors import why_not_there
+from webapp.exports.services import ask_for, take
+from webapp.projects.membership import invite
+from webapp.projects.models import Invitation, Role
+from webapp.sharing import comparisons
+from webapp.sharing.services import create_share
+from webapp.telemetry.ingest.ingest import ingest
+
+
+@pytest.fixture(scope="module")
+def world(
+    django_db_setup, django_db_blocker, tmp_path_factory
+) -> Iterator[tuple[Cast, dict[str, Any]]]:
+    """The cast, and the value of every placeholder of an address."""
+    settings = override_settings(**var_settings(tmp_path_factory.mktemp("world")))
+    with django_db_blocker.unblock(), settings, transaction.atomic():
+        cast = a_cast()
+        yield cast, plant(cast)
+        transaction.set_rollback(True)
+
+
+@pytest.fixture
+def cast(world, db) -> Cast:
+    return deepcopy(world[0])
+
+
+@pytest.fixture(scope="module")
+def sessions(world) -> dict[str, str]:
+    """The session key of everybody who can sign in, by name."""
+    people = ("alice", "mia", "bob", "vera", "charlie")
+    return {name: a_session(getattr(world[0], name)).session_key for name in people}
+
+
+@pytest.fixture
+def arguments(world) -> dict[str, Any]:
+    """Values of all placeholders of addresses: real objects of Alice's project. One that means
+    something else in one address has the key `NAME OF THE ADDRESS.PLACEHOLDER`."""
+    return world[1]
+
+
+def plant(cast: Cast) -> dict[str, Any]:
+    """Creates the objects."""
+    run, fencing = a_held_run(cast, seconds=3600)
+    planted = {"step": 1, "problem": "p", "statement": "s"}
+    opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
+    events = [
+        an_event(1, "tree.open", tree=7, **planted),
+        an_event(2, "node.open", tree=7, node=1, **opened),
+        an_event(3, "system.sample", cpu_percent=50.0, memory_mb=100.0),
+        an_event(4, "step.end", step=1, reward=0.5, solved=0.5, seconds=1.0, training_seconds=1.0),
+    ]
+    ingest(run.pk, fencing, events)
+    version = stored_version(cast, "planted")
+    request_validation(version, cast.alice)
+    overlap = request_overlap(version, stored_version(cast, "planted too"), 0.5, cast.alice)
+    share, link = create_share(run, cast.alice, timedelta(days=1))
+    comment = write_comment(Target((run,)), cast.alice, "See it, @bob.", "http://testserver")
+    comparison, compared = comparisons.share(
+        [run, run], "test", cast.alice, timedelta(days=1), frozen=True
+    )
+    workspace = cast.project.workspace
+    a_token(cast.alice, workspace, Scope.ADMIN)
+    joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
+    return {
+        "pk": _a_passkey_of_another().pk,
+        "provider_id": "oidc",
+        "uidb36": "1",
+        "key": "abc",
+        "secret": _last_part(link),
+        "share_id": share.pk,
+        "revoke-comparison-share.share_id": comparison.pk,
+        "api-1:unshare_comparison.share_id": comparison.pk,
+        "shared-comparison.secret": _last_part(compared),
+        "api-1:get_shared_comparison.secret": _last_part(compared),
+        "api-1:get_compared_metrics.secret": _last_part(compared),
+        "api-1:get_compared_metric.secret": _last_part(compared),
+        "api-1:get_compared_metric.name": "reward",
+        "place": 0,
+        "export_id": _a_written_export(cast).pk,
+        "comment_id": comment.pk,
+        "notice_id": comment.notices.get(user=cast.bob).pk,
+        "run_id": run.pk,
+        "experiment_id": run.experiment_id,
+        "step": 1,
+        "tree": 7,
+        "node": 1,
+        **_of_a_search(cast),
+        "name": "system.cpu_percent",
+        "recipe": "demo",
+        **a_registry(cast),
+        "dataset_id": version.dataset_id,
+        "dataset_version_id": version.pk,
+        "dataset-problem.number": 1,
+        "api-1:get_dataset_problem.number": 1,
+        "report_id": overlap.pk,
+        "upload_id": begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3).pk,
+        "project_id": cast.project.pk,
+        "slug": workspace.slug,
+        "user_id": cast.vera.pk,
+        "token_id": ApiToken.objects.get().pk,
+        "invitation_id": Invitation.objects.get().pk,
+        "sign-in-link.token": _last_part(create_sign_in_link(cast.bob)),
+        "invitation.token": _last_part(joined),
+    }
+
+
+def _of_a_search(cast: Any) -> dict[str, Any]:
+    search = a_search(cast)
+    names = ("get_search", "get_answer")
+    runs = {f"api-1:{name}.run_id": search.run_id for name in names}
+    return {**runs, "version_id": search.run.dataset_version_id}
+
+
+def _a_passkey_of_another() -> Authenticator:
+    dora = User.objects.create_user("dora")
+    return Authenticator.objects.create(user=dora, type=Authenticator.Type.WEBAUTHN, data={})
+
+
+def _a_written_export(cast: Any) -> Export:
+    ask_for(cast.project, cast.alice, Table.RUNS, Format.CSV, RunQuery())
+    export = take()
+    make(export, Event())
+    export.refresh_from_db()
+    assert not why_not_there(export), why_not_there(export)
+    return export
+
+
+def _last_part(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[1]

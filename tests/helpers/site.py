@@ -1,0 +1,137 @@
+"""A served site with a run whose log the test controls: real server, real Postgres.
+
+Invariant: the run is held under a lease as by a worker, and its events go through
+`telemetry.ingest`, so the page sees exactly what it sees in production.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from pathlib import Path
+
+from engine.config.schema import parse_config
+from engine.events.vocabulary import Event
+from tests.helpers.sample_log import Sample
+from workers.local.services import web_command
+
+READY_SECONDS = 180.0
+STOP_SECONDS = 10.0
+
+
+class Server:
+    """The web process; it can be stopped and restarted on the same port. `environment` is added to
+    the test's own."""
+
+    def __init__(self, var: Path, database_url: str, environment: dict[str, str] | None = None):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.var = var
+        self._environment = {
+            **os.environ,
+            "GROVE_VAR": str(var),
+            "DATABASE_URL": database_url,
+            "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
+            **(environment or {}),
+        }
+        self._process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        """Starts the process and waits until the server reports that it is healthy.
+
+        Raises:
+            TimeoutError: it is not healthy within 180 s.
+        """
+        self._process = subprocess.Popen(web_command(self.port), env=self._environment)
+        deadline = time.monotonic() + READY_SECONDS
+        while not self._is_well():
+            if time.monotonic() > deadline or self._process.poll() is not None:
+                raise TimeoutError(f"{self.url}/healthz did not answer in {READY_SECONDS:.0f} s")
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """Kills the process at once, like a crash."""
+        if self._process:
+            self._process.kill()
+            self._process.wait(STOP_SECONDS)
+            self._process = None
+
+    def _is_well(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/healthz", timeout=10) as reply:
+                return reply.status == 200
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return False
+
+
+class SampleRun:
+    """A run in the demo project, and the writer of its log."""
+
+    def __init__(self, sample: Sample, name: str = "demo"):
+        from webapp.datasets.services import version_of
+        from webapp.experiments.models import Experiment, Run
+        from webapp.experiments.scheduling.leases import take_lease
+        from webapp.experiments.services import mark_starting
+        from webapp.projects.services import ensure_demo
+
+        self.user, self.project = ensure_demo()
+        config = sample_config(sample)
+        experiment = Experiment.objects.create(
+            project=self.project, name=name, created_by=self.user, config={"recipe": "mars2"}
+        )
+        self.run = Run.objects.create(
+            experiment=experiment,
+            number=1,
+            config=config.model_dump(mode="json"),
+            seed=config.seed,
+            steps=config.training.steps,
+            dataset_version=version_of(self.project, config.problems),
+            created_by=self.user,
+        )
+        self.fencing = take_lease(self.run.pk, "sample", 3600.0)
+        mark_starting(self.run.pk, self.fencing)
+
+    def feed(self, events: Iterable[Event]) -> int:
+        """Ships events; returns the run's new head."""
+        from webapp.telemetry.ingest.ingest import ingest
+
+        return ingest(self.run.pk, self.fencing, list(events))
+
+    def end(self, how: str, error: str = "") -> None:
+        """Ends the run as finished, stopped or failed."""
+        from webapp.experiments import services
+
+        if how == "failed":
+            services.mark_failed(self.run.pk, self.fencing, error)
+        else:
+            getattr(services, f"mark_{how}")(self.run.pk, self.fencing)
+
+    def sign_in_path(self) -> str:
+        from webapp.accounts.services import create_sign_in_link
+
+        return create_sign_in_link(self.user) + f"?next=/runs/{self.run.pk}/"
+
+
+def sample_config(sample: Sample):
+    """The settings that such a run would have had."""
+    agents = [{"name": name, "model": f"starter:{name}"} for name in sample.agents]
+    return parse_config(
+        {
+            "seed": sample.seed,
+            "agents": agents,
+            # A log may hold a wider tree than the settings of a run allow.
+            "search": {"nodes_per_tree": min(sample.nodes, 5000)},
+            "training": {
+                "steps": sample.planned_steps or sample.steps,
+                "minutes": sample.minutes,
+                "trees_per_step": sample.trees,
+            },
+        }
+    )

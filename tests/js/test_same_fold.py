@@ -1,0 +1,99 @@
+"""Tests that the server's fold and the browser's fold produce the same JSON for every seq."""
+
+import json
+
+import msgspec
+import pytest
+
+from engine.events.vocabulary import Event, SearchAnswered
+from tests.helpers.sample_log import Sample, sample_events
+from tests.js.test_resumed import interrupted_log, on_the_wire
+from webapp.telemetry.fold import fold
+
+pytestmark = pytest.mark.browser
+
+SHORT = 100
+"""Logs of fewer events are compared at every event, longer ones at every 23rd."""
+FOLDED = """async ([events, cuts]) => {
+    const { asJson, emptyState, fold } = await import("/static/js/stream/fold.js");
+    const state = emptyState();
+    let from = 0;
+    return cuts.map((to) => {
+        fold(events.slice(from, to), state);
+        from = to;
+        return JSON.stringify(asJson(state));
+    });
+}"""
+
+
+def searched_log():
+    """A search that answers, is started again, and answers again."""
+    whole = list(sample_events(Sample(seed=5, steps=1, trees=1, nodes=4)))
+    kinds = ("run.state", "run.planned", "step.start", "tree.open", "node.open", "node.close")
+    began = [event for event in whole if event.kind in (*kinds, "tree.close")]
+    found = next(event for event in began if event.kind == "node.close")
+    told = msgspec.to_builtins(
+        SearchAnswered("pass", "oak", "latest", 1, 2, False, "nodes", 4, 40, 2.5)
+    )
+    answer = Event(0, found.time, told.pop("type"), found.tree, found.node, told)
+    resumed = Event(0, found.time, "run.resumed", None, None, {"step": 0})
+    log = [*began, answer, resumed, *began, answer]
+    return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(log, start=1)]
+
+
+def cyclic_log():
+    """A log that no engine of Grove writes: parents that are the node itself, each other, or
+    unknown; nodes that are opened twice, and one that is opened as the root."""
+    whole = list(sample_events(Sample(seed=6, steps=2, trees=2, nodes=6)))
+    spoiled = []
+    for event in whole:
+        spoiled.append(event)
+        if event.kind == "node.open":
+            odd = {1: event.node, 2: 3, 3: 2, 4: 99}.get(event.node, event.payload["parent"])
+            payload = {**event.payload, "parent": odd}
+            spoiled[-1] = msgspec.structs.replace(event, payload=payload)
+            if event.node == 5:
+                again = {**payload, "parent": 5}
+                spoiled += [
+                    msgspec.structs.replace(event, node=node, payload=again) for node in (1, 0)
+                ]
+    return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(spoiled, start=1)]
+
+
+def short_log():
+    """A short log with every kind of event of a run, compared at each event."""
+    return list(sample_events(Sample(seed=8, steps=2, trees=2, nodes=3, failure_share=0.2)))
+
+
+LOGS = {
+    "whole": lambda: list(
+        sample_events(Sample(seed=4, steps=4, trees=3, nodes=5, failure_share=0.1))
+    ),
+    "interrupted": interrupted_log,
+    "searched": searched_log,
+    "cyclic": cyclic_log,
+    "short": short_log,
+}
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_the_server_and_the_browser_fold_alike_at_every_moment(module_page, log):
+    events = LOGS[log]()
+    assert log != "short" or len(events) < SHORT
+    told = [on_the_wire(event) for event in events]
+    cuts = range(len(told) + 1) if len(told) < SHORT else [*range(0, len(told), 23), len(told)]
+    for cut, found in zip(cuts, module_page.evaluate(FOLDED, [told, cuts]), strict=True):
+        assert json.loads(found) == fold(told[:cut]).as_json(), f"after {cut} events"
+
+
+def test_no_path_up_a_folded_tree_has_a_cycle():
+    trees = fold(map(on_the_wire, cyclic_log())).trees.values()
+    assert trees
+    for tree in trees:
+        assert list(tree["nodes"]) == [1, 2, 3, 4, 5, 6]
+        for at in tree["nodes"]:
+            above = set()
+            while at and at not in above:
+                above.add(at)
+                at = tree["nodes"][at]["parent"]
+            assert at == 0

@@ -1,0 +1,204 @@
+"""Tests of writes on a full disk: reported, nothing lost, no leftovers of what failed.
+
+The disk is a small file system of the test's own, mounted for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from engine.config.problems import ProblemsConfig
+from tests.conftest import var_settings
+from tests.helpers.builders import a_held_run
+from tests.helpers.datasets import lines_of, some_problems
+from tests.helpers.sample_log import Sample, sample_events
+from tests.webapp.artifacts.test_uploads import files_below
+from webapp import disk
+from webapp.artifacts.models import Artifact, Charge, Upload
+from webapp.artifacts.selectors import bytes_of
+from webapp.datasets.models import Dataset, DatasetVersion
+from webapp.experiments.runs_list.listing import RunQuery
+from webapp.exports import services
+from webapp.exports.models import ExportState, Format, Table
+from webapp.telemetry.ingest.ingest import ingest
+from workers.jobs.exports import write_one
+
+MIB = 1 << 20
+JSON = {"content_type": "application/json"}
+
+
+class SmallDisk:
+    """A file system of `size` bytes at `path`."""
+
+    def __init__(self, path: Path, size: int):
+        self.path = path
+        path.mkdir()
+        self._run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path))
+
+    def _run(self, *command: str) -> None:
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+
+    def grow(self, size: int) -> None:
+        self._run("mount", "-o", f"remount,size={size}", str(self.path))
+
+    def free(self) -> int:
+        found = os.statvfs(self.path)
+        return found.f_bavail * found.f_frsize
+
+    def fill(self, left: int) -> None:
+        (self.path / "ballast").write_bytes(b"x" * max(0, self.free() - left))
+
+    def unmount(self) -> None:
+        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 2 MiB."""
+    made = SmallDisk(tmp_path / "disk", 2 * MIB)
+    yield made
+    made.unmount()
+
+
+@pytest.fixture
+def var(small_disk, settings):
+    """Puts all stored files on the small disk."""
+    for name, value in var_settings(small_disk.path).items():
+        setattr(settings, name, value)
+    return small_disk
+
+
+@pytest.fixture
+def bob(client, cast):
+    client.force_login(cast.bob)
+    return client
+
+
+def begun(bob, cast, content, name="a.jsonl"):
+    new = {"project": cast.project.pk, "kind": "dataset", "name": name, "size": len(content)}
+    told = bob.post("/api/v1/uploads", new, **JSON)
+    assert told.status_code == 201, told.content
+    return f"/api/v1/uploads/{told.json()['id']}"
+
+
+def sent(bob, path, offset, block):
+    headers = {"Upload-Offset": str(offset)}
+    kind = "application/octet-stream"
+    return bob.patch(path, block, content_type=kind, headers=headers)
+
+
+def refused(told):
+    assert told.status_code == disk.STATUS, (told.status_code, told.content[:500])
+    assert told["Content-Type"] == "application/problem+json"
+    assert told.json()["detail"] == disk.FULL
+    return True
+
+
+def uploaded(bob, cast, content):
+    path = begun(bob, cast, content)
+    assert sent(bob, path, 0, content).status_code == 200
+    assert bob.post(f"{path}/finish").status_code == 200
+    return path.rpartition("/")[2]
+
+
+def test_an_upload_goes_on_where_it_stood_once_there_is_room(bob, cast, var):
+    content = os.urandom(3 * MIB)
+    path = begun(bob, cast, content)
+    assert sent(bob, path, 0, content[:MIB]).status_code == 200
+    counted, free = bytes_of(cast.project), var.free()
+    assert refused(sent(bob, path, MIB, content[MIB:]))
+    assert bob.get(path).json()["offset"] == MIB
+    assert (bytes_of(cast.project), var.free()) == (counted, free), "nothing is left of the block"
+    var.grow(8 * MIB)
+    assert sent(bob, path, MIB, content[MIB:]).status_code == 200
+    assert bob.post(f"{path}/finish").status_code == 200
+    (stored,) = files_below(var.path / "artifacts")
+    assert stored.read_bytes() == content
+    assert bytes_of(cast.project) == len(content)
+
+
+def test_an_artifact_is_whole_or_not_there_where_its_store_is_full(
+    bob, cast, var_directory, settings, small_disk
+):
+    """The store is a separate disk, to which an upload is copied."""
+    store = small_disk.path / "artifacts"
+    options = {**settings.STORAGES["artifacts"]["OPTIONS"], "location": store}
+    artifacts = {**settings.STORAGES["artifacts"], "OPTIONS": options}
+    settings.STORAGES = {**settings.STORAGES, "artifacts": artifacts}
+    content = os.urandom(3 * MIB)
+    path = begun(bob, cast, content)
+    assert sent(bob, path, 0, content).status_code == 200
+    for _ in range(2):  # the second try must not take leftovers of the first for the whole
+        assert refused(bob.post(f"{path}/finish"))
+        assert not list(files_below(store)) and small_disk.free() > 1.9 * MIB
+    assert not Artifact.objects.exists() and not Charge.objects.exists()
+    assert bob.get(path).json()["offset"] == len(content), "and nothing has to be sent again"
+    small_disk.grow(8 * MIB)
+    assert bob.post(f"{path}/finish").status_code == 200
+    (stored,) = files_below(store)
+    assert stored.read_bytes() == content
+
+
+def test_an_uploaded_dataset_is_read_again_once_there_is_room(bob, cast, var):
+    content = lines_of(some_problems(300))
+    upload = uploaded(bob, cast, content)
+    counted = bytes_of(cast.project)
+    var.fill(64 << 10)
+    free = var.free()
+    new = {"project": cast.project.pk, "name": "trees", "uploads": [upload]}
+    assert refused(bob.post("/api/v1/datasets", new, **JSON))
+    assert not DatasetVersion.objects.exists() and Upload.objects.filter(pk=upload).exists()
+    assert (bytes_of(cast.project), var.free()) == (counted, free)
+    var.grow(16 * MIB)
+    told = bob.post("/api/v1/datasets", new, **JSON)
+    assert told.status_code == 201, told.content
+    assert not Upload.objects.exists()
+
+
+def test_the_index_of_a_file_is_made_whole_once_there_is_room(bob, cast, var, tmp_path, settings):
+    listed = tmp_path / "listed"
+    listed.mkdir()
+    (listed / "trees.jsonl").write_bytes(lines_of(some_problems(2000)))
+    settings.DATASETS_DIRS = [listed]
+    dataset = Dataset.objects.create(project=cast.project, name="trees")
+    spec = ProblemsConfig(dataset=str(listed / "trees.jsonl")).model_dump(mode="json")
+    version = DatasetVersion.objects.create(dataset=dataset, number=1, spec=spec, content_hash="0")
+    path = f"/api/v1/searches/problems/{version.pk}"
+    var.fill(64 << 10)
+    free = var.free()
+    assert refused(bob.get(path))
+    bob.raise_request_exception = False
+    page = bob.get(f"/searches/problems/{version.pk}/")
+    assert page.status_code == disk.STATUS and b"The disk is full" in page.content
+    assert not list(files_below(settings.PROBLEM_INDEX_DIR)) and var.free() >= free - 8192
+    var.grow(16 * MIB)
+    told = bob.get(path)
+    assert told.status_code == 200 and len(json.loads(told.content)) > 0
+
+
+@pytest.mark.parametrize("file", Format)
+def test_an_export_says_so_and_leaves_nothing(cast, var, file):
+    run, fencing = a_held_run(cast)
+    ingest(run.pk, fencing, list(sample_events(Sample(seed=5, steps=8, trees=8, nodes=30))))
+    run.refresh_from_db()
+
+    def written():
+        export = services.ask_for(cast.project, cast.alice, Table.NODES, file, RunQuery(), run)
+        assert write_one()
+        export.refresh_from_db()
+        return export
+
+    var.fill(8 << 10)
+    free = var.free()
+    failed = written()
+    assert (failed.export_state, failed.error) == (ExportState.FAILED, disk.FULL)
+    assert not list(files_below(var.path / "exports")) and var.free() >= free - 4096
+    var.grow(16 * MIB)
+    assert written().export_state is ExportState.READY

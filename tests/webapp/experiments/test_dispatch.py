@@ -1,0 +1,64 @@
+"""Tests that a failing queue never fails a request."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from django.db import connection
+
+from tests.helpers.builders import a_cast, a_run
+from webapp.celery import RUN_TASK, app
+from webapp.experiments.scheduling.dispatch import dispatch, dispatch_on_commit
+from webapp.experiments.selectors import sweepable_runs
+
+DISPATCH = """
+import sys, time, django
+django.setup()
+from webapp.experiments.scheduling.dispatch import dispatch
+began = time.monotonic()
+print(dispatch(sys.argv[1]), time.monotonic() - began < 10)
+"""
+
+
+def test_a_message_names_the_run(cast):
+    run = a_run(cast)
+    with app.connection_for_read() as broker:
+        queue = broker.SimpleQueue(app.conf.task_default_queue)
+        queue.clear()
+        assert dispatch(run.pk) is True
+        message = queue.get(timeout=30)
+        message.ack()
+    assert message.headers["task"] == RUN_TASK and message.payload[0] == [str(run.pk)]
+    run.refresh_from_db()
+    assert run.dispatched_at is not None
+
+
+def test_a_run_is_sent_when_its_transaction_is_committed(cast, django_capture_on_commit_callbacks):
+    run = a_run(cast)
+    with django_capture_on_commit_callbacks(execute=True) as callbacks:
+        dispatch_on_commit(run.pk)
+        run.refresh_from_db()
+        assert run.dispatched_at is None
+    run.refresh_from_db()
+    assert len(callbacks) == 1 and run.dispatched_at is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_without_a_broker_the_run_stays_for_the_sweep():
+    run = a_run(a_cast())
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        nobody = listener.getsockname()[1]
+    database = connection.settings_dict
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
+        "BROKER_URL": f"redis://127.0.0.1:{nobody}/0",
+        "DATABASE_URL": f"postgresql://{database['USER']}@/{database['NAME']}"
+        f"?host={database['HOST']}",
+    }
+    words = [sys.executable, "-c", DISPATCH, str(run.pk)]
+    told = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    assert told.stdout.split() == ["False", "True"], told.stderr
+    assert run.pk in sweepable_runs()

@@ -1,0 +1,287 @@
+"""Tests of exports: what a worker writes of a project or a run, and who may get it."""
+
+import csv
+import io
+import json
+import threading
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from pyarrow import parquet
+
+from engine.events.vocabulary import Event as LogEvent
+from engine.events.vocabulary import RunState
+from tests.helpers.builders import a_held_run, a_run, an_event
+from tests.helpers.sample_log import Sample, sample_events
+from webapp.experiments.models import Run
+from webapp.experiments.runs_list.listing import RunQuery
+from webapp.exports import services
+from webapp.exports.making import make
+from webapp.exports.models import Export, ExportState, Format, Table, exports_directory
+from webapp.exports.writers import safe_cell
+from webapp.telemetry.ingest.ingest import ingest
+from webapp.telemetry.models import Block, Event
+from workers.jobs.exports import tidy, write_one
+
+SAMPLE = Sample(seed=5, steps=3, trees=2, nodes=4)
+EXACT = 0.1 + 0.2
+OPEN = threading.Event()
+"""Never set: stands for a worker that does not end."""
+
+
+@pytest.fixture
+def told(cast, var_directory):
+    """A run with a whole log, under a name that a spreadsheet would execute."""
+    run, fencing = a_held_run(cast)
+    run.experiment.name = '=HYPERLINK("http://evil", "x")'
+    run.experiment.save()
+    events = list(sample_events(SAMPLE))
+    last = events[-1].seq
+    result = {"step": 3, "split": "test", "agents": {"oak": EXACT}, "standard_errors": {},
+              "problems": 9, "tree": 0.5}  # fmt: skip
+    events += [LogEvent(last + 1, events[-1].time, "eval.result", None, None, result)]
+    ingest(run.pk, fencing, events)
+    run.refresh_from_db()
+    return run
+
+
+def asked(run, table, file=Format.JSONL, **wish):
+    return services.ask_for(run.project, run.created_by, table, file, RunQuery(**wish))
+
+
+def written(export):
+    """The export after the worker has handled the queue."""
+    assert write_one()
+    export.refresh_from_db()
+    return export
+
+
+def rows_of(export):
+    """Its rows as dicts: strings from CSV, typed values from the others."""
+    assert export.export_state is ExportState.READY, export.error
+    assert export.size == export.path.stat().st_size
+    if export.format == Format.PARQUET:
+        return parquet.read_table(export.path).to_pylist()
+    text = export.path.read_text("utf-8")
+    if export.format == Format.CSV:
+        return list(csv.DictReader(io.StringIO(text, newline="")))
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("table", Table)
+def test_all_formats_hold_the_same_exact_rows(told, table):
+    files = {file: rows_of(written(asked(told, table, file))) for file in Format}
+    as_json, as_parquet, as_csv = (files[file] for file in ("jsonl", "parquet", "csv"))
+    assert as_json and len(as_json) == len(as_parquet) == len(as_csv)
+    for plain, typed, texts in zip(as_json, as_parquet, as_csv, strict=True):
+        assert list(plain) == list(typed) == list(texts)
+        for name, value in plain.items():
+            if isinstance(value, bool) or value is None:
+                assert texts[name] == ("" if value is None else str(value).lower())
+            elif isinstance(value, int | float):
+                assert typed[name] == value == float(texts[name])
+            elif hasattr(typed[name], "isoformat"):
+                assert typed[name].isoformat() == texts[name]
+            else:
+                assert typed[name] == value and texts[name] == safe_cell(value), name
+
+
+def test_a_table_holds_what_the_run_told(told):
+    points = rows_of(written(asked(told, Table.METRICS)))
+    stored = {
+        (block.metric.name, block.index * 32 + place): value
+        for block in Block.objects.select_related("metric")
+        for place, value in enumerate(block.value)
+    }
+    assert {(row["metric"], row["position"]): row["value"] for row in points} == stored
+    nodes = rows_of(written(asked(told, Table.NODES)))
+    closed = Event.objects.filter(run=told, kind="node.close").order_by("seq")
+    assert [(row["node"], row["program"]) for row in nodes] == [
+        (one.node, one.payload["program"]) for one in closed
+    ]
+    credited = Event.objects.filter(run=told, kind="node.credit").order_by("tree", "node")
+    assert sorted((r["tree"], r["node"], r["advantage"]) for r in nodes if r["advantage"]) == [
+        (one.tree, one.node, one.payload["advantage"]) for one in credited
+        if one.payload["advantage"]
+    ]  # fmt: skip
+    evaluations = rows_of(written(asked(told, Table.EVALUATIONS)))
+    mine = [(r["figure"], r["value"]) for r in evaluations if r["split"] == "test"]
+    assert mine[-2:] == [("pass@1/oak", EXACT), ("tree/pass@1", 0.5)]
+
+
+def test_what_a_resumed_run_does_again_is_told_once(told):
+    before = rows_of(written(asked(told, Table.NODES)))
+    fencing = Run.objects.get(pk=told.pk).fencing
+    ingest(told.pk, fencing, [an_event(told.head_seq + 1, "run.resumed", step=1)])
+    after = rows_of(written(asked(told, Table.NODES)))
+    assert after == [row for row in before if row["step"] == 1] and len(after) < len(before)
+
+
+def test_the_filters_are_those_of_the_list_of_runs(told, cast):
+    done = a_run(cast, RunState.FINISHED, tags=["baseline"])
+    hidden = a_run(cast, archived_at=timezone.now())
+
+    def ids(**wish):
+        return {row["run"] for row in rows_of(written(asked(told, Table.RUNS, **wish)))}
+
+    assert ids() == {str(told.pk), str(done.pk)}
+    assert ids(state="finished") == ids(tag="baseline") == {str(done.pk)}
+    assert ids(archived=True) == {str(hidden.pk)} and ids(q="hyperlink") == {str(told.pk)}
+    one = services.ask_for(told.project, cast.vera, Table.RUNS, Format.JSONL, RunQuery(), done)
+    assert [row["run"] for row in rows_of(written(one))] == [str(done.pk)]
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1"])
+def test_no_text_begins_a_formula(text):
+    assert safe_cell(text) == f"'{text}"
+    assert safe_cell(f"a{text}") == f"a{text}"
+
+
+def test_who_may_not_see_the_project_any_more_gets_no_file(told, cast):
+    export = services.ask_for(told.project, cast.vera, Table.RUNS, Format.CSV, RunQuery())
+    cast.vera.memberships.all().delete()
+    assert written(export).export_state is ExportState.FAILED
+    assert "may not see" in export.error and not list(exports_directory().iterdir())
+
+
+def test_a_worker_that_ends_gives_it_back_and_one_that_is_late_has_lost_it(told):
+    export = asked(told, Table.METRICS)
+    ending = threading.Event()
+    ending.set()
+    make(services.take(), ending)
+    export.refresh_from_db()
+    assert export.export_state is ExportState.QUEUED and export.attempt == 1
+    taken = services.take()
+    Export.objects.update(deadline=timezone.now() - timedelta(seconds=1))
+    assert services.fail_late() == 1 and services.take() is None
+    make(taken, OPEN)
+    export.refresh_from_db()
+    assert export.export_state is ExportState.FAILED and "15 minutes" in export.error
+    assert not list(exports_directory().iterdir())
+
+
+def test_what_breaks_is_told_by_its_first_cause(told):
+    Event.objects.filter(run=told, kind="eval.result").update(payload={"step": 1})
+    export = written(asked(told, Table.EVALUATIONS))
+    assert export.export_state is ExportState.FAILED and "split" in export.error
+    assert not list(exports_directory().iterdir())
+
+
+def test_after_a_week_it_is_gone_with_its_file(told):
+    export = written(asked(told, Table.RUNS))
+    assert timedelta(days=6) < export.expires - timezone.now() <= timedelta(days=7)
+    Export.objects.update(expires=timezone.now())
+    tidy()
+    assert not Export.objects.exists() and not export.path.exists()
+
+
+def test_no_file_outlives_its_project_nor_a_draft_its_writer(told):
+    kept, export = written(asked(told, Table.RUNS)), asked(told, Table.NODES)
+    draft = export.path.with_suffix(".1.part")
+    draft.touch()
+    services.take()
+    tidy()
+    assert kept.path.exists() and draft.exists()
+    services.fail(Export.objects.get(pk=export.pk), "the worker was killed")
+    tidy()
+    assert kept.path.exists() and not draft.exists()
+    told.delete()
+    told.experiment.delete()
+    told.project.delete()
+    tidy()
+    assert not list(exports_directory().iterdir())
+
+
+def test_a_project_has_only_so_many_under_way(told, monkeypatch):
+    monkeypatch.setattr(services, "MOST_QUEUED", 1)
+    asked(told, Table.RUNS)
+    with pytest.raises(services.TooMany, match="wait"):
+        asked(told, Table.RUNS)
+
+
+def test_rest_asks_waits_and_downloads(told, cast, client):
+    client.force_login(cast.vera)
+    new = {"run": str(told.pk), "table": "nodes", "format": "csv"}
+    made = client.post("/api/v1/exports", new, "application/json").json()
+    address = f"/api/v1/exports/{made['id']}"
+    assert made["state"] == "queued" and made["run"] == str(told.pk)
+    early = client.get(f"{address}/file")
+    assert early.status_code == 409 and "queued" in early.json()["detail"]
+    assert write_one()
+    ready = client.get(address).json()
+    response = client.get(f"{address}/file")
+    assert ready["state"] == "ready" and response["ETag"] == f'"{ready["sha256"]}"'
+    assert response["Content-Disposition"].startswith("attachment;")
+    content = b"".join(response)
+    assert len(content) == ready["size"] == int(response["Content-Length"])
+    assert content.count(b"HYPERLINK") and b"\n=" not in content
+    again = client.get(f"{address}/file", headers={"if-none-match": response["ETag"]})
+    assert again.status_code == 304
+    client.force_login(cast.charlie)
+    for path in (address, f"{address}/file"):
+        assert client.get(path).status_code == 404
+    assert client.delete(address).status_code == 404
+    client.force_login(cast.vera)
+    assert client.delete(address).status_code == 204
+    assert client.get(address).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "new, path",
+    [
+        ({}, "project"),
+        ({"project": 1, "run": "00000000-0000-0000-0000-000000000000"}, "project"),
+        ({"project": None, "filters": {"sort": "colour"}}, "filters.sort"),
+        ({"project": None, "filters": {"colour": "red"}}, "filters.colour"),
+        ({"project": None, "format": "xlsx"}, "format"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_named(cast, client, new, path):
+    client.force_login(cast.bob)
+    if "project" in new and new["project"] is None:
+        new = {**new, "project": cast.project.pk}
+    response = client.post("/api/v1/exports", new, "application/json")
+    assert response.status_code == 422 and response.json()["problems"][0]["path"] == path
+
+
+def test_a_list_of_exports_is_walked_by_cursor(told, client):
+    made = {str(asked(told, Table.RUNS).pk) for _ in range(3)}
+    client.force_login(told.created_by)
+    first = client.get("/api/v1/exports?limit=2").json()
+    rest = client.get("/api/v1/exports", {"limit": 2, "cursor": first["next"]}).json()
+    assert {one["id"] for one in first["exports"] + rest["exports"]} == made
+    assert rest["next"] is None
+    assert client.get("/api/v1/exports?cursor=x").status_code == 422
+    assert client.get("/api/v1/exports?state=ready").json()["exports"] == []
+
+
+def test_whoever_asks_too_often_is_told_when_to_come_back(cast, client, settings):
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "export files": (1, 60.0)}
+    client.force_login(cast.bob)
+    assert client.post("/exports/", {}).status_code != 429
+    for address, kind in (("/api/v1/exports", "application/json"), ("/exports/", None)):
+        response = client.post(address, {}, **({"content_type": kind} if kind else {}))
+        assert response.status_code == 429 and int(response["Retry-After"]) > 0
+
+
+def test_the_page_asks_shows_and_removes(told, cast, client, django_capture_on_commit_callbacks):
+    client.force_login(cast.bob)
+    page = client.get("/exports/?state=finished")
+    assert page.context["filters"] == {"state": "finished"} and b"No exports yet" in page.content
+    body = {"project": told.project.pk, "table": "runs", "format": "csv"}
+    assert client.post("/exports/?state=finished", body).status_code == 302
+    (export,) = Export.objects.all()
+    assert export.filters == {"state": "finished"} and export.created_by == cast.bob
+    assert client.get("/exports/").context["pending"]
+    assert write_one()
+    shown = client.get(f"/exports/?run={told.pk}")
+    assert f"/api/v1/exports/{export.pk}/file".encode() in shown.content
+    wrong = client.post("/exports/", {**body, "table": "secrets"})
+    assert wrong.status_code == 422
+    client.force_login(cast.vera)
+    assert client.post(f"/exports/{export.pk}/remove/").status_code == 403
+    client.force_login(cast.bob)
+    with django_capture_on_commit_callbacks(execute=True):
+        assert client.post(f"/exports/{export.pk}/remove/").status_code == 302
+    assert not Export.objects.exists() and not export.path.exists()

@@ -1,0 +1,96 @@
+"""Tests of a run's checkpoint as a version of the registry, with its lineage."""
+
+import hashlib
+import json
+
+import pytest
+from django.urls import reverse
+
+from engine.events.vocabulary import RunState
+from tests.helpers.builders import a_model_folder, a_run, a_token
+from webapp.accounts.models import Scope
+from webapp.registry.models import ModelVersion
+from webapp.registry.services import register_final_weights, store_next
+
+
+@pytest.fixture
+def run(cast, var_directory):
+    """A run that keeps a checkpoint of step 20 of oak alone, as the engine writes it."""
+    made = a_run(cast, RunState.STOPPED)
+    place = var_directory / "runs" / str(made.pk) / "checkpoints" / "step-000020"
+    a_model_folder(place / "oak")
+    (place / "oak" / "optimizer.pt").write_bytes(b"momentum")
+    (place / "fern").mkdir()
+    (place / "fern" / "adapter_model.safetensors").write_bytes(b"adapter")
+    (place / "state.json").write_text("{}")
+    files = {
+        str(file.relative_to(place)): {
+            "bytes": file.stat().st_size,
+            "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        }
+        for file in place.rglob("*")
+        if file.is_file()
+    }
+    (place / "manifest.json").write_text(json.dumps({"step": 20, "files": files}))
+    return made
+
+
+def register(client, run, step=20, agent="oak", **headers):
+    address = f"/api/v1/runs/{run.pk}/checkpoints/{step}/versions"
+    return client.post(address, {"agent": agent}, "application/json", headers=headers)
+
+
+def test_it_is_a_version_that_outlives_the_checkpoint(client, cast, run, var_directory):
+    client.force_login(cast.bob)
+    made, again = register(client, run), register(client, run)
+    assert (made.status_code, again.status_code) == (201, 200)
+    told = made.json()
+    assert told == again.json() and (told["run"], told["step"]) == (str(run.pk), 20)
+    version = ModelVersion.objects.get()
+    assert (version.agent, version.created_by) == ("oak", cast.bob)
+    names = set(version.files.values_list("name", flat=True))
+    assert "model.safetensors" in names and "optimizer.pt" not in names
+    place = var_directory / "runs" / str(run.pk) / "checkpoints" / "step-000020" / "oak"
+    for file in place.iterdir():
+        file.unlink()
+    while store_next():
+        pass
+    assert not version.files.filter(artifact=None).exists()
+
+
+def test_the_end_of_the_run_is_a_version_beside_it(client, cast, run, tmp_path):
+    client.force_login(cast.bob)
+    register(client, run)
+    (last,) = register_final_weights(run, 40, {"oak": a_model_folder(tmp_path / "end", seed=1)})
+    assert [one.step for one in last.model.versions.order_by("number")] == [20, 40]
+
+
+@pytest.mark.parametrize("step, agent, told", [
+    (7, "oak", "there are 20"), (20, "elm", "there are oak, fern"), (20, "fern", "an adapter of"),
+])  # fmt: skip
+def test_what_is_not_there_is_refused_with_what_is(client, cast, run, step, agent, told):
+    client.force_login(cast.bob)
+    refused = register(client, run, step, agent)
+    assert refused.status_code == 409 and told in refused.json()["detail"]
+    assert not ModelVersion.objects.exists()
+
+
+def test_who_may_add_no_models_registers_none(client, cast, run):
+    client.force_login(cast.vera)
+    assert register(client, run).status_code == 403
+    client.logout()
+    reading = a_token(cast.bob, cast.project, Scope.RUNS_WRITE)
+    assert register(client, run, authorization=f"Bearer {reading}").status_code == 403
+
+
+def test_the_page_of_the_run_offers_it(client, cast, run):
+    client.force_login(cast.bob)
+    page = client.get(reverse("run", args=[run.pk])).content.decode()
+    assert reverse("register-checkpoint", args=[run.pk]) in page
+    body = {"step": "20", "agent": "oak"}
+    made = client.post(reverse("register-checkpoint", args=[run.pk]), body)
+    assert made.url == reverse("version", args=[ModelVersion.objects.get().model_id, 1])
+    gone = client.post(
+        reverse("register-checkpoint", args=[run.pk]), {**body, "step": "7"}, follow=True
+    )
+    assert "there are 20" in gone.content.decode()

@@ -1,0 +1,261 @@
+"""Tests of refused models, and the reasons: false headers, files of another kind, code."""
+
+import io
+import json
+import pickle
+import struct
+import tracemalloc
+import zipfile
+
+import pytest
+
+from tests.helpers.builders import a_model_folder
+from webapp.registry.model_files.layout import check_model, digest_of, files_of, refuse_name
+from webapp.registry.model_files.safetensors import WeightsError, read_tensors
+
+F32 = {"dtype": "F32", "shape": [2]}
+
+
+def a_file(header, data=b"\0" * 8, length=None):
+    """The bytes of a safetensors file, as consistent as its arguments."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+
+def read(content):
+    return read_tensors(io.BytesIO(content), len(content), "model.safetensors")
+
+
+def a_zip():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("data.pkl", b"x" * 100)
+    return buffer.getvalue()
+
+
+def zip_of_many_members():
+    """A zip whose end record says that its sizes are elsewhere (zip64), as for many members."""
+    archive = a_zip()
+    at = archive.rindex(b"PK\x05\x06")
+    size, offset = struct.unpack_from("<II", archive, at + 12)
+    record = struct.pack("<4sQHHIIQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, 1, 1, size, offset)
+    locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, at, 1)
+    ones = struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, 65535, 65535, 2**32 - 1, 2**32 - 1, 0)
+    made = archive[:at] + record + locator + ones
+    assert zipfile.ZipFile(io.BytesIO(b"before" + made)).namelist() == ["data.pkl"]
+    return made
+
+
+def polyglot(archive):
+    return a_file(
+        {"a": {"dtype": "U8", "shape": [len(archive)], "data_offsets": [0, len(archive)]}}, archive
+    )
+
+
+def test_a_whole_file_is_read():
+    found = read(a_file({"__metadata__": {"format": "pt"}, "a": {**F32, "data_offsets": [0, 8]}}))
+    assert found["a"].shape == (2,) and found["a"].parameters == 2
+
+
+ATTACKS = {
+    "a header of 10 GB": (a_file(b"{}", length=10 * 2**30), "claims 10,737,418,240 bytes, 32,000"),
+    "a header longer than the file": (a_file(b"{}", length=100), "claims 100 bytes of a 18 byte"),
+    "no header": (b"\0" * 20, "no safetensors"),
+    "an empty file": (b"", "no safetensors"),
+    "a pickle": (pickle.dumps({"a": 1}), "this is a pickle"),
+    "a torch file": (a_zip(), "this is a zip archive"),
+    "a zip at its end": (polyglot(a_zip()), "a zip archive as well"),
+    "a larger zip at its end": (polyglot(zip_of_many_members()), "a zip archive as well"),
+    "an old pickle": (pickle.dumps({"a": 1}, protocol=0), "header claims"),
+    "numbers without end": (
+        a_file(b'{"a":{"dtype":"F32","shape":[' + b"9" * 5000 + b"]}}"), "cannot be read"),
+    "a shape beyond all": (
+        a_file({"a": {"dtype": "F32", "shape": [2**200], "data_offsets": [0, 8]}}), "shape must"),
+    "a shape that is no number": (
+        a_file(b'{"a":{"dtype":"F32","shape":[Infinity],"data_offsets":[0,8]}}'), "no JSON"),
+    "the same key in other signs": (
+        a_file(rb'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"\u0061":{}}'),
+        "'a' is given twice",
+    ),
+    "half a character": (a_file({"\ud800": {**F32, "data_offsets": [0, 8]}}), "printable"),
+    "a git-lfs pointer": (b"version https://git-lfs.github.com/spec/v1\n", "pointer of git-lfs"),
+    "no JSON": (a_file(b"{x}"), "cannot be read"),
+    "no text": (a_file(b'{"\xff": 1}'), "cannot be read"),
+    "a list": (a_file([]), "no object"),
+    "depth": (a_file(b"[" * 100_000), "cannot be read"),
+    "NaN": (a_file(b'{"a": NaN}'), "NaN is no JSON"),
+    "the same key twice": (
+        a_file(b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{}}'),
+        "'a' is given twice",
+    ),
+    "the same field twice": (
+        a_file(b'{"a":{"dtype":"F32","shape":[2],"shape":[1],"data_offsets":[0,8]}}'),
+        "'shape' is given twice",
+    ),
+    "overlap": (
+        a_file({"a": {**F32, "data_offsets": [0, 8]}, "b": {**F32, "data_offsets": [4, 12]}},
+               b"\0" * 12),
+        "'b' overlaps the one before it",
+    ),
+    "a hole": (
+        a_file({"a": {**F32, "data_offsets": [0, 8]}, "b": {**F32, "data_offsets": [12, 20]}},
+               b"\0" * 20),
+        "'b' leaves a hole",
+    ),
+    "a hole at the start": (a_file({"a": {**F32, "data_offsets": [8, 16]}}), "leaves a hole"),
+    "negative offsets": (a_file({"a": {**F32, "data_offsets": [-8, 0]}}), "two whole numbers"),
+    "offsets backwards": (a_file({"a": {**F32, "data_offsets": [8, 0]}}), "the smaller first"),
+    "offsets of truth": (a_file({"a": {**F32, "data_offsets": [False, 8]}}), "two whole numbers"),
+    "a negative shape": (
+        a_file({"a": {"dtype": "F32", "shape": [-1, -2], "data_offsets": [0, 8]}}), "shape must"),
+    "an endless shape": (
+        a_file({"a": {"dtype": "F32", "shape": [2**62] * 16, "data_offsets": [0, 8]}}),
+        "does not take",
+    ),
+    "too many dimensions": (
+        a_file({"a": {"dtype": "F32", "shape": [1] * 17, "data_offsets": [0, 8]}}), "at most 16"),
+    "a dtype of ours": (
+        a_file({"a": {"dtype": "object", "shape": [2], "data_offsets": [0, 8]}}), "'object' is"),
+    "half a byte": (
+        a_file({"a": {"dtype": "F4", "shape": [3], "data_offsets": [0, 1]}}, b"\0"), "does not"),
+    "another field": (
+        a_file({"a": {**F32, "data_offsets": [0, 8], "url": "x"}}), "nothing else"),
+    "cut off": (a_file({"a": {**F32, "data_offsets": [0, 8]}}, b"\0" * 4), "8 bytes of tensors"),
+    "more than told": (a_file({"a": {**F32, "data_offsets": [0, 8]}}, b"\0" * 9), "9 present"),
+    "metadata with numbers": (a_file({"__metadata__": {"a": 1}}, b""), "texts only"),
+    "a name with a NUL": (a_file({"a\0": {**F32, "data_offsets": [0, 8]}}), "printable"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ATTACKS)
+def test_weights_that_lie_are_refused_with_file_and_reason(what):
+    content, reason = ATTACKS[what]
+    with pytest.raises(WeightsError, match=r"^model\.safetensors: ") as refusal:
+        read(content)
+    assert reason in str(refusal.value) and refusal.value.remedy
+
+
+def test_a_header_that_claims_gigabytes_takes_no_memory():
+    tracemalloc.start()
+    with pytest.raises(WeightsError):
+        read(a_file(b"{}", length=10 * 2**30))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_model_in_the_layout_is_taken(tmp_path, shards):
+    layout = check_model(files_of(a_model_folder(tmp_path / "m", shards)))
+    assert layout.architecture == "LlamaForCausalLM" and layout.parameters == 6 * shards
+    assert len(layout.weights) == shards
+
+
+def edited(name, **changes):
+    def edit(folder):
+        told = json.loads((folder / name).read_text())
+        told.update(changes)
+        (folder / name).write_text(json.dumps(told))
+
+    return edit
+
+
+def put(name, content=b"{}"):
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+def without(name):
+    return lambda folder: (folder / name).unlink()
+
+
+SECOND = "model-00002-of-00003.safetensors"
+MAP = "model.safetensors.index.json"
+DAMAGES = {
+    "no config": (1, without("config.json"), "config.json: is missing"),
+    "no tokenizer": (1, without("tokenizer.json"), "tokenizer.json: is missing"),
+    "no template": (1, without("chat_template.jinja"), "chat_template.jinja: is missing"),
+    "no weights": (1, without("model.safetensors"), "model.safetensors: is missing"),
+    "code": (1, put("modeling_oak.py"), "code of a model is never run"),
+    "pickled weights": (1, put("pytorch_model.bin"), "safetensors only"),
+    "a foreign file": (1, put("notes.exe"), "is no file of a model"),
+    "code by auto_map": (
+        1, edited("config.json", auto_map={"AutoModelForCausalLM": "a.B"}), "auto_map runs"),
+    "code further down": (
+        1, edited("config.json", text_config={"x": [{"trust_remote_code": True}]}), "trust_remote"),
+    "code of a hub": (
+        1, edited("config.json", attn_implementation="somebody/kernels"), "another repo"),
+    "code of a hub for a part": (
+        1, edited("config.json", attn_implementation={"": "somebody/kernels"}), "another repo"),
+    "code of a hub further down": (
+        1, edited("config.json", text_config={"_attn_implementation": ["a/b"]}), "another repo"),
+    "code of a hub by its inner name": (
+        1, edited("config.json", _attn_implementation_internal="a/b"), "another repo"),
+    "weights from elsewhere": (
+        1, edited("config.json", transformers_weights="../2/model.safetensors"), "another file"),
+    "code of the tokenizer": (
+        1, edited("tokenizer_config.json", auto_map={"AutoTokenizer": ["x.Y", None]}), "auto_map"),
+    "a tokenizer from elsewhere": (
+        1, edited("tokenizer_config.json", tokenizer_class="a/b.C"), "plain name"),
+    "an unknown architecture": (
+        1, edited("config.json", architectures=["Evil"]), "'Evil' is no supported"),
+    "quantised": (1, edited("config.json", quantization_config={}), "quantised"),
+    "an absurd size": (1, edited("config.json", hidden_size=-1), "hidden_size = -1"),
+    "a vocabulary too small": (1, edited("config.json", vocab_size=10), "a vocabulary of 10"),
+    "another kind of tokenizer": (
+        1, edited("tokenizer.json", model={"type": "Pickle"}), "model.type must be one of"),
+    "config is no JSON": (1, put("config.json", b"{"), "config.json: is no JSON"),
+    "config is a list": (1, put("config.json", b"[]"), "config.json: holds no JSON object"),
+    "config of depth": (1, put("config.json", b"[" * 500_000), "config.json: is no JSON"),
+    "config too big": (1, put("config.json", b" " * 2_000_001), "at most 2,000,000"),
+    "both kinds of weights": (3, put("model.safetensors"), "in several files"),
+    "a shard is missing": (3, without(SECOND), f"{SECOND}: is missing"),
+    "a foreign shard": (3, put("model-00001-of-00009.safetensors"), "does not belong"),
+    "no index": (3, without(MAP), f"{MAP}: is missing"),
+    "an index out of the folder": (
+        3, edited(MAP, weight_map={"layer.0": "../../etc/passwd"}), "not among the weight files"),
+    "an index without a tensor": (
+        3, edited(MAP, weight_map={"layer.0": "model-00001-of-00003.safetensors"}), "lacks"),
+    "an index with another's tensor": (
+        3, edited(MAP, weight_map={"layer.7": SECOND}), "does not hold it"),
+    "a pickle as a shard": (3, put(SECOND, pickle.dumps([1])), f"{SECOND}: this is a pickle"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_a_folder_that_is_no_model_is_refused_with_file_and_reason(tmp_path, what):
+    shards, damage, reason = DAMAGES[what]
+    folder = a_model_folder(tmp_path / "m", shards)
+    damage(folder)
+    with pytest.raises(WeightsError) as refusal:
+        check_model(files_of(folder))
+    assert reason in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../config.json", "/etc/passwd", "a/config.json", "config.json\0", "CONFIG.JSON", "", ".",
+     "model-00001-of-00002.safetensors/../x", "model-00001-of-00002.safetensors\n", "a\\b",
+     "m\u043edel.safetensors", "config\uff0ejson", "C:config.json",
+     "model-\u0660\u0660\u0660\u0660\u0661-of-00001.safetensors"],
+)  # fmt: skip
+def test_a_name_that_is_not_on_the_list_is_refused(name):
+    with pytest.raises(WeightsError, match="leave it out"):
+        refuse_name(name)
+
+
+def test_two_tensors_of_one_name_in_two_files_are_refused(tmp_path):
+    folder = a_model_folder(tmp_path / "m", 2)
+    first, second = sorted(folder.glob("model-*.safetensors"))
+    second.write_bytes(first.read_bytes())
+    index = {"weight_map": {"layer.0": first.name}}
+    (folder / MAP).write_text(json.dumps(index))
+    with pytest.raises(WeightsError):
+        check_model(files_of(folder))
+
+
+def test_models_of_other_weights_have_other_digests():
+    one = {"model.safetensors": "a" * 64, "config.json": "b" * 64}
+    assert digest_of(one) == "a" * 64
+    shards = {f"model-0000{n}-of-00002.safetensors": "a" * 64 for n in (1, 2)}
+    swapped = {**shards, "model-00002-of-00002.safetensors": "c" * 64}
+    assert digest_of(shards) != digest_of(swapped) != digest_of(one)

@@ -1,0 +1,141 @@
+"""Tests of weights and their lineage."""
+
+import hashlib
+
+import pytest
+from django.urls import reverse
+
+from tests.helpers.builders import a_model_directory, a_run, many_runs
+from webapp.registry.model_files.layout import inspect
+from webapp.registry.model_files.safetensors import WeightsError
+from webapp.registry.models import Model, ModelVersion
+from webapp.registry.services import register_final_weights, register_starters
+
+
+def starters(cast, path):
+    folders = {
+        "oak": a_model_directory(path / "oak", 6),
+        "fern": a_model_directory(path / "fern", 9, seed=1),
+    }
+    return register_starters(cast.project, folders, {"seed": 1})
+
+
+def test_weights_are_counted_and_hashed(tmp_path):
+    folder = a_model_directory(tmp_path / "m", 12)
+    found = inspect(folder)
+    assert found.parameters == 12
+    assert found.sha256 == hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:-4],
+        lambda data: data + b"\0",
+        lambda data: b"",
+        lambda data: b"\xff" * 8 + data[8:],
+        lambda data: data[:8] + b"x" + data[9:],
+    ],
+)
+def test_damaged_weights_are_refused_by_name(tmp_path, damage):
+    file = a_model_directory(tmp_path / "m") / "model.safetensors"
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(WeightsError, match=str(file)):
+        inspect(file.parent)
+
+
+def test_a_directory_without_weights_is_refused_by_name(tmp_path):
+    with pytest.raises(WeightsError, match=r"model\.safetensors: No such file"):
+        inspect(tmp_path)
+
+
+def test_starters_are_registered_once(cast, tmp_path):
+    first = starters(cast, tmp_path)
+    folders = {version.model.name: tmp_path / version.model.name for version in first}
+    assert register_starters(cast.project, folders, {"seed": 1}) == first
+    assert [str(version) for version in first] == ["oak v1", "fern v1"]
+    assert first[0].metadata["seed"] == 1 and first[0].parent is None
+
+
+def test_other_weights_under_a_starters_name_are_a_new_version(cast, tmp_path):
+    starters(cast, tmp_path)
+    again = a_model_directory(tmp_path / "other", 6, seed=9)
+    assert register_starters(cast.project, {"oak": again}, {})[0].number == 2
+
+
+def test_final_weights_follow_the_version_they_started_from(cast, tmp_path):
+    oak, fern = starters(cast, tmp_path)
+    run = a_run(cast)
+    final = {
+        "oak": a_model_directory(tmp_path / "final" / "oak", 6, seed=2),
+        "fern": a_model_directory(tmp_path / "final" / "fern", 9, seed=3),
+    }
+    versions = register_final_weights(run, 40, final)
+    assert [str(version) for version in versions] == ["oak v2", "fern v2"]
+    assert [version.parent for version in versions] == [oak, fern]
+    assert {(version.run, version.step) for version in versions} == {(run, 40)}
+
+
+def test_registering_final_weights_twice_changes_nothing(cast, tmp_path):
+    starters(cast, tmp_path)
+    run = a_run(cast)
+    final = {"oak": a_model_directory(tmp_path / "final")}
+    assert register_final_weights(run, 40, final) == register_final_weights(run, 40, final)
+    assert ModelVersion.objects.count() == 3
+
+
+def test_weights_of_an_unregistered_start_have_no_parent(cast, tmp_path):
+    run = a_run(cast)
+    (version,) = register_final_weights(run, 1, {"oak": a_model_directory(tmp_path / "final")})
+    assert str(version) == "oak v1" and version.parent is None
+
+
+def test_a_start_from_a_directory_finds_the_version_that_lies_there(cast, tmp_path):
+    oak, _ = starters(cast, tmp_path)
+    run = a_run(cast)
+    run.config["agents"][0]["model"] = str(tmp_path / "fern" / ".." / "oak")
+    (version,) = register_final_weights(run, 1, {"oak": a_model_directory(tmp_path / "final")})
+    assert version.parent == oak
+
+
+def many_versions(cast, number):
+    """A model with `number` versions, each made by a run."""
+    model = Model.objects.create(project=cast.project, name="oak")
+    fields = {"model": model, "path": "/models/oak", "sha256": "a" * 64, "parameters": 6}
+    ModelVersion.objects.bulk_create(
+        ModelVersion(number=place, run=run, agent="oak", step=40, **fields)
+        for place, run in enumerate(many_runs(cast, number), 1)
+    )
+    return model
+
+
+def test_the_list_of_models_shows_the_newest_versions_of_each(
+    client, cast, django_assert_max_num_queries
+):
+    model = many_versions(cast, 3000)
+    client.force_login(cast.bob)
+    with django_assert_max_num_queries(7):
+        page = client.get(reverse("models"))
+    (shown,) = page.context["models"]
+    assert [v.number for v in shown.newest] == list(range(3000, 2990, -1))
+    assert f'href="/models/{model.pk}/">All 3000 versions' in page.content.decode()
+    assert len(page.content) < 40_000
+
+
+def test_the_pages_of_a_model_hold_every_version_once(client, cast, django_assert_max_num_queries):
+    model = many_versions(cast, 120)
+    client.force_login(cast.bob)
+    seen, before = [], ""
+    while before is not None:
+        with django_assert_max_num_queries(14):
+            page = client.get(reverse("model", args=[model.pk]), {"before": before})
+        seen += [version.number for version in page.context["versions"]]
+        before = page.context["next"]
+    assert seen == list(range(120, 0, -1))
+
+
+@pytest.mark.parametrize("before", ["x", "-1", "1" * 30, "\u0663"])
+def test_a_page_before_no_number_is_a_bad_request(client, cast, before):
+    model = many_versions(cast, 1)
+    client.force_login(cast.bob)
+    assert client.get(reverse("model", args=[model.pk]), {"before": before}).status_code == 400

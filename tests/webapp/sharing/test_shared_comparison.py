@@ -1,0 +1,133 @@
+"""Tests of links to a comparison: what they show without an account, and what they never do."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tests.helpers.builders import a_config, a_held_run, a_run, an_event
+from webapp.experiments.models import Run
+from webapp.sharing.models import ComparisonShare
+from webapp.telemetry.ingest.ingest import ingest
+
+
+@pytest.fixture
+def runs(cast):
+    """Two runs that differ in a public setting and in a private one."""
+    made = []
+    for place, temperature in enumerate((1.0, 0.5)):
+        run, fencing = a_held_run(cast)
+        config = a_config(seed=place).model_dump(mode="json")
+        config["agents"][0] |= {"model": f"/models/secret-{place}", "temperature": temperature}
+        config["problems"]["dataset"] = f"/data/secret-{place}"
+        Run.objects.filter(pk=run.pk).update(config=config)
+        step = {"step": 1, "reward": 0.25, "solved": 0.5, "seconds": 1.0}
+        ingest(run.pk, fencing, [an_event(1, "step.end", training_seconds=1.0, **step)])
+        made.append(Run.objects.get(pk=run.pk))
+    return made
+
+
+def shared(client, runs, **more):
+    """(REST's response, path of the link)."""
+    body = {"run": [str(run.pk) for run in runs], **more}
+    made = client.post("/api/v1/comparison/shares", body, "application/json")
+    assert made.status_code == 201, made.content
+    return made.json(), made.json()["link"].removeprefix("http://testserver")
+
+
+def told_by(path):
+    secret = path.rstrip("/").rsplit("/", 1)[1]
+    return Client().get(f"/api/v1/shared/comparison/{secret}")
+
+
+def place_of(path, rest):
+    secret = path.rstrip("/").rsplit("/", 1)[1]
+    return f"/api/v1/shared/comparison/{secret}/{rest}"
+
+
+def curves(path):
+    """{name: buckets} of the first run, as a guest's page requests them."""
+    names = [one["name"] for one in Client().get(place_of(path, "0/metrics")).json()["metrics"]]
+    return {name: Client().get(place_of(path, f"0/metrics/{name}")).json() for name in names}
+
+
+def test_a_guest_sees_the_comparison_and_nothing_else_of_the_runs(client, cast, runs):
+    sibling = a_run(cast)
+    client.force_login(cast.bob)
+    made, path = shared(client, runs)
+    page = Client().get(path)
+    assert page.status_code == 200 and str(runs[0]) in page.content.decode()
+    text = page.content.decode() + told_by(path).content.decode()
+    paths = {row["path"] for row in page.context["settings"]}
+    assert {"seed"} <= paths
+    assert not [one for one in paths if one.endswith(".model") or one.startswith("problems.")]
+    for hidden in ("secret-", "/runs/", str(sibling.pk), *(str(run.pk) for run in runs)):
+        assert hidden not in text, hidden
+    assert [run["label"] for run in page.context["page"]["runs"]] == ["A", "B"]
+    told = curves(path)
+    assert (
+        told and "step.training_seconds" not in told and told["reward"]["buckets"]["mean"] == [0.25]
+    )
+    for hidden in ("0/metrics/step.training_seconds", "2/metrics", "2/metrics/reward"):
+        assert Client().get(place_of(path, hidden)).status_code == 404, hidden
+    assert "no-store" in page["Cache-Control"] and not made["frozen"]
+    for own in (f"/runs/{runs[0].pk}/", f"/compare/?run={runs[0].pk}&run={runs[1].pk}"):
+        assert Client().get(own).status_code == 302
+
+
+def test_a_frozen_one_goes_on_showing_what_it_showed_and_a_live_one_follows(client, cast, runs):
+    client.force_login(cast.bob)
+    links = {frozen: shared(client, runs, frozen=frozen)[1] for frozen in (True, False)}
+    step = {"step": 2, "reward": 1.0, "solved": 1.0, "seconds": 1.0}
+    fencing = Run.objects.get(pk=runs[0].pk).fencing
+    ingest(runs[0].pk, fencing, [an_event(2, "step.end", training_seconds=2.0, **step)])
+    means = {one: curves(path)["reward"]["buckets"]["mean"] for one, path in links.items()}
+    assert means == {True: [0.25], False: [0.25, 1.0]}
+    later = f"{place_of(links[True], '0/metrics/reward')}?until=2"
+    assert Client().get(later).json()["points"] == 1
+
+
+def test_it_ends_by_itself_at_once_or_with_a_run(client, cast, runs):
+    client.force_login(cast.bob)
+    made, revoked = shared(client, runs)
+    assert client.delete(f"/api/v1/comparison/shares/{made['id']}").status_code == 204
+    _, expired = shared(client, runs)
+    ComparisonShare.objects.update(expires=timezone.now() - timedelta(seconds=1))
+    _, orphaned = shared(client, runs, frozen=True)
+    runs[1].delete()
+    for path in (revoked, expired, orphaned, "/shared/comparison/nonsense/"):
+        assert Client().get(path).status_code == 404 == told_by(path).status_code, path
+
+
+def test_who_may_not_share_every_run_makes_no_link(client, cast, runs):
+    body = {"run": [str(run.pk) for run in runs]}
+    for who, status in ((cast.vera, 403), (cast.charlie, 404)):
+        client.force_login(who)
+        response = client.post("/api/v1/comparison/shares", body, "application/json")
+        assert response.status_code == status
+    client.force_login(cast.bob)
+    alone = {"run": [str(runs[0].pk)] * 2}
+    assert client.post("/api/v1/comparison/shares", alone, "application/json").status_code == 422
+    assert not ComparisonShare.objects.exists()
+
+
+def test_the_page_makes_lists_and_ends_links(client, cast, runs):
+    client.force_login(cast.bob)
+    address = f"/compare/shares/?run={runs[0].pk}&run={runs[1].pk}&split=test"
+    assert address.replace("&", "&amp;") in client.get(
+        f"/compare/?run={runs[0].pk}&run={runs[1].pk}"
+    ).content.decode().replace("&amp;split", "&amp;split")
+    made = client.post(address, {"days": "7", "frozen": "on"})
+    link = made.context["link"]
+    assert link in made.content.decode() and b"2 runs, frozen" in made.content
+    assert client.post(address, {"days": "8"}).status_code == 422
+    assert link not in client.get(address).content.decode()
+    (share,) = ComparisonShare.objects.all()
+    assert link.rstrip("/").rsplit("/", 1)[1] not in share.digest
+    gone = client.post(f"/compare/shares/{share.pk}/revoke/")
+    assert gone.status_code == 302 and gone.url.startswith("/compare/?run=")
+    assert Client().get(link.removeprefix("http://testserver")).status_code == 404
+    client.force_login(cast.charlie)
+    assert client.get(address).status_code == 404
+    assert client.get("/compare/shares/").status_code == 400

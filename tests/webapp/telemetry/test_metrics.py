@@ -1,0 +1,383 @@
+"""Tests of metric series: what is stored of a log, and the values of buckets."""
+
+import json
+import math
+import random
+import uuid
+from dataclasses import replace
+
+import msgspec
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from engine.events.vocabulary import Event
+from tests.helpers.builders import a_held_run, an_event
+from tests.helpers.sample_log import Sample, sample_events
+from webapp.telemetry.ingest.ingest import ingest
+from webapp.telemetry.models import Block, Chunk, Clock, Metric
+from webapp.telemetry.presentation import config_hash
+from webapp.telemetry.series.as_of import known_metrics, metric_or_none
+from webapp.telemetry.series.metrics import catch_up
+from webapp.telemetry.series.reads import Axis, Range, Scale, buckets, metrics_of, points
+from webapp.telemetry.series.scalars import Scalars
+
+SAMPLE = Sample(seed=5, steps=4, trees=3, nodes=5)
+
+
+def updates(values, first=1, step=lambda place: place):
+    """One update of oak for each value, from seq `first`."""
+    return [
+        an_event(first + place, "agent.update", agent="oak", step=step(place), loss=value)
+        for place, value in enumerate(values)
+    ]
+
+
+def shipped(cast, events, size=5000):
+    """A run that holds these events."""
+    run, fencing = a_held_run(cast)
+    for start in range(0, len(events), size):
+        ingest(run.pk, fencing, events[start : start + size])
+    run.refresh_from_db()
+    return run, fencing
+
+
+def all_points(run):
+    told = []
+    for name, *columns in (
+        Block.objects.filter(metric__run=run)
+        .order_by("metric__name", "index")
+        .values_list("metric__name", "step", "tokens", "nodes", "value")
+    ):
+        told += [(name, *point) for point in zip(*columns, strict=True)]
+    return told
+
+
+def told(run, name):
+    return [value for metric, *_, value in all_points(run) if metric == name]
+
+
+def named(kind, payload):
+    names, values = Scalars().of(kind, payload)
+    return dict(zip(names, values, strict=True))
+
+
+def test_every_number_of_an_event_has_a_name():
+    step = {"step": 3, "reward": 0.5, "tokens": 7, "phases": {"learn": 1.5}, "x": "text",
+            "node_share": {"oak": 1}, "reward_by_agent": {"oak": 0.25}, "trees": 8,
+            "filtered_trees": 2}  # fmt: skip
+    assert named("step.end", step) == {
+        "step.trees": 8, "step.filtered_trees": 2, "step.filtered_share": 0.25,
+        "reward": 0.5, "step.tokens": 7, "phase.learn": 1.5, "share.oak": 1, "reward.oak": 0.25,
+    }  # fmt: skip
+    update = {"step": 3, "agent": "oak", "kl": 0.1, "loss": math.nan, "trees": [1], "new": 2}
+    assert named("agent.update", update) == {"kl.oak": 0.1, "new.oak": 2}
+    evaluation = {"step": 3, "split": "test", "agents": {"oak": 0.5}, "tree": None, "problems": 9}
+    assert named("eval.result", evaluation) == {"test.agent.oak": 0.5, "test.problems": 9}
+    assert named("system.sample", {"cpu_percent": 12.0}) == {"system.cpu_percent": 12.0}
+    by_node = {"node_cpu_percent.node0": 5.0, "gpu_power_w.node1:3": 700.5}
+    assert named("system.sample", {"memory_mb": 1.0, "by_node": by_node, "x": {"y": 1}}) == {
+        "system.memory_mb": 1.0,
+        "system.node_cpu_percent.node0": 5.0,
+        "system.gpu_power_w.node1:3": 700.5,
+    }
+    assert not named("log.line", {"level": 1})
+
+
+@pytest.mark.parametrize("size", [7, 10_000])
+def test_batches_make_no_difference(cast, size):
+    events = list(sample_events(SAMPLE))
+    run, _ = shipped(cast, events, size)
+    ends = [event.payload for event in events if event.kind == "step.end"]
+    closed = [event.payload for event in events if event.kind == "node.close"]
+    assert told(run, "reward") == [end["reward"] for end in ends]
+    last = Metric.objects.get(run=run, name="reward")
+    assert (last.points, last.step, last.nodes) == (4, 4, len(closed))
+    assert last.tokens == sum(node["tokens"] for node in closed)
+    assert told(run, "search.trees") == [3] * 4 and told(run, "search.nodes") == [5] * 4
+    assert told(run, "within.5") == [end["solved"] for end in ends]
+
+
+def test_a_log_of_old_tells_the_same_series(cast):
+    run, _ = shipped(cast, list(sample_events(SAMPLE)))
+    before = all_points(run)
+    Clock.objects.all().delete()
+    Metric.objects.all().delete()
+    assert metrics_of(run).count() > 20
+    assert all_points(run) == before
+    catch_up(run.pk)
+    assert all_points(run) == before
+
+
+def test_what_is_sent_again_is_told_once(cast):
+    events = updates([0.5] * 40)
+    run, fencing = shipped(cast, events)
+    ingest(run.pk, fencing, events)
+    assert len(told(run, "loss.oak")) == 40
+
+
+def test_a_resumed_run_forgets_what_it_does_again(cast):
+    sample = an_event(102, "system.sample", cpu_percent=5.0)
+    events = [*updates(range(1, 101), step=lambda place: place + 1), an_event(101), sample]
+    run, fencing = shipped(cast, events)
+    again = updates([-1.0] * 60, first=104, step=lambda place: place + 41)
+    ingest(run.pk, fencing, [an_event(103, "run.resumed", step=40), *again])
+    expected = [*range(1, 41), *[-1.0] * 60]
+    assert told(run, "loss.oak") == expected and told(run, "system.cpu_percent") == [5.0]
+    metric = Metric.objects.get(run=run, name="loss.oak")
+    assert (metric.points, metric.step, metric.value) == (100, 100, -1.0)
+    chunks = Chunk.objects.filter(metric=metric).order_by("index")
+    sums = [sum(expected[start : start + 32]) for start in (0, 32, 64)]
+    assert list(chunks.values_list("level", "index", "total")) == [
+        (1, place, total) for place, total in enumerate(sums)
+    ]
+    told_now = buckets(metric, Range(points=10))["buckets"]
+    assert sum(told_now["count"]) == 100
+
+
+def test_a_resume_from_the_beginning_forgets_all(cast):
+    run, fencing = shipped(cast, updates([1.0] * 5, step=lambda place: place + 1))
+    ingest(run.pk, fencing, [an_event(6, "run.resumed", step=0)])
+    assert all_points(run) == []
+
+
+def test_an_earlier_event_knows_what_the_log_up_to_it_tells(cast):
+    """Resumes remove points, also all of a metric. At each event, the full log gives the same
+    result as a run that holds the log only up to it."""
+    after = [
+        an_event(71, "system.sample", cpu_percent=5.0),
+        an_event(72, "run.resumed", step=40),
+        *updates([-1.0] * 60, first=73, step=lambda place: place + 41),
+        an_event(133, "eval.result", step=90, split="test", agents={"oak": 0.5}),
+        an_event(134, "run.resumed", step=0),
+        *updates([7.0] * 5, first=135, step=lambda place: place + 1),
+    ]
+    events = [*updates(range(70), step=lambda place: place + 1), *after]
+    # Evenly spaced: with an irregular clock, a whole chunk may lie within one bucket.
+    events = [msgspec.structs.replace(one, time=1790000000.0 + one.seq) for one in events]
+    whole, _ = shipped(cast, events)
+    for until in (1, 31, 32, 33, 64, 70, 71, 72, 73, 100, 133, 134, 137, 139, 500):
+        then, _ = shipped(cast, events[:until])
+        stored = {one.name: one for one in metrics_of(then)}
+        known = {one.name: one for one in known_metrics(whole, until)}
+        assert known.keys() == stored.keys(), until
+        for name, metric in stored.items():
+            for column in ("points", "step", "time", "tokens", "nodes", "value"):
+                assert getattr(known[name], column) == getattr(metric, column), (until, name)
+            for axis, first in ((Axis.STEP, None), (Axis.TIME, None), (Axis.STEP, 20)):
+                asked = Range(axis, first, None, 20)
+                found = buckets(metric_or_none(whole, name, until), replace(asked, until=until))
+                assert found == buckets(metric, asked), (until, name, axis)
+
+
+@pytest.fixture
+def long(cast):
+    """(metric, its (step, value) pairs): 34,000 points, so that every level has a chunk."""
+    chance = random.Random(7)
+    values = [chance.gauss(0, 1) for _ in range(34_000)]
+    run, _ = shipped(cast, updates(values, step=lambda place: place // 3), 10_000)
+    metric = Metric.objects.get(run=run)
+    return metric, [(place // 3, value) for place, value in enumerate(values)]
+
+
+RANGES = ((None, None, 10), (None, None, 600), (17, 11_000, 50), (5000, 5003, 600),
+          (100, 3000, 1), (-5, 10**9, 40), (20_000, 30_000, 20), (7, 7, 5))  # fmt: skip
+
+
+def test_every_point_of_the_range_is_in_one_bucket(long):
+    metric, pairs = long
+    for scale in Scale:
+        for first, last, wanted in RANGES:
+            check_range(metric, pairs, Range(Axis.STEP, first, last, wanted, scale))
+    for until in (1, 32, 1023, 1025, 32_768, 33_333, 34_000):
+        for wanted in (3, 600):
+            check_moment(metric, pairs, until, wanted)
+
+
+def check_moment(metric, pairs, until, wanted):
+    found = buckets(metric, Range(points=wanted, until=until))
+    values = [value for _, value in pairs[:until]]
+    assert found["points"] == until and found["to"] == pairs[until - 1][0]
+    ends = (min(found["buckets"]["min"]), max(found["buckets"]["max"]))
+    assert ends == (min(values), max(values)), until
+
+
+def check_range(metric, pairs, asked):
+    found = buckets(metric, asked)
+    low, high = (found["from"], found["to"])
+    inside = [(x, value) for x, value in pairs if low <= x <= high]
+    bars = found["buckets"]
+    assert found["points"] == sum(bars["count"]) == len(inside), asked
+    assert list(bars["at"]) == sorted(set(bars["at"])) and len(bars["at"]) <= asked.points
+    start = 0
+    for at, x0, x1, least, most, mean, count in zip(*bars.values(), strict=True):
+        part = inside[start : start + count]
+        start += count
+        values = [value for _, value in part]
+        assert (x0, x1) == (part[0][0], part[-1][0]), asked
+        assert (least, most) == (min(values), max(values)), asked
+        assert mean == pytest.approx(sum(values) / count, abs=1e-9)
+        assert 0 <= at < asked.points
+        if asked.scale is Scale.LINEAR and high > low:
+            # No bucket extends more than one width beyond its own end.
+            assert x1 <= low + (at + 2) * (high - low) / asked.points + 1e-9
+
+
+def test_what_is_read_grows_with_the_buckets_not_with_the_points(long):
+    metric, _ = long
+    with CaptureQueriesContext(connection) as asked:
+        found = buckets(metric, Range(points=20))
+    assert len(asked) <= 3 and found["points"] == 34_000
+    query = asked[-1]["sql"]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT TEXT) {query}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "Seq Scan on telemetry_block" not in plan, plan
+
+
+def test_points_come_in_pages_of_any_size(cast):
+    run, fencing = shipped(cast, updates(range(75)))
+    ingest(run.pk, fencing, updates(range(75, 90), first=76, step=lambda place: place + 75))
+    metric = Metric.objects.get(run=run)
+    for limit in (1, 31, 32, 33, 64, 89, 90, 100):
+        found, cursor = [], None
+        while True:
+            names = ["position", "value", "step", "seq"]
+            page = json.loads(points(metric, cursor, limit, names))
+            found += zip(*page["points"].values(), strict=True)
+            cursor = page["next"]
+            if cursor is None:
+                break
+        assert found == [(at, at, at, at + 1) for at in range(90)], limit
+    past_the_end = json.loads(points(metric, 89, 5, ["value"]))
+    assert past_the_end == {"points": {"value": []}, "next": None}
+
+
+def test_rest_tells_names_buckets_and_points(client, cast):
+    run, _ = shipped(cast, updates([0.5, float("nan"), 1.5]))
+    client.force_login(cast.vera)
+    address = f"/api/v1/runs/{run.pk}/metrics"
+    (metric,) = client.get(address).json()["metrics"]
+    last = {"step": 2, "tokens": 0, "nodes": 0, "value": 1.5, "time": metric["last"]["time"]}
+    assert metric == {"name": "loss.oak", "points": 2, "last": last}
+    told = client.get(f"{address}/loss.oak?points=2").json()
+    assert (told["from"], told["to"], told["points"]) == (0, 2, 2)
+    assert told["buckets"] == {
+        "at": [0, 1], "from": [0, 2], "to": [0, 2], "min": [0.5, 1.5], "max": [0.5, 1.5],
+        "mean": [0.5, 1.5], "count": [1, 1],
+    }  # fmt: skip
+    raw = client.get(f"{address}/loss.oak/points?limit=1").json()
+    assert raw["points"]["value"] == [0.5] and raw["next"] == 0
+    raw = client.get(f"{address}/loss.oak/points?limit=1&cursor=0&fields=step,value").json()
+    assert raw == {"points": {"step": [2], "value": [1.5]}, "next": None}
+    unknown = client.get(f"{address}/loss.oak/points?fields=step,loss")
+    assert unknown.status_code == 422 and unknown.json()["problems"][0]["value"] == "loss"
+    assert client.get(f"{address}/loss.elm").status_code == 404
+    (then,) = client.get(f"{address}?until=2").json()["metrics"]
+    assert (then["points"], then["last"]["value"]) == (1, 0.5)
+    assert client.get(f"{address}/loss.oak?until=2").json()["points"] == 1
+    wrong = client.get(f"{address}/loss.oak?from=3&to=1")
+    assert wrong.status_code == 422 and wrong.json()["problems"][0]["path"] == "from"
+
+
+def test_the_page_of_charts_is_of_runs_that_one_may_see(client, cast):
+    run, other = a_held_run(cast)[0], a_held_run(cast)[0]
+    client.force_login(cast.vera)
+    response = client.get(f"/charts/?run={other.pk}&run={run.pk}")
+    assert response.context["runs"] == [other, run]
+    told = response.context["page"]["runs"]
+    assert told[0]["group"] == told[1]["group"] and told[0]["agents"] == ["oak", "fern"]
+    assert client.get("/charts/").status_code == 200
+    for wrong in ("run=x", "&".join(f"run={uuid.uuid4()}" for _ in range(21))):
+        assert client.get(f"/charts/?{wrong}").status_code == 400
+    client.force_login(cast.charlie)
+    assert client.get(f"/charts/?run={run.pk}").status_code == 404
+
+
+def test_a_group_is_what_differs_by_its_seed_alone():
+    assert config_hash({"seed": 1, "a": [1]}) == config_hash({"a": [1], "seed": 2})
+    assert config_hash({"seed": 1, "a": [1]}) != config_hash({"seed": 1, "a": [2]})
+
+
+def test_steps_tell_where_their_seconds_went_and_what_they_waited_for(client, cast):
+    def told(seq, time, kind, **payload):
+        if kind == "step.end":
+            payload |= {"solved": 0.5, "reward": 0.5, "training_seconds": 1.0}
+        return Event(seq, time, kind, None, None, payload)
+
+    events = [
+        told(1, 100.0, "run.waiting", name="sandbox", deadline_seconds=9),
+        told(2, 101.5, "run.waiting", name="weights", deadline_seconds=9),
+        told(3, 104.0, "run.waiting", name="", deadline_seconds=0),
+        told(4, 105.0, "step.end", step=1, seconds=5.0, phases={"learn": 1.0}),
+        told(5, 106.0, "step.end", step=2, seconds=1.0, phases={}),
+        told(6, 107.0, "run.waiting", name="sandbox", deadline_seconds=9),
+        told(7, 109.0, "step.end", step=3, seconds=3.0, phases={}),
+    ]
+    run, _ = shipped(cast, events)
+    client.force_login(cast.vera)
+    address = f"/api/v1/runs/{run.pk}/steps"
+    newest = client.get(f"{address}?limit=2").json()
+    assert [(one["step"], one["waits"]) for one in newest["steps"]] == [(3, {}), (2, {})]
+    oldest = client.get(f"{address}?limit=2&cursor={newest['next']}").json()
+    assert oldest["next"] is None and oldest["steps"] == [
+        {"seq": 4, "step": 1, "seconds": 5.0, "phases": {"learn": 1.0},
+         "waits": {"sandbox": 1.5, "weights": 2.5}}
+    ]  # fmt: skip
+
+
+def test_log_lines_are_found_by_level_and_words_and_come_in_pages(client, cast):
+    said = [("info", "one"), ("error", "Two 100%"), ("warning", "two"), ("info", "three")]
+    events = [
+        an_event(seq, level=level, message=message)
+        for seq, (level, message) in enumerate(said, start=1)
+    ]
+    run, _ = shipped(cast, events)
+    client.force_login(cast.vera)
+
+    def seqs(query):
+        found = client.get(f"/api/v1/runs/{run.pk}/logs?{query}").json()
+        return [line["seq"] for line in found["lines"]], found["next"]
+
+    assert seqs("") == ([4, 3, 2, 1], None) and seqs("limit=3") == ([4, 3, 2], 2)
+    assert seqs("limit=3&cursor=2") == ([1], None)
+    assert seqs("q=TWO") == ([3, 2], None) and seqs("q=0%25") == ([2], None)
+    assert seqs("level=error&level=warning") == ([3, 2], None)
+    assert client.get(f"/runs/{run.pk}/log/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "INSERT INTO telemetry_chunk (metric_id, level, index, least, most, total, step_from,"
+        " step_to, time_from, time_to, tokens_from, tokens_to, nodes_from, nodes_to)"
+        " VALUES (-1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
+        "UPDATE telemetry_block SET metric_id = -1",
+        "DELETE FROM telemetry_metric",
+    ],
+)
+def test_the_database_keeps_blocks_and_chunks_with_their_metric(cast, said):
+    shipped(cast, updates([0.5] * 40))
+    with (
+        pytest.raises(IntegrityError, match="metric"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(said)
+    assert Block.objects.count() > Chunk.objects.count() > 0
+
+
+def test_numbers_that_come_and_go_keep_the_order_of_their_events(cast):
+    """An engine may report other metrics in other steps, and two whose names become equal."""
+    phases = [{"learn": 1.0}, {"learn": 2.0, "sync": 5.0, "a/b": 1.0, "a_b": 2.0}, {"learn": 3.0}]
+    events = [
+        an_event(place + 1, "step.end", step=place, phases=phases[place % 3],
+                 **dict.fromkeys(("reward", "solved", "training_seconds"), 0.0))
+        for place in range(90)
+    ]  # fmt: skip
+    run, _ = shipped(cast, events)
+    assert told(run, "phase.learn") == [1.0, 2.0, 3.0] * 30
+    assert told(run, "phase.sync") == [5.0] * 30
+    assert told(run, "phase.a_b") == [1.0, 2.0] * 30
+    halves, _ = shipped(cast, events, 45)
+    assert all_points(halves) == all_points(run)
