@@ -27,7 +27,7 @@ def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(wi
     page.locator('[data-path="search.nodes_per_tree"]').fill("5")
     page.locator('[data-path="search.stop_when_solved"]').select_option("false")
     expect(page.get_by_text("2 settings changed; 1 search to start.")).to_be_visible()
-    page.get_by_text("2 public, which the team is shown").wait_for()
+    page.get_by_text("2 public, shown to the team").wait_for()
     assert broken_rules(page) == []
     page.get_by_role("button", name="Start the search").click()
     page.get_by_role("heading", name="No answer yet").wait_for()

@@ -34,7 +34,7 @@ from webapp.projects.services import create_project, create_workspace
 from webapp.registry import evaluations
 from webapp.registry.models import Model, ModelVersion, Promotion, PromotionState
 from webapp.searches.models import Search
-from webapp.searches.services import Wish, create_search
+from webapp.searches.services import SearchSpec, create_search
 from webapp.telemetry.ingest.ingest import ingest
 from webapp.tokens.services import create_token
 
@@ -102,7 +102,7 @@ A_PROBLEM = Problem(
 def a_search(cast: Cast, **overrides: Any) -> Search:
     """A search that Alice queued, of both starters, for a problem of the generated dataset."""
     version = version_of(cast.project, ProblemsConfig(train=5, validation=0, test=3))
-    wish = Wish(["starter:oak", "starter:fern"], A_PROBLEM, version, overrides, "Sort")
+    wish = SearchSpec(["starter:oak", "starter:fern"], A_PROBLEM, version, overrides, "Sort")
     return create_search(cast.project, cast.alice, wish)
 
 

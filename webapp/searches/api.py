@@ -30,7 +30,7 @@ from webapp.searches.presentation import answer_of, summary
 from webapp.searches.problem_schema import PROBLEM
 from webapp.searches.problems import problem_of, recorded_problem, some_problems
 from webapp.searches.selectors import searches_page, visible_search
-from webapp.searches.services import Wish, create_search, planned
+from webapp.searches.services import SearchSpec, create_search, planned
 from webapp.searches.team import choices
 
 router = Router()
@@ -173,17 +173,17 @@ class Page(Schema):
 def list_searches(request: HttpRequest, project_id: Id, query: Query[Page]):
     """Lists the searches of a project, newest first."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=project_id)
-    found = searches_page(request.user, query.cursor, project.pk, query.limit)
-    return {"searches": [summary(one) for one in found.searches], "next": found.next}
+    result = searches_page(request.user, query.cursor, project.pk, query.limit)
+    return {"searches": [summary(one) for one in result.searches], "next": result.next}
 
 
 @in_project.post("/{project_id}/searches", response={201: SearchOut})
 def create_search_in_project(request: HttpRequest, project_id: Id, new: NewSearch):
     """Creates a search of a team on one problem, which is queued immediately."""
     project = _operable(request, project_id)
-    wish = _wish(project, new)
+    spec = _spec(project, new)
     with conflicts():
-        search = create_search(project, request.user, wish)
+        search = create_search(project, request.user, spec)
     return Status(201, summary(visible_search(request.user, search.run_id)))
 
 
@@ -192,12 +192,12 @@ def check_search_in_project(request: HttpRequest, project_id: Id, new: NewSearch
     """Returns the settings that the search would have, and whether it fits, without creating it.
     Invalid settings are refused as on creation."""
     project = _operable(request, project_id)
-    wish = _wish(project, new)
+    spec = _spec(project, new)
     with conflicts():
-        config = planned(project, wish.team, wish.overrides)
+        config = planned(project, spec.team, spec.overrides)
     refuse_too_many(project, request.user)
-    told = document(config.model_dump(mode="json"))
-    return {"toml": told, "preflight": preflight(project, config, wish.problem)}
+    toml = document(config.model_dump(mode="json"))
+    return {"toml": toml, "preflight": preflight(project, config, spec.problem)}
 
 
 @in_project.get("/{project_id}/searches/team", response=list[MemberChoice])
@@ -213,14 +213,14 @@ def _operable(request: HttpRequest, project_id: int) -> Project:
     return project
 
 
-def _wish(project: Project, new: NewSearch) -> Wish:
+def _spec(project: Project, new: NewSearch) -> SearchSpec:
     if (new.problem is None) == (new.dataset_version is None):
         reason = "give either problem, or dataset_version with problem_id"
         raise Invalid("problem", None, reason)
     overrides = checked(new.overrides)
     if new.problem is not None:
         problem = recorded_problem(_with_integers(new.problem))
-        return Wish(new.team, problem, None, overrides, new.name)
+        return SearchSpec(new.team, problem, None, overrides, new.name)
     versions = DatasetVersion.objects.filter(dataset__project=project)
     version = versions.select_related("dataset__project").filter(pk=new.dataset_version).first()
     if version is None:
@@ -228,7 +228,7 @@ def _wish(project: Project, new: NewSearch) -> Wish:
         raise Invalid("dataset_version", new.dataset_version, reason, 404)
     with conflicts():
         problem = problem_of(version, new.problem_id or "")
-    return Wish(new.team, problem, version, overrides, new.name)
+    return SearchSpec(new.team, problem, version, overrides, new.name)
 
 
 def _with_integers(problem: dict[str, Any]) -> dict[str, Any]:
@@ -255,5 +255,5 @@ def get_search(request: HttpRequest, run_id: uuid.UUID):
 
 @router.get("/{uuid:run_id}/answer", response=Answer | None)
 def get_answer(request: HttpRequest, run_id: uuid.UUID):
-    """Returns the chosen program, and the rule that chose it; null while there is none."""
+    """Returns the chosen program, and the rule that chose it; null if there is none yet."""
     return answer_of(visible_search(request.user, run_id).run)

@@ -41,9 +41,9 @@ def problem(versions: Iterable[DatasetVersion]) -> dict[str, Any]:
     here; else an example to paste."""
     for version in sorted(versions, key=lambda one: -one.pk)[:_MOST_LOOKED_AT]:
         try:
-            found = some_problems(version)
+            problems = some_problems(version)
         except ConfigError:
             continue  # of a file that this machine does not have
-        if found:
-            return {"source": "dataset", "version": version.pk, "problem": found[0]["id"]}
+        if problems:
+            return {"source": "dataset", "version": version.pk, "problem": problems[0]["id"]}
     return {"source": "paste", **EXAMPLE}

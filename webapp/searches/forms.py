@@ -11,7 +11,7 @@ from engine.problems.problem import Problem
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.forms import LINES, SettingsForm
 from webapp.searches.problems import Typed, problem_of, typed_problem
-from webapp.searches.services import Wish, base_settings
+from webapp.searches.services import SearchSpec, base_settings
 from webapp.searches.team import starters
 
 DATASET, PASTE = "dataset", "paste"
@@ -27,7 +27,7 @@ class TeamField(forms.Field):
     def to_python(self, value: Any) -> list[str]:
         keys = [str(one) for one in value or []]
         if len(keys) > _MOST_MEMBERS or any("\0" in key or len(key) > 200 for key in keys):
-            raise forms.ValidationError(f"Choose at most {_MOST_MEMBERS} models of the list.")
+            raise forms.ValidationError(f"Choose at most {_MOST_MEMBERS} models from the list.")
         return keys
 
 
@@ -68,8 +68,8 @@ class SearchForm(SettingsForm):
         agent's."""
         return parse_config(base_settings(list(starters().values())))
 
-    def problem_asked(self) -> Problem:
-        """Returns the requested problem. Raises `ConfigError` with every fault."""
+    def requested_problem(self) -> Problem:
+        """Returns the requested problem. Raises `ConfigError` with every error."""
         given = self.cleaned_data
         if given["source"] == DATASET:
             return problem_of(given["version"], given["problem"])
@@ -80,9 +80,9 @@ class SearchForm(SettingsForm):
         """Returns the settings that differ from `base`, by path."""
         return {**self.typed(self.base()), **self.cleaned_data["overrides"]}
 
-    def wish(self) -> Wish:
+    def spec(self) -> SearchSpec:
         """Returns the requested search. Raises `ConfigError` if the problem is invalid."""
         given = self.cleaned_data
         version = given["version"] if given["source"] == DATASET else None
-        problem = self.problem_asked()
-        return Wish(given["team"], problem, version, self.changes(), given["name"])
+        problem = self.requested_problem()
+        return SearchSpec(given["team"], problem, version, self.changes(), given["name"])

@@ -26,18 +26,18 @@ def _memory(project: Project, config: RunConfig) -> Finding:
     """Compares the weights with this machine's memory; each model is loaded once."""
     models = {agent.model for agent in config.agents}
     versions = [version_behind(project, model) for model in models]
-    known = sum(one.parameters for one in versions if one) * _BYTES[config.compute.dtype] / _GIB
-    has = this_machine(config, Path(settings.RUNS_DIR)).memory
+    needed = sum(one.parameters for one in versions if one) * _BYTES[config.compute.dtype] / _GIB
+    available = this_machine(config, Path(settings.RUNS_DIR)).memory
     if None in versions:
-        text = f"unknown: of some models the size is not known; this machine has {has:.0f} GiB"
+        text = f"unknown: the size of some models is unknown; this machine has {available:.0f} GiB"
         return Finding("Memory", "unknown", text)
-    text = f"weights take {known:.2f} GiB, this machine has {has:.0f} GiB"
-    return Finding("Memory", "good" if known < has else "bad", text)
+    text = f"weights take {needed:.2f} GiB, this machine has {available:.0f} GiB"
+    return Finding("Memory", "good" if needed < available else "bad", text)
 
 
 def _tests(problem: Problem) -> Finding:
     public, private = len(problem.public_tests), len(problem.private_tests)
-    text = f"{public} public, which the team is shown; {private} private, which it never is"
+    text = f"{public} public, shown to the team; {private} private, never shown"
     return Finding("Tests", "good", text)
 
 
@@ -51,6 +51,6 @@ def _budget(config: RunConfig) -> Finding:
     first = (
         "the first that passes all public tests ends it"
         if search.stop_when_solved
-        else ("all of it is spent")
+        else ("the whole budget is used")
     )
     return Finding("Budget", "good", f"at most {', '.join(limits)}; {first}")

@@ -14,10 +14,10 @@ from webapp.telemetry.models import Event
 def page_search(run: Run) -> dict[str, Any] | None:
     """Returns the search's data on its run's page; None for a training run. It contains the number
     of tests, never the tests."""
-    found = Search.objects.filter(run=run).first()
-    if found is None:
+    search = Search.objects.filter(run=run).first()
+    if search is None:
         return None
-    problem = found.problem
+    problem = search.problem
     return {
         "problem": problem["id"],
         "entry_point": problem["entry_point"],
@@ -36,8 +36,16 @@ def budget(config: Mapping[str, Any]) -> dict[str, Any]:
 def summary(search: Search) -> dict[str, Any]:
     """Returns the search as in REST; `search` is from `selectors.visible_searches`."""
     run = search.run
-    told = status_of(run)
-    kept = ("state", "stop_requested", "error", "queued_at", "started_at", "finished_at", "waiting")
+    status = status_of(run)
+    fields = (
+        "state",
+        "stop_requested",
+        "error",
+        "queued_at",
+        "started_at",
+        "finished_at",
+        "waiting",
+    )
     return {
         "id": run.pk,
         "name": run.experiment.name,
@@ -51,14 +59,14 @@ def summary(search: Search) -> dict[str, Any]:
         "created": run.created,
         "created_by": run.created_by.username,
         "head_seq": run.head_seq,
-        **{name: told[name] for name in kept},
+        **{name: status[name] for name in fields},
         "answer": run.result.get("answer"),
     }
 
 
 def answer_of(run: Run) -> dict[str, Any] | None:
     """Returns the whole answer with its program, or None while there is none."""
-    told = Event.objects.filter(run=run, kind="search.answer").order_by("-seq").first()
-    if told is None or run.result.get("answer") is None:
+    event = Event.objects.filter(run=run, kind="search.answer").order_by("-seq").first()
+    if event is None or run.result.get("answer") is None:
         return None
-    return {**told.payload, "tree": told.tree, "node": told.node}
+    return {**event.payload, "tree": event.tree, "node": event.node}

@@ -13,7 +13,7 @@ from engine.problems.problem import Limits
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]{0,60}"
 _TEXT = {"type": "string", "pattern": r"^[^\x00]*$"}
-_SAID = {"type": "string", "pattern": r"^[^\x00]*[^\x00\s][^\x00]*$"}
+_NONEMPTY_TEXT = {"type": "string", "pattern": r"^[^\x00]*[^\x00\s][^\x00]*$"}
 
 
 def _object(required: tuple[str, ...], **properties: Any) -> dict[str, Any]:
@@ -48,8 +48,8 @@ _STDIN = _object(
 def _problem(entry_point: dict[str, Any], tests: dict[str, Any]) -> dict[str, Any]:
     return _object(
         ("id", "statement", "entry_point", "public_tests", "private_tests"),
-        id=_SAID,
-        statement=_SAID,
+        id=_NONEMPTY_TEXT,
+        statement=_NONEMPTY_TEXT,
         entry_point=entry_point,
         public_tests=tests,
         private_tests=tests,

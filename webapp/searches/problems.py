@@ -1,7 +1,7 @@
 """Problem of a search: from a dataset version, or typed in.
 
 Invariant: the engine's own reader parses a typed problem, so every accepted one can be judged; each
-fault names the field, its value and the remedy.
+error names the field, its value and the remedy.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Typed:
 
 
 def typed_problem(typed: Typed) -> Problem:
-    """Returns the parsed problem. Raises `ConfigError` with every fault."""
-    faults: list[dict[str, Any]] = []
+    """Returns the parsed problem. Raises `ConfigError` with every error."""
+    errors: list[dict[str, Any]] = []
     record = {"id": PASTED, "statement": typed.statement, "entry_point": typed.entry_point.strip()}
     for field in ("public_tests", "private_tests"):
         text = getattr(typed, field).strip() or typed.public_tests
@@ -46,19 +46,19 @@ def typed_problem(typed: Typed) -> Problem:
             record[field] = _tests(text)
         except ValueError as error:
             if getattr(typed, field).strip() or field == "public_tests":
-                faults.append(_fault(field, text, str(error)))
-    if faults:
-        raise ConfigError(faults)
+                errors.append(_error(field, text, str(error)))
+    if errors:
+        raise ConfigError(errors)
     return recorded_problem(record)
 
 
 def recorded_problem(record: Any) -> Problem:
     """Returns the problem of a record (`engine.problems.records`). Raises `ConfigError` with every
-    fault."""
+    error."""
     reader = RecordReader("problem", 0)
     problem = reader.problem(record)
     if problem is None or reader.issues:
-        raise ConfigError([_told(fault) for fault in reader.issues])
+        raise ConfigError([_error_of(issue) for issue in reader.issues])
     return problem
 
 
@@ -92,11 +92,11 @@ def _not_json(name: str) -> Any:
     raise ValueError(f"{name} is not JSON; write it in a ..._literal field")
 
 
-def _told(fault: DatasetIssue) -> dict[str, Any]:
-    return _fault(fault.field, fault.value, fault.remedy)
+def _error_of(issue: DatasetIssue) -> dict[str, Any]:
+    return _error(issue.field, issue.value, issue.remedy)
 
 
-def _fault(field: str, value: Any, reason: str) -> dict[str, Any]:
+def _error(field: str, value: Any, reason: str) -> dict[str, Any]:
     shown = value if isinstance(value, str) else repr(value)
     return {"path": field, "value": shown[:SHOWN_CHARACTERS], "reason": reason}
 
@@ -114,11 +114,11 @@ def some_problems(version: DatasetVersion) -> list[dict[str, str]]:
 def problem_of(version: DatasetVersion, problem_id: str) -> Problem:
     """Returns the problem. Raises `ConfigError` if it does not exist or cannot be read here."""
     _refuse_unreadable(version)
-    if found := problem_by_id(version, problem_id):
-        return found
-    known = ", ".join(one["id"] for one in first_problems(version)[:3])
-    reason = f"{version} has no such problem; there are for example {known}"
-    raise ConfigError([_fault("problem", problem_id, reason)])
+    if problem := problem_by_id(version, problem_id):
+        return problem
+    examples = ", ".join(one["id"] for one in first_problems(version)[:3])
+    reason = f"{version} has no such problem; there are for example {examples}"
+    raise ConfigError([_error("problem", problem_id, reason)])
 
 
 def _refuse_unreadable(version: DatasetVersion) -> None:

@@ -50,9 +50,9 @@ def searches_page(
         searches = searches.filter(pk__lt=before)
     if project is not None:
         searches = searches.filter(run__experiment__project=project)
-    found = list(searches[: limit + 1])
-    more = len(found) > limit
-    return SearchesPage(found[:limit], found[limit - 1].pk if more else None)
+    rows = list(searches[: limit + 1])
+    more = len(rows) > limit
+    return SearchesPage(rows[:limit], rows[limit - 1].pk if more else None)
 
 
 def visible_search(user: User, run_id: uuid.UUID) -> Search:

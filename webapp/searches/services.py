@@ -40,7 +40,7 @@ _MOST_WORKERS = 4
 
 
 @dataclass(frozen=True)
-class Wish:
+class SearchSpec:
     """A requested search; `team` is keys of `searches.team`, `overrides` are by dotted path."""
 
     team: Sequence[str]
@@ -87,21 +87,21 @@ def _fit_in_flight(search: dict[str, Any]) -> None:
 
 
 @transaction.atomic
-def create_search(project: Project, user: User, wish: Wish) -> Search:
+def create_search(project: Project, user: User, spec: SearchSpec) -> Search:
     """Creates a queued search.
 
     Raises:
         ConfigError: as `planned`; nothing was created.
         NotNow: too many runs are queued or active (`queue.admit`).
     """
-    config = planned(project, wish.team, wish.overrides)
-    problem = record(wish.problem)
+    config = planned(project, spec.team, spec.overrides)
+    problem = record(spec.problem)
     _refuse_unstorable(problem)
     admit(project, user)
-    name = (wish.name or f"Search {problem['id']}")[:_NAME_CHARS]
-    asked = {"recipe": RECIPE, "team": list(wish.team), "overrides": dict(wish.overrides)}
+    name = (spec.name or f"Search {problem['id']}")[:_NAME_CHARS]
+    requested = {"recipe": RECIPE, "team": list(spec.team), "overrides": dict(spec.overrides)}
     experiment = Experiment.objects.create(
-        project=project, name=name, created_by=user, config=asked
+        project=project, name=name, created_by=user, config=requested
     )
     run = Run.objects.create(
         experiment=experiment,
@@ -109,7 +109,7 @@ def create_search(project: Project, user: User, wish: Wish) -> Search:
         config=config.model_dump(mode="json"),
         seed=config.seed,
         steps=1,
-        dataset_version=wish.version,
+        dataset_version=spec.version,
         created_by=user,
         queued_at=timezone.now(),
     )

@@ -44,33 +44,33 @@ def start(form: SearchForm) -> Search:
         raise FormRefused
     project = form.cleaned_data["project"]
     require(form.user, Action.OPERATE, project)
-    return create_search(project, form.user, form.wish())
+    return create_search(project, form.user, form.spec())
 
 
-def told(form: SearchForm, *, with_preflight: bool) -> dict[str, Any]:
-    """Returns the data that the page shows alongside the form, as `launch_page.told`."""
-    nothing = {"changes": {}, "lines": "", "runs": 0, "toml": "", "preflight": None}
+def form_report(form: SearchForm, *, with_preflight: bool) -> dict[str, Any]:
+    """Returns the data that the page shows alongside the form, as `launch_page.form_report`."""
+    empty = {"changes": {}, "lines": "", "runs": 0, "toml": "", "preflight": None}
     if not form.is_valid():
-        return {"problems": form_problems(form), **nothing}
+        return {"problems": form_problems(form), **empty}
     project, base = form.cleaned_data["project"], form.base()
     try:
-        wish = form.wish()
-        config = planned(project, wish.team, wish.overrides)
+        spec = form.spec()
+        config = planned(project, spec.team, spec.overrides)
         refuse_too_many(project, form.user)
     except ConfigError as error:
         return {
             "problems": with_agent_names(error.problems, [agent.name for agent in base.agents]),
-            **nothing,
+            **empty,
         }
-    fields = {path: value for path, value in wish.overrides.items() if path in _paths(form)}
-    found = preflight(project, config, wish.problem) if with_preflight else None
+    fields = {path: value for path, value in spec.overrides.items() if path in _paths(form)}
+    findings = preflight(project, config, spec.problem) if with_preflight else None
     return {
         "problems": [],
         "changes": changed_fields(base, fields),
-        "lines": lines(wish.overrides),
+        "lines": lines(spec.overrides),
         "runs": 1,
         "toml": document(config.model_dump(mode="json")),
-        "preflight": found and [asdict(finding) for finding in found],
+        "preflight": findings and [asdict(finding) for finding in findings],
     }
 
 
@@ -86,8 +86,8 @@ def groups(form: SearchForm) -> list[Group]:
 
 def page(form: SearchForm, projects: list[Project], user: User) -> dict[str, Any]:
     """Returns the template's context, see `views.new_search`."""
-    told = form.data if form.is_bound else form.initial
-    project = next((one for one in projects if str(one.pk) == str(told.get("project"))), None)
+    given = form.data if form.is_bound else form.initial
+    project = next((one for one in projects if str(one.pk) == str(given.get("project"))), None)
     project = project or (projects[0] if projects else None)
     chosen = form.data.getlist("team") if form.is_bound else form.initial.get("team")
     versions = DatasetVersion.objects.filter(dataset__project=project).select_related("dataset")
@@ -103,7 +103,7 @@ def page(form: SearchForm, projects: list[Project], user: User) -> dict[str, Any
         "choices": _choices(project),
         "chosen": defaults.team(project) if chosen is None else chosen,
         "versions": versions.order_by("dataset__name", "-number"),
-        "source": told.get("source") or (DATASET if versions else "paste"),
+        "source": given.get("source") or (DATASET if versions else "paste"),
     }
 
 

@@ -21,7 +21,7 @@ from webapp.registry.services import STARTER
 
 MOST_VERSIONS = 200
 """Newest versions that are offered; REST accepts any."""
-_KEPT = {"name", "role", "sampling"}
+_AGENT_SETTINGS = {"name", "role", "sampling"}
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,19 @@ def starters() -> dict[str, dict[str, Any]]:
     """Returns the agents of the models that ship with Grove, by key, with the demo's settings."""
     agents = [agent for agent in load_recipe("demo").agents if agent.model.startswith(STARTER)]
     return {
-        agent.model: agent.model_dump(mode="json", include=_KEPT | {"model"}) for agent in agents
+        agent.model: agent.model_dump(mode="json", include=_AGENT_SETTINGS | {"model"})
+        for agent in agents
     }
 
 
 def choices(project: Project) -> list[Choice]:
     """Returns the possible members of a team in the project: starters, then newest versions."""
-    told = [
+    shipped = [
         Choice(key, key.removeprefix(STARTER), "starter, ships with Grove") for key in starters()
     ]
     versions = ModelVersion.objects.filter(model__project=project, metadata__starter__isnull=True)
     newest = versions.select_related("model", "run__experiment").order_by("-pk")[:MOST_VERSIONS]
-    return told + [Choice(reference_to(one), str(one), _about(one)) for one in newest]
+    return shipped + [Choice(reference_to(one), str(one), _about(one)) for one in newest]
 
 
 def _about(version: ModelVersion) -> str:
@@ -63,20 +64,20 @@ def agents_of(project: Project, keys: Sequence[str]) -> list[dict[str, Any]]:
     Raises:
         ConfigError: no agent is chosen, one twice, or one that the project does not have.
     """
-    if faults := list(_faults(keys)):
-        raise ConfigError(faults)
-    known = {**starters(), **_versions(project, keys)}
-    if unknown := [key for key in keys if key not in known]:
+    if errors := list(_errors(keys)):
+        raise ConfigError(errors)
+    available = {**starters(), **_versions(project, keys)}
+    if unknown := [key for key in keys if key not in available]:
         reason = "this project has no such model; choose a starter or one of its versions"
         raise ConfigError([{"path": "team", "value": key, "reason": reason} for key in unknown])
     team: list[dict[str, Any]] = []
     for key in keys:
-        agent = known[key]
+        agent = available[key]
         team.append({**agent, "name": _free(agent["name"], {one["name"] for one in team})})
     return team
 
 
-def _faults(keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _errors(keys: Sequence[str]) -> Iterator[dict[str, Any]]:
     if not keys:
         yield {"path": "team", "value": "", "reason": "choose at least one model"}
     if len(set(keys)) < len(keys):
@@ -84,16 +85,16 @@ def _faults(keys: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def _versions(project: Project, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    found = {key: version_of(key, project) for key in keys if key.startswith(PREFIX)}
-    return {key: _agent(version) for key, version in found.items() if version}
+    versions = {key: version_of(key, project) for key in keys if key.startswith(PREFIX)}
+    return {key: _agent(version) for key, version in versions.items() if version}
 
 
 def _agent(version: ModelVersion) -> dict[str, Any]:
     agents = version.run.config["agents"] if version.run else []
-    learned = next((one for one in agents if one["name"] == version.agent), {})
-    kept = {name: learned[name] for name in _KEPT if name in learned}
+    trained = next((one for one in agents if one["name"] == version.agent), {})
+    inherited = {name: trained[name] for name in _AGENT_SETTINGS if name in trained}
     starter = starters().get(f"{STARTER}{version.metadata.get('starter')}", {})
-    return {**starter, **kept, "name": _slug(version.model.name), "model": version.path}
+    return {**starter, **inherited, "name": _slug(version.model.name), "model": version.path}
 
 
 def _slug(name: str) -> str:

@@ -61,9 +61,9 @@ def new_search(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def check_search(request: HttpRequest) -> HttpResponse:
-    """Returns the validation of the form as JSON (`starting.told`), without creating a search."""
+    """Returns the validation of the form as JSON (`starting.form_report`). Creates no search."""
     form = SearchForm(request.user, operable_projects(request.user), request.POST)
-    return JsonResponse(starting.told(form, with_preflight="preflight" in request.POST))
+    return JsonResponse(starting.form_report(form, with_preflight="preflight" in request.POST))
 
 
 @require_safe

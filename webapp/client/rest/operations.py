@@ -403,7 +403,7 @@ class Operations(Transport):
         return self._ask(SearchOut, "GET", f"/searches/{part(run_id)}")
 
     def get_answer(self, run_id: UUID) -> Answer | None:
-        """Returns the chosen program, and the rule that chose it; null while there is none."""
+        """Returns the chosen program, and the rule that chose it; null if there is none yet."""
         return self._ask(Answer | None, "GET", f"/searches/{part(run_id)}/answer")
 
     def list_experiments(
