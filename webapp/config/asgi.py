@@ -51,8 +51,8 @@ class Application:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            if told := body_limit.why_not(scope):
-                await body_limit.refuse(told, send)
+            if refusal := body_limit.refusal_of(scope):
+                await body_limit.refuse(refusal, send)
             elif file := self._files.find(scope["path"]):
                 await self._files.send(file, scope, send)
             else:

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-_KEPT = "_grove_caller"
+_CALLER_ATTRIBUTE = "_grove_caller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ def see_by(projects_of: Callable[[Any], list[int]]) -> None:
 
 def caller_of(request: HttpRequest) -> Caller:
     """The caller of the request; reads the database once per request."""
-    if not hasattr(request, _KEPT):
-        setattr(request, _KEPT, _registered["identify"](request))
-    return getattr(request, _KEPT)
+    if not hasattr(request, _CALLER_ATTRIBUTE):
+        setattr(request, _CALLER_ATTRIBUTE, _registered["identify"](request))
+    return getattr(request, _CALLER_ATTRIBUTE)
 
 
 def projects_seen_by(user: Any) -> list[int]:

@@ -58,10 +58,10 @@ class SignInRequired(LoginRequiredMiddleware):
         if request.method in ("GET", "HEAD"):
             return super().handle_no_permission(request, view_func)
         # The form's target cannot be opened; the page that contains the form can.
-        return redirect_to_login(_came_from(request))
+        return redirect_to_login(_referring_page(request))
 
 
-def _came_from(request: HttpRequest) -> str:
+def _referring_page(request: HttpRequest) -> str:
     page = request.headers.get("Referer", "")
     path = urlsplit(page).path
     hosts = {request.get_host()}

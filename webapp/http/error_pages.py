@@ -46,9 +46,11 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def method_not_allowed(request: HttpRequest) -> HttpResponse:
-    detail = "It only accepts a form. Open the page and use the button there."
+    detail = "It accepts only a submitted form. Open the page and use its button."
     if request.path.startswith("/api/"):
-        detail = f"{request.method} is not possible here; the Allow header names what is."
+        detail = (
+            f"{request.method} is not allowed here; the Allow header lists the methods that are."
+        )
     return _error(request, 405, "Page not available", detail)
 
 
@@ -59,7 +61,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def too_many_requests(request: HttpRequest, seconds: int = 60) -> HttpResponse:
     """429; a repeated request can succeed after `seconds`."""
-    detail = f"Too many requests like this one came from you. Try again in {seconds} seconds."
+    detail = f"Too many requests of this kind. Try again in {seconds} seconds."
     response = _error(request, 429, "Too many requests", detail)
     response.headers["Retry-After"] = str(seconds)
     return response
@@ -72,7 +74,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return _error(request, 503, "The database does not answer", detail)
     if disk.is_full(sys.exc_info()[1]):
         return _error(request, disk.STATUS, "The disk is full", disk.FULL)
-    detail = "Try again. If it stays so, logs/web.log in the server's data directory tells why."
+    detail = "Try again. If it happens again, see logs/web.log in the server's data directory."
     return _error(request, 500, "Server error", detail)
 
 

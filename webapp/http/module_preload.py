@@ -18,14 +18,14 @@ _FROM = re.compile(r"""^(?:import|export)\b[^;]*?["'](\.{1,2}/[^"']+)["']""", re
 @lru_cache(maxsize=32)
 def imported(entry: str) -> tuple[str, ...]:
     """Paths of all direct and indirect imports of `entry` ("js/pages/run-page.js"), without it."""
-    found = {entry: None}
-    waiting = [entry]
-    while waiting:
-        path = waiting.pop(0)
+    modules = {entry: None}
+    queue = [entry]
+    while queue:
+        path = queue.pop(0)
         text = (settings.STATIC_DIR / path).read_text()
         for name in _FROM.findall(text):
             module = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
-            if module not in found:
-                found[module] = None
-                waiting.append(module)
-    return tuple(found)[1:]
+            if module not in modules:
+                modules[module] = None
+                queue.append(module)
+    return tuple(modules)[1:]

@@ -23,7 +23,7 @@ from webapp.http.connections import Connections, Phase
 logger = logging.getLogger(__name__)
 
 _FULL = b"Too many connections. Try again in seconds.\n"
-_TURNED_AWAY = (
+_REFUSED = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nRetry-After: 1\r\n"
     b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(_FULL), _FULL)
 )
@@ -56,10 +56,10 @@ class GuardedHTTP(H11Protocol):
         if others >= self._guard.limits.most:
             _warn(others)
         if self._guard.admit(self.address, others):
-            self._look()
+            self._check_phase()
         else:
             self.conn.send_failed()
-            transport.write(_TURNED_AWAY)
+            transport.write(_REFUSED)
             transport.close()
             self._enter(Phase.CLOSING)
 
@@ -68,23 +68,23 @@ class GuardedHTTP(H11Protocol):
             return
         self._received += len(data)
         super().data_received(data)
-        self._look()
+        self._check_phase()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._look()
+        self._check_phase()
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
-        self._look()
+        self._check_phase()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._look()
+        self._check_phase()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._look()
+        self._check_phase()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         self._is_socket = True
@@ -100,12 +100,12 @@ class GuardedHTTP(H11Protocol):
         self._enter(None)
         self.transport.abort()
 
-    def _look(self) -> None:
-        phase = self._waits_for()
+    def _check_phase(self) -> None:
+        phase = self._current_phase()
         if phase is not self._phase:
             self._enter(phase)
 
-    def _waits_for(self) -> Phase | None:
+    def _current_phase(self) -> Phase | None:
         if self._is_socket:
             return None
         if self.transport.is_closing():
@@ -130,15 +130,15 @@ class GuardedHTTP(H11Protocol):
         self._unsent = self.transport.get_write_buffer_size()
         limits = self._guard.limits
         seconds = {Phase.HEAD: limits.head_seconds, Phase.BODY: limits.body_seconds}
-        self._look_again_in(seconds.get(phase, limits.send_seconds))
+        self._check_again_in(seconds.get(phase, limits.send_seconds))
 
-    def _look_again_in(self, seconds: float) -> None:
+    def _check_again_in(self, seconds: float) -> None:
         self._timer = self.loop.call_later(seconds, self._on_deadline)
 
     def _on_deadline(self) -> None:
         left = self._seconds_left()
         if left > 0:
-            self._look_again_in(left)
+            self._check_again_in(left)
         else:
             self.drop()
 

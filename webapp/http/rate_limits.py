@@ -42,8 +42,8 @@ _WAIT = """
 SELECT extract(epoch FROM full_at - clock_timestamp()) + %(each)s - %(seconds)s
 FROM accounts_allowance WHERE caller = %(caller)s
 """
-_FORGET = "DELETE FROM accounts_allowance WHERE full_at < clock_timestamp()"
-_FORGET_EVERY = 1000
+_DELETE_EXPIRED = "DELETE FROM accounts_allowance WHERE full_at < clock_timestamp()"
+_DELETE_EVERY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class Limit:
         with connection.cursor() as cursor:
             cursor.execute(_SPEND, values)
             if cursor.fetchone():
-                if secrets.randbelow(_FORGET_EVERY) == 0:
-                    cursor.execute(_FORGET)
+                if secrets.randbelow(_DELETE_EVERY) == 0:
+                    cursor.execute(_DELETE_EXPIRED)
                 return 0
         return max(1, self.wait(caller))
 
@@ -78,8 +78,8 @@ class Limit:
         }
         with connection.cursor() as cursor:
             cursor.execute(_WAIT, values)
-            found = cursor.fetchone()
-        return max(0, math.ceil(found[0])) if found else 0
+            row = cursor.fetchone()
+        return max(0, math.ceil(row[0])) if row else 0
 
 
 def limit(name: str) -> Limit:
@@ -160,8 +160,8 @@ class Limits:
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
     ) -> HttpResponse | None:
         names = _names_by_route()[request.resolver_match.route]
-        at = ((request.method, name) for name in names)
-        name = next((LIMITS[one] for one in at if one in LIMITS), None)
+        keys = ((request.method, name) for name in names)
+        name = next((LIMITS[one] for one in keys if one in LIMITS), None)
         if name is None:
             return None
         wait = spend(limit(name), request)
@@ -209,9 +209,9 @@ def counted_address(address: str) -> str:
     """An IP address as it is counted: of IPv6 the first 64 bits. One client has all addresses of
     such a prefix, so counting each would have no effect."""
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return "unknown"
-    if found.version == 4:
-        return str(found)
-    return str(found.ipv4_mapped or ipaddress.ip_network((int(found) >> 64 << 64, 64)))
+    if ip.version == 4:
+        return str(ip)
+    return str(ip.ipv4_mapped or ipaddress.ip_network((int(ip) >> 64 << 64, 64)))

@@ -64,7 +64,7 @@ def limits_for(connections: int, files: int) -> Limits:
     if most < connections:
         print(
             f"GROVE_CONNECTIONS = {connections}, but {files} files may be open here: "
-            f"{most} connections are served at once; raise the limit (ulimit -n)",
+            f"{most} connections are served concurrently; raise the limit (ulimit -n)",
             file=sys.stderr,
         )
     return Limits(most=most, most_per_address=max(1, most // _ADDRESS_SHARE))
@@ -73,8 +73,8 @@ def limits_for(connections: int, files: int) -> Limits:
 def raise_file_limit() -> int:
     """Raises the soft limit of open files as far as the hard one allows; returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    target = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft == resource.RLIM_INFINITY or soft >= target:
         return _MOST_FILES if soft == resource.RLIM_INFINITY else soft
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return wanted
+    resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+    return target

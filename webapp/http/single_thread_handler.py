@@ -28,31 +28,31 @@ class OneThreadHandler(ASGIHandler):
     def __init__(self, most: int = MOST_REQUESTS) -> None:
         super().__init__()
         self._most = most
-        self._at_work = 0
+        self._active = 0
         self._lock = threading.Lock()
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponse:
-        if self._at_work >= self._most:
+        if self._active >= self._most:
             return busy(request)
         return await sync_to_async(self._answer, thread_sensitive=True)(request)
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
         # Counted in the thread, which continues after the client has disconnected.
         with self._lock:
-            self._at_work += 1
+            self._active += 1
         try:
             return self.get_response(request)
         finally:
             with self._lock:
-                self._at_work -= 1
+                self._active -= 1
 
 
 def busy(request: HttpRequest) -> HttpResponse:
     """503: too many concurrent requests. No template: it would need the database."""
-    detail = "The server is busy. Nothing was done; try again in seconds."
+    detail = "The server is busy. Nothing was done; try again in a few seconds."
     if request.path.startswith("/api/"):
         response: HttpResponse = problem(503, detail)
     else:

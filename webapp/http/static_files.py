@@ -22,38 +22,38 @@ class StaticFiles:
     """Server of static files; WhiteNoise finds a file and decides its response."""
 
     def __init__(self) -> None:
-        self._found = WhiteNoiseMiddleware()
-        self._guards = _guards()
+        self._whitenoise = WhiteNoiseMiddleware()
+        self._security_headers = _security_headers()
 
     def find(self, path: str) -> Any | None:
         """The file of an address; None if the address is not ours or has no file."""
-        if not path.startswith(self._found.static_prefix):
+        if not path.startswith(self._whitenoise.static_prefix):
             return None
         try:
-            return self._found.find_file(path)
+            return self._whitenoise.find_file(path)
         except (ValueError, SuspiciousFileOperation):  # a name that no file can have
             return None
 
     async def send(self, file: Any, scope: dict[str, Any], send: Send) -> None:
         """Answers a request for this file."""
-        asked = {
+        environ = {
             "HTTP_" + name.decode("latin-1").upper().replace("-", "_"): value.decode("latin-1")
             for name, value in scope["headers"]
         }
-        told = file.get_response(scope["method"], asked)
+        response = file.get_response(scope["method"], environ)
         body = b""
-        if told.file is not None:
-            with told.file as opened:
+        if response.file is not None:
+            with response.file as opened:
                 body = opened.read()
-        headers = [(name.lower().encode(), value.encode()) for name, value in told.headers]
-        headers += self._guards
-        await send({"type": "http.response.start", "status": told.status, "headers": headers})
+        headers = [(name.lower().encode(), value.encode()) for name, value in response.headers]
+        headers += self._security_headers
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
 
-def _guards() -> list[tuple[bytes, bytes]]:
+def _security_headers() -> list[tuple[bytes, bytes]]:
     """The headers that `SecurityMiddleware` would add, and a policy for a picture opened alone."""
-    told = {
+    headers = {
         "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
         "x-content-type-options": "nosniff",
         "referrer-policy": settings.SECURE_REFERRER_POLICY,
@@ -61,5 +61,5 @@ def _guards() -> list[tuple[bytes, bytes]]:
     }
     if settings.SECURE_HSTS_SECONDS:
         age = f"max-age={settings.SECURE_HSTS_SECONDS}; includeSubDomains; preload"
-        told["strict-transport-security"] = age
-    return [(name.encode(), value.encode()) for name, value in told.items()]
+        headers["strict-transport-security"] = age
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
