@@ -12,13 +12,13 @@ from pydantic import AwareDatetime, Field
 from webapp.audit.selectors import KINDS, AuditQuery, BadCursor, entries
 from webapp.projects.permissions import Action, require
 from webapp.projects.selectors import visible_workspace
-from webapp.rest.pagination import A_MOMENT, LARGEST_ID
+from webapp.rest.pagination import LARGEST_ID, MOMENT_PATTERN
 from webapp.rest.problem_details import Invalid
 
 router = Router()
 
 
-_CURSOR = rf"^{A_MOMENT}~[0-9]{{1,3}}~[0-9]{{1,19}}$"
+_CURSOR = rf"^{MOMENT_PATTERN}~[0-9]{{1,3}}~[0-9]{{1,19}}$"
 
 
 class AuditFilters(Schema):

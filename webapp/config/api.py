@@ -77,11 +77,13 @@ class DocumentedAPI(NinjaAPI):
 
 
 _ABOUT = """Every refusal is problem details (RFC 9457) that name the field, its value and the
-remedy. 422: the request is not as this document says; 409: it is, but does not fit what there is.
+remedy. 422: the request does not match this document; 409: it does, but conflicts with the current
+state.
 
-Reads have an `ETag`: with `If-None-Match` an unchanged answer is 304, and a PATCH or DELETE with
-`If-Match` changes only what is still as it was read, else 412 (RFC 9110, 13.1). A POST with an
-`Idempotency-Key` is done once. Lists are walked by `cursor`, until `next` is null."""
+Reads have an `ETag`: with `If-None-Match` an unchanged response is 304, and a PATCH or DELETE with
+`If-Match` is applied only if the resource is unchanged since the read, else 412 (RFC 9110, 13.1). A
+POST with an `Idempotency-Key` is executed once. Lists are paginated by `cursor`, until `next` is
+null."""
 # Ninja's documentation pages load scripts from a foreign host, so they are off.
 api = DocumentedAPI(
     title="Grove",

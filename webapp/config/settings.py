@@ -79,7 +79,7 @@ MIDDLEWARE = [
     "webapp.http.method_not_allowed.MethodNotAllowedPage",
     "webapp.http.content_security_policy.SignInRequired",
     "webapp.http.rate_limits.Limits",
-    "webapp.idempotency.middleware.Once",
+    "webapp.idempotency.middleware.IdempotencyMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

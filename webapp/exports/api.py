@@ -18,7 +18,7 @@ from webapp.exports.models import Export, ExportState, Format, Table
 from webapp.projects.permissions import Action, require
 from webapp.projects.selectors import visible_projects
 from webapp.rest.json_types import Flag, integer
-from webapp.rest.pagination import A_MOMENT, A_UUID, LARGEST_ID
+from webapp.rest.pagination import LARGEST_ID, MOMENT_PATTERN, UUID_PATTERN
 from webapp.rest.problem_details import Invalid, problem
 
 router = Router()
@@ -146,7 +146,7 @@ class ExportList(Schema):
 class Asked(Schema):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     state: ExportState | None = None
-    cursor: str | None = Field(None, max_length=100, pattern=f"^{A_MOMENT}_{A_UUID}$")
+    cursor: str | None = Field(None, max_length=100, pattern=f"^{MOMENT_PATTERN}_{UUID_PATTERN}$")
     """`next` of the previous page."""
     limit: int = Field(50, ge=1, le=200)
 

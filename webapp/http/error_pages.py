@@ -46,7 +46,7 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def method_not_allowed(request: HttpRequest) -> HttpResponse:
-    detail = "It accepts only a submitted form. Open the page and use its button."
+    detail = "It accepts only a submitted form. Open the page and use the button there."
     if request.path.startswith("/api/"):
         detail = (
             f"{request.method} is not allowed here; the Allow header lists the methods that are."

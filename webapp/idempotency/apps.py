@@ -1,7 +1,7 @@
 from django.apps import AppConfig
 
 
-class OnceConfig(AppConfig):
+class IdempotencyConfig(AppConfig):
     name = "webapp.idempotency"
     label = "once"
     default_auto_field = "django.db.models.BigAutoField"

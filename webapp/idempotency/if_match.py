@@ -29,20 +29,20 @@ def conditional(operation: Callable[..., Any]) -> Callable[..., Any]:
     parameters and a body that match the document."""
 
     @functools.wraps(operation)
-    def heeding(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method not in ("PATCH", "DELETE") or HEADER not in request.headers:
             return operation(request, *args, **kwargs)
         if not is_match(given := request.headers[HEADER]):
-            raise Invalid(HEADER, given, "give an ETag, or several")
+            raise Invalid(HEADER, given, "give one ETag or several")
         with transaction.atomic():
-            if told := _why_not(request, given):
-                return told
+            if refusal := _failed_precondition(request, given):
+                return refusal
             answer = operation(request, *args, **kwargs)
             if isinstance(answer, HttpResponse) and answer.status_code >= 400:
                 transaction.set_rollback(True)
             return answer
 
-    return heeding
+    return wrapper
 
 
 def is_match(value: str) -> bool:
@@ -50,19 +50,21 @@ def is_match(value: str) -> bool:
     return len(value) <= LONGEST_CONDITION and re.fullmatch(MATCH, value) is not None
 
 
-def _why_not(request: HttpRequest, given: str) -> HttpResponse | None:
+def _failed_precondition(request: HttpRequest, given: str) -> HttpResponse | None:
     """The refusal, or None if the object is unchanged; until the transaction ends nobody else
     changes it under a condition."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [request.path])
-    now = _as_it_is(request)
-    if now.status_code == 405:
-        return problem(412, "It cannot be read, so it has no ETag: ask without If-Match.")
-    if now.status_code != 200:
-        return now  # a caller who may not read it cannot know its state
-    etag = set_response_etag(now)["ETag"]
-    wanted = parse_etags(given)
-    if wanted == ["*"] or etag in wanted:
+    current = _current_response(request)
+    if current.status_code == 405:
+        return problem(
+            412, "It cannot be read, so it has no ETag: send the request without If-Match."
+        )
+    if current.status_code != 200:
+        return current  # a caller who may not read it cannot know its state
+    etag = set_response_etag(current)["ETag"]
+    etags = parse_etags(given)
+    if etags == ["*"] or etag in etags:
         return None
     return problem(
         412,
@@ -71,8 +73,8 @@ def _why_not(request: HttpRequest, given: str) -> HttpResponse | None:
     )
 
 
-def _as_it_is(request: HttpRequest) -> HttpResponse:
-    asked = copy.copy(request)
-    asked.method = "GET"
-    found = request.resolver_match
-    return found.func(asked, *found.args, **found.kwargs)
+def _current_response(request: HttpRequest) -> HttpResponse:
+    read = copy.copy(request)
+    read.method = "GET"
+    match = request.resolver_match
+    return match.func(read, *match.args, **match.kwargs)

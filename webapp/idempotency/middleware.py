@@ -22,14 +22,14 @@ from webapp.idempotency.models import KeptAnswer
 from webapp.rest.problem_details import Invalid, problem
 
 KEY = "Idempotency-Key"
-KEPT = timedelta(days=7)
+RETENTION = timedelta(days=7)
 LONGEST_KEY = 200
-_FORGET_EVERY = 500
+_DELETE_EVERY = 500
 _SECRETS = (b'"token":', b'"link":')
 """Keys of a response whose values are shown once."""
 
 
-class Once:
+class IdempotencyMiddleware:
     """Replays the stored response to a request with the same key, in place of the view."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]):
@@ -44,66 +44,65 @@ class Once:
         if not request.path.startswith("/api/"):
             return None
         if request.method == "POST" and KEY in request.headers:
-            return _once(request, lambda: view(request, *args, **kwargs))
+            return _execute_once(request, lambda: view(request, *args, **kwargs))
         return None
 
 
-def _once(request: HttpRequest, do: Callable[[], HttpResponse]) -> HttpResponse | None:
+def _execute_once(request: HttpRequest, execute: Callable[[], HttpResponse]) -> HttpResponse | None:
     user, key = caller_of(request).user, request.headers[KEY]
     try:
         body = request.body
     except (RequestDataTooBig, UnreadablePostError):
         return None  # the view refuses it
     if user is None or not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
-        return (
-            None
-            if user is None
-            else _refused(KEY, key, "give 1 to 200 characters that can be read")
-        )
-    asked = b"\n".join((request.method.encode(), request.get_full_path().encode(), body))
+        return None if user is None else _refused(KEY, key, "give 1 to 200 printable characters")
+    fingerprint = b"\n".join((request.method.encode(), request.get_full_path().encode(), body))
     with transaction.atomic():
-        kept, is_new = KeptAnswer.objects.get_or_create(
+        stored, is_new = KeptAnswer.objects.get_or_create(
             user=user,
             key=key,
-            defaults={"digest": hashlib.sha256(asked).hexdigest(), "token": user.token},
+            defaults={"digest": hashlib.sha256(fingerprint).hexdigest(), "token": user.token},
         )
         if not is_new:
-            return _again(kept, hashlib.sha256(asked).hexdigest(), user)
-        response = do()
+            return _replay(stored, hashlib.sha256(fingerprint).hexdigest(), user)
+        response = execute()
         if response.status_code >= 500 or connection.needs_rollback:
             transaction.set_rollback(True)
         elif response.status_code >= 300:
             # What a refusal deleted, such as files that are no model, remains deleted.
-            kept.delete()
+            stored.delete()
         else:
-            _keep(kept, response, user)
+            _store(stored, response, user)
     return response
 
 
-def _keep(kept: KeptAnswer, response: HttpResponse, user: Any) -> None:
-    kept.projects = projects_seen_by(user)
-    kept.status, kept.content_type = response.status_code, response.get("Content-Type", "")
-    told = response.content
-    kept.tells = not any(word in told.replace(b'": ', b'":') for word in _SECRETS)
-    kept.body = told if kept.tells else b""
-    kept.save()
-    if secrets.randbelow(_FORGET_EVERY) == 0:
-        KeptAnswer.objects.filter(at__lt=Now() - KEPT).delete()
+def _store(stored: KeptAnswer, response: HttpResponse, user: Any) -> None:
+    stored.projects = projects_seen_by(user)
+    stored.status, stored.content_type = response.status_code, response.get("Content-Type", "")
+    content = response.content
+    stored.tells = not any(word in content.replace(b'": ', b'":') for word in _SECRETS)
+    stored.body = content if stored.tells else b""
+    stored.save()
+    if secrets.randbelow(_DELETE_EVERY) == 0:
+        KeptAnswer.objects.filter(at__lt=Now() - RETENTION).delete()
 
 
-def _again(kept: KeptAnswer, digest: str, user: Any) -> HttpResponse:
-    if kept.digest and kept.digest != digest:
-        reason = "it stands for another request already: give each its own"
-        return _refused(KEY, kept.key, reason, 409)
-    if not kept.tells:
-        return problem(409, "It was made under this key already, and its answer was told then.")
-    if kept.token_id != (user.token and user.token.pk):
-        return problem(409, "It was made under this key already, but not through this token.")
-    if not set(kept.projects) <= set(projects_seen_by(user)):
-        return problem(409, "It was made under this key already; you may see less by now.")
-    return HttpResponse(bytes(kept.body), status=kept.status, content_type=kept.content_type)
+def _replay(stored: KeptAnswer, digest: str, user: Any) -> HttpResponse:
+    if stored.digest and stored.digest != digest:
+        reason = "already used for another request: give each request its own key"
+        return _refused(KEY, stored.key, reason, 409)
+    if not stored.tells:
+        return problem(
+            409,
+            "This key was already used, and the response, which is not stored, contained a secret.",
+        )
+    if stored.token_id != (user.token and user.token.pk):
+        return problem(409, "This key was already used, but with another token.")
+    if not set(stored.projects) <= set(projects_seen_by(user)):
+        return problem(409, "This key was already used; you may see less by now.")
+    return HttpResponse(bytes(stored.body), status=stored.status, content_type=stored.content_type)
 
 
 def _refused(header: str, value: str, reason: str, status: int = 422) -> HttpResponse:
-    fault = Invalid(header, value, reason)
-    return problem(status, "Some parameters cannot be used.", fault.problems)
+    invalid = Invalid(header, value, reason)
+    return problem(status, "Some parameters cannot be used.", invalid.problems)

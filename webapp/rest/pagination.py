@@ -13,8 +13,8 @@ from ninja import Schema
 from pydantic import Field
 
 LARGEST_ID = 2**63 - 1
-A_MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?\+00:00"
-A_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+MOMENT_PATTERN = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?\+00:00"
+UUID_PATTERN = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 """Patterns of which the cursors of lists with their own order are composed."""
 
 
@@ -26,11 +26,11 @@ class Cursor(Schema):
     limit: int = Field(50, ge=1, le=200)
 
 
-def page(rows: QuerySet, name: str, asked: Cursor) -> dict[str, Any]:
+def page(rows: QuerySet, name: str, query: Cursor) -> dict[str, Any]:
     """{name: some rows by id, "next": the cursor of the following page, None on the last}."""
-    found = list(rows.filter(pk__gt=asked.cursor or 0).order_by("pk")[: asked.limit + 1])
-    shown = found[: asked.limit]
-    return {name: shown, "next": shown[-1].pk if len(found) > len(shown) else None}
+    fetched = list(rows.filter(pk__gt=query.cursor or 0).order_by("pk")[: query.limit + 1])
+    shown = fetched[: query.limit]
+    return {name: shown, "next": shown[-1].pk if len(fetched) > len(shown) else None}
 
 
 def moment_in(text: str) -> datetime:

@@ -105,13 +105,13 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
         for method, operation in operations.items():
             _add_conditions(method, operation)
             for status in _refusals(method, operation):
-                told = {"description": HTTPStatus(status).phrase}
+                response = {"description": HTTPStatus(status).phrase}
                 if method != "head":
-                    told["content"] = _PROBLEM
-                operation["responses"].setdefault(status, told)
+                    response["content"] = _PROBLEM
+                operation["responses"].setdefault(status, response)
             if method == "get":
-                told = {"description": "Not modified since the ETag of If-None-Match"}
-                operation["responses"].setdefault(304, told)
+                response = {"description": "Not modified since the ETag of If-None-Match"}
+                operation["responses"].setdefault(304, response)
     return schema
 
 
@@ -129,8 +129,9 @@ _KEY = {
         "pattern": r"^[!-~]+$",
     },
     "description": (
-        "Asked again with the same key within a week, nothing more is done, and the answer is the "
-        "same; 409 if that told a secret or you may see less by now, or to another request."
+        "A request repeated with the same key within a week changes nothing more and returns the "
+        "same response; 409 if that contained a secret, if you may see less by now, or if the key "
+        "was used for another request."
     ),
 }
 _CHANGED = (
@@ -146,8 +147,8 @@ def _add_conditions(method: str, operation: dict[str, Any]) -> None:
     Preconditions are no parameters here: RFC 9110 defines them for every operation, and a failed
     one implies nothing about the request. They name the `ETag` header of a read.
     """
-    known = {parameter["name"] for parameter in operation.get("parameters", ())}
-    if method == "post" and _KEY["name"] not in known:
+    names = {parameter["name"] for parameter in operation.get("parameters", ())}
+    if method == "post" and _KEY["name"] not in names:
         operation.setdefault("parameters", []).append(_KEY)
     if method in ("patch", "delete"):
         operation["responses"][412] = {"description": _CHANGED, "content": _PROBLEM}
@@ -158,13 +159,13 @@ def _add_conditions(method: str, operation: dict[str, Any]) -> None:
 
 
 def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
-    places = {parameter["in"] for parameter in operation.get("parameters", ())}
+    locations = {parameter["in"] for parameter in operation.get("parameters", ())}
     statuses = {401, 403, 429, 503}
     names = {parameter["name"] for parameter in operation.get("parameters", ())}
     # A name may be that of a missing object.
-    if "path" in places or names & {"run", "version"}:
+    if "path" in locations or names & {"run", "version"}:
         statuses.add(404)
-    if places:
+    if locations:
         statuses |= {400, 422}
     if any(
         parameter["name"] == "cursor" and "string" in str(parameter["schema"])
@@ -210,12 +211,12 @@ def unreadable(contexts: Iterable[ValidationErrorContext]) -> ValidationError:
     return ValidationError(
         [
             {
-                "path": shown(_path(context.model, fault["loc"])),
-                "value": None if fault["type"] == "missing" else shown(fault["input"]),
-                "reason": fault["msg"],
+                "path": shown(_path(context.model, error["loc"])),
+                "value": None if error["type"] == "missing" else shown(error["input"]),
+                "reason": error["msg"],
             }
             for context in contexts
-            for fault in context.pydantic_validation_error.errors(include_url=False)
+            for error in context.pydantic_validation_error.errors(include_url=False)
         ]
     )
 
@@ -238,8 +239,8 @@ def _malformed(error: Exception) -> HttpResponse:
 def _of_ninja(error: HttpError) -> HttpResponse:
     """A refusal by ninja: a body that is no JSON (400), or a session without its CSRF token
     (403)."""
-    fault = Invalid("body", None, "send one JSON document, with Content-Type: application/json")
-    problems = fault.problems if error.status_code == 400 else []
+    invalid = Invalid("body", None, "send one JSON document, with Content-Type: application/json")
+    problems = invalid.problems if error.status_code == 400 else []
     return problem(error.status_code, f"{error.message}.", problems)
 
 
@@ -258,14 +259,16 @@ def _too_many(error: TooMany) -> HttpResponse:
 
 def _no_database(error: Exception) -> HttpResponse:
     logger.error("the database does not answer", exc_info=error)
-    return problem(503, "The database does not answer. Nothing is lost; try again in seconds.")
+    return problem(
+        503, "The database does not answer. Nothing is lost; try again in a few seconds."
+    )
 
 
 def _failed(error: Exception) -> HttpResponse:
     logger.error("a request failed", exc_info=error)
     if disk.is_full(error):
         return problem(disk.STATUS, disk.FULL)
-    return problem(500, "Something went wrong on our side; the server's log tells what.")
+    return problem(500, "Internal server error; the server's log has the details.")
 
 
 _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
@@ -273,7 +276,7 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     ConfigError: lambda e: problem(422, "These settings cannot run.", e.problems),
     ValidationError: lambda e: problem(422, "Some parameters cannot be used.", e.errors),
     PermissionDenied: lambda e: problem(403, str(e) or "Your role does not allow this."),
-    Http404: lambda e: problem(404, "It does not exist, or you may not see it."),
+    Http404: lambda e: problem(404, "It does not exist, or you do not have access to it."),
     AuthenticationError: _unknown,
     TooMany: _too_many,
     HttpError: _of_ninja,

@@ -16,7 +16,7 @@ from webapp.rest.problem_details import Invalid
 
 FIELDS = "fields"
 _ALWAYS = "id"
-_PLACE = re.compile(r"<(?:\w+:)?(\w+)>")
+_PLACEHOLDER = re.compile(r"<(?:\w+:)?(\w+)>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ def document(schema: dict[str, Any]) -> dict[str, Shape]:
     their shapes by path."""
     models, shapes = schema["components"]["schemas"], {}
     for path, operations in schema["paths"].items():
-        if "get" in operations and (found := _shape(operations["get"], models)):
-            shapes[path], content = found
+        if "get" in operations and (match := _shape(operations["get"], models)):
+            shapes[path], content = match
             operations["get"].setdefault("parameters", []).append(_parameter(shapes[path]))
             content["schema"] = _part(content["schema"], models, rows=shapes[path].rows is not None)
     return shapes
@@ -46,22 +46,24 @@ def chosen(shapes: dict[str, Shape], request: HttpRequest, data: Any) -> Any:
     Raises:
         Invalid: a requested field does not exist.
     """
-    shape = shapes.get("/" + _PLACE.sub(r"{\1}", request.resolver_match.route))
+    shape = shapes.get("/" + _PLACEHOLDER.sub(r"{\1}", request.resolver_match.route))
     if shape is None:
         return data
-    wanted = [one.strip() for one in ",".join(request.GET.getlist(FIELDS)).split(",")]
-    if unknown := [name for name in wanted if name not in shape.names]:
+    requested = [one.strip() for one in ",".join(request.GET.getlist(FIELDS)).split(",")]
+    if unknown := [name for name in requested if name not in shape.names]:
         raise Invalid(FIELDS, ",".join(unknown), f"give some of {','.join(shape.names)}")
-    kept = {_ALWAYS, *wanted}
+    selected = {_ALWAYS, *requested}
     if data is None:
         return None
     if shape.rows:
-        return {**data, shape.rows: [_only(row, kept) for row in data[shape.rows]]}
-    return [_only(row, kept) for row in data] if isinstance(data, list) else _only(data, kept)
+        return {**data, shape.rows: [_only(row, selected) for row in data[shape.rows]]}
+    return (
+        [_only(row, selected) for row in data] if isinstance(data, list) else _only(data, selected)
+    )
 
 
-def _only(thing: dict[str, Any], kept: set[str]) -> dict[str, Any]:
-    return {name: value for name, value in thing.items() if name in kept}
+def _only(row: dict[str, Any], names: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name in names}
 
 
 def _shape(
@@ -69,15 +71,15 @@ def _shape(
 ) -> tuple[Shape, dict[str, Any]] | None:
     """The shape of a read, with the content that has its schema; None if it returns no model."""
     content = operation["responses"].get(200, {}).get("content", {}).get("application/json")
-    known = {one["name"] for one in operation.get("parameters", ())}
-    if content is None or FIELDS in known:
+    names = {one["name"] for one in operation.get("parameters", ())}
+    if content is None or FIELDS in names:
         return None
     model = _model(content["schema"], models)
     if model is None:
         return None
     rows = _rows(model)
-    thing = _model(model["properties"][rows], models) if rows else model
-    return (Shape(rows, tuple(thing["properties"])), content) if thing else None
+    item = _model(model["properties"][rows], models) if rows else model
+    return (Shape(rows, tuple(item["properties"])), content) if item else None
 
 
 def _name(schema: dict[str, Any]) -> str | None:
@@ -102,14 +104,14 @@ def _rows(model: dict[str, Any]) -> str | None:
 
 
 def _parameter(shape: Shape) -> dict[str, Any]:
-    told = "Those alone, with commas between them"
-    told += f"; the {_ALWAYS} is always told." if _ALWAYS in shape.names else "."
+    description = "Only these fields, separated by commas"
+    description += f"; the {_ALWAYS} is always included." if _ALWAYS in shape.names else "."
     names = {"type": "string", "enum": list(shape.names)}
     return {
         "in": "query",
         "name": FIELDS,
         "required": False,
-        "description": told,
+        "description": description,
         "style": "form",
         "explode": False,
         "schema": {"type": "array", "items": names, "minItems": 1},
@@ -130,8 +132,8 @@ def _part(schema: dict[str, Any], models: dict[str, Any], *, rows: bool) -> dict
                 "properties": {**whole["properties"], at: inner},
             }
         else:
-            kept = [_ALWAYS] if _ALWAYS in whole["properties"] else []
-            models[part] = {**whole, "title": part, "required": kept}
+            required = [_ALWAYS] if _ALWAYS in whole["properties"] else []
+            models[part] = {**whole, "title": part, "required": required}
         return {"$ref": f"#/components/schemas/{part}"}
     if "anyOf" in schema:
         return {**schema, "anyOf": [_part(one, models, rows=rows) for one in schema["anyOf"]]}

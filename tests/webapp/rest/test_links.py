@@ -3,7 +3,7 @@
 import json
 
 from webapp.config.api import api
-from webapp.rest.openapi.links import FIELDS, THINGS
+from webapp.rest.openapi.links import FIELDS, OBJECTS
 
 DOCUMENT = json.loads(json.dumps(api.get_openapi_schema(), default=str))
 OPERATIONS = {
@@ -49,11 +49,11 @@ def test_what_was_made_is_led_to_its_reading_change_and_removal():
 
 def test_every_model_that_names_a_thing_is_one_of_the_document():
     models = DOCUMENT["components"]["schemas"]
-    told = [(field, name) for field, names in THINGS.values() for name in names]
+    told = [(field, name) for field, names in OBJECTS.values() for name in names]
     for field, name in (*told, *FIELDS.values()):
         assert field in models[name]["properties"], name
 
 
 def test_every_thing_is_a_placeholder_of_the_document():
-    for place in THINGS:
+    for place in OBJECTS:
         assert any(path.startswith(f"/api/v1{place}") for path in DOCUMENT["paths"]), place

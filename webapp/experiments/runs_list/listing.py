@@ -21,7 +21,7 @@ from engine.events.vocabulary import RunState
 from webapp.accounts.models import User
 from webapp.experiments.models import Run, Star
 from webapp.experiments.selectors import TOO_BIG_FOR_A_LIST, visible_runs
-from webapp.rest.pagination import A_MOMENT, A_UUID, moment_in
+from webapp.rest.pagination import MOMENT_PATTERN, UUID_PATTERN, moment_in
 
 MOST_METRICS = 8
 LONGEST = 200
@@ -70,7 +70,7 @@ SORTS: dict[str, Any] = {
 }
 ORDERS = tuple(sign + name for name in SORTS for sign in ("", "-"))
 """Values of `RunQuery.sort`."""
-CURSOR = rf'^({A_MOMENT}|"[^\x00-\x1f]*"|-?[0-9][-+.0-9e]*)_{A_UUID}$'
+CURSOR = rf'^({MOMENT_PATTERN}|"[^\x00-\x1f]*"|-?[0-9][-+.0-9e]*)_{UUID_PATTERN}$'
 """Pattern of a cursor."""
 _TEXTS = {"name", "state", "by"}
 

@@ -42,15 +42,17 @@ def add_examples(document: dict[str, Any]) -> dict[str, Any]:
     schemas = document["components"]["schemas"]
     for operations in document["paths"].values():
         for operation in operations.values():
-            told = [operation.get("requestBody", {}), *_successes(operation)]
-            for one in told:
+            messages = [operation.get("requestBody", {}), *_successes(operation)]
+            for one in messages:
                 for media in one.get("content", {}).values():
                     _add(media, schemas)
     return document
 
 
 def _successes(operation: dict[str, Any]) -> list[dict[str, Any]]:
-    return [told for status, told in operation["responses"].items() if str(status)[0] == "2"]
+    return [
+        response for status, response in operation["responses"].items() if str(status)[0] == "2"
+    ]
 
 
 def _add(media: dict[str, Any], schemas: dict[str, Any]) -> None:
@@ -97,7 +99,7 @@ def _text(schema: dict[str, Any], schemas: dict[str, Any], name: str) -> str:
     return _FORMATS.get(schema.get("format", ""), _NAMED.get(name, "..."))
 
 
-def _whole(schema: dict[str, Any], schemas: dict[str, Any], name: str) -> int:
+def _integer(schema: dict[str, Any], schemas: dict[str, Any], name: str) -> int:
     return max(1, schema.get("minimum", 1))
 
 
@@ -117,7 +119,7 @@ _MAKERS = {
     "object": _object,
     "array": _array,
     "string": _text,
-    "integer": _whole,
+    "integer": _integer,
     "number": _number,
     "boolean": _flag,
 }

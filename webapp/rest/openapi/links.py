@@ -1,7 +1,7 @@
 """Links of the OpenAPI document: from a created object to the operations that accept it.
 
 Invariant: links follow from the document alone: from which model of a response names the object of
-a placeholder (`THINGS`), or of a body's field (`FIELDS`). A response that creates an object links
+a placeholder (`OBJECTS`), or of a body's field (`FIELDS`). A response that creates an object links
 to every operation on it, and to all that is created from it; lists are left out, because they may
 be empty, and a link must have a target.
 """
@@ -16,7 +16,7 @@ from typing import Any
 from webapp.rest.openapi.examples import example_of
 
 _ROOT = "/api/v1"
-THINGS: dict[str, tuple[str, frozenset[str]]] = {
+OBJECTS: dict[str, tuple[str, frozenset[str]]] = {
     "/workspaces/{slug}": ("slug", frozenset({"WorkspaceOut"})),
     "/projects/{project_id}": ("id", frozenset({"ProjectOut"})),
     "/searches/problems/{dataset_version_id}": ("id", frozenset({"DatasetVersionOut"})),
@@ -43,71 +43,73 @@ FIELDS = {
     "uploads": ("id", "UploadOut"),
 }
 """Field of a body -> the field that names the object, and its model."""
-_PLACE = re.compile(r"\{(\w+)\}")
-_MADE = (201, 202)
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_CREATED_STATUSES = (201, 202)
 
 
 @dataclass(frozen=True, slots=True)
-class _Thing:
+class _Created:
     """A created object: its model, and the names in the request's path."""
 
     model: str
-    asked: frozenset[str]
+    path_names: frozenset[str]
 
 
 def add_links(document: dict[str, Any]) -> dict[str, Any]:
     """Adds to each response that names an object links to the operations on it, in place."""
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            for status in _MADE if method == "post" else ():
-                made = _thing(path, operation["responses"].get(status, {}))
-                links = dict(_links(document, made, operation["operationId"])) if made else None
+            for status in _CREATED_STATUSES if method == "post" else ():
+                created = _created(path, operation["responses"].get(status, {}))
+                links = (
+                    dict(_links(document, created, operation["operationId"])) if created else None
+                )
                 if links:
                     operation["responses"][status]["links"] = links
     return document
 
 
-def _thing(path: str, answer: dict[str, Any]) -> _Thing | None:
+def _created(path: str, answer: dict[str, Any]) -> _Created | None:
     schema = answer.get("content", {}).get("application/json", {}).get("schema", {})
     name = _name(schema)
-    return _Thing(name, frozenset(_PLACE.findall(path))) if name else None
+    return _Created(name, frozenset(_PLACEHOLDER.findall(path))) if name else None
 
 
 def _name(schema: dict[str, Any]) -> str:
     return schema.get("$ref", "").rpartition("/")[2]
 
 
-def _links(document: dict[str, Any], made: _Thing, source: str) -> Iterator[tuple[str, Any]]:
+def _links(document: dict[str, Any], created: _Created, source: str) -> Iterator[tuple[str, Any]]:
     for path, operations in document["paths"].items():
         for operation in operations.values():
             target = operation["operationId"]
-            named = _parameters(path, made)
+            named = _parameters(path, created)
             if target == source or named is None:
                 continue
-            body = _body(document, operation, made)
+            body = _body(document, operation, created)
             of_made = any(one.startswith("$response") for one in named.values())
             if of_made or body:
                 link: dict[str, Any] = {"operationId": target, "parameters": named}
                 yield target, {**link, "requestBody": body} if body else link
 
 
-def _parameters(path: str, made: _Thing) -> dict[str, str] | None:
+def _parameters(path: str, created: _Created) -> dict[str, str] | None:
     """Values of the path's placeholders after the creation; None if one is not known."""
-    found = {}
-    for place in _PLACE.finditer(path):
-        name = place[1]
-        field, models = THINGS.get(path[len(_ROOT) : place.end()], ("", frozenset()))
-        if made.model in models:
-            found[name] = f"$response.body#/{field}"
-        elif name in made.asked:
-            found[name] = f"$request.path.{name}"
+    values = {}
+    for match in _PLACEHOLDER.finditer(path):
+        name = match[1]
+        field, models = OBJECTS.get(path[len(_ROOT) : match.end()], ("", frozenset()))
+        if created.model in models:
+            values[name] = f"$response.body#/{field}"
+        elif name in created.path_names:
+            values[name] = f"$request.path.{name}"
         else:
             return None
-    return found
+    return values
 
 
 def _body(
-    document: dict[str, Any], operation: dict[str, Any], made: _Thing
+    document: dict[str, Any], operation: dict[str, Any], created: _Created
 ) -> dict[str, Any] | None:
     """The operation's example with the created object; None if its body names no such object."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
@@ -115,7 +117,7 @@ def _body(
     name = _name(content.get("schema", {}))
     for field, schema in schemas.get(name, {}).get("properties", {}).items():
         of, model = FIELDS.get(field, ("", ""))
-        if made.model == model:
+        if created.model == model:
             value = f"$response.body#/{of}"
             is_list = schema.get("type") == "array"
             if is_list and schema.get("minItems", 0) > 1:
