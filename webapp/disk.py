@@ -9,8 +9,8 @@ STATUS = 507
 EXIT_STATUS = 28
 """Exit status of a process that ends because the disk is full, as `errno.ENOSPC`."""
 FULL = (
-    "The server's disk is full. Nothing that was stored is lost: have whoever runs the server make "
-    "room, then try again."
+    "The server's disk is full. Nothing that was stored is lost: have the server's operator free "
+    "space, then try again."
 )
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 

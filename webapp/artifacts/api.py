@@ -27,14 +27,14 @@ from webapp.rest.pagination import LARGEST_ID
 from webapp.tokens.authentication import Bearer
 
 router = Router()
-_WHO_ASKS = [Bearer(Action.READ, Action.UPLOAD), ActiveSession()]
+_OFFSET_AUTH = [Bearer(Action.READ, Action.UPLOAD), ActiveSession()]
 _NUMBER = {"schema": {"type": "integer", "minimum": 0}}
-_STANDING = {
+_OFFSET_RESPONSE = {
     200: {
-        "description": "Where it stands",
+        "description": "Offset and length of the upload",
         "headers": {
-            "Upload-Offset": {**_NUMBER, "description": "Bytes that have come"},
-            "Upload-Length": {**_NUMBER, "description": "Bytes that were announced"},
+            "Upload-Offset": {**_NUMBER, "description": "Bytes received"},
+            "Upload-Length": {**_NUMBER, "description": "Bytes announced"},
             "Upload-Complete": {
                 "schema": {"type": "string", "enum": ["?0", "?1"]},
                 "description": "Whether it is finished",
@@ -92,7 +92,7 @@ class Which(Schema):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     kind: Upload.Kind | None = None
     announced: str | None = Field(None, pattern="^[0-9a-f]{64}$")
-    """SHA-256 that was announced: finds the uploads begun for a file."""
+    """SHA-256 that was announced: lists the uploads of one file."""
 
 
 @router.post("", response={201: UploadOut})
@@ -100,34 +100,34 @@ def create_upload(request: HttpRequest, new: NewUpload):
     """Announces a file; its bytes are sent to `/uploads/{upload_id}`."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, services.ACTIONS[new.kind], project)
-    asked = (new.kind, new.name, new.size, new.sha256)
-    return Status(201, services.described(services.begin(project, request.user, *asked)))
+    fields = (new.kind, new.name, new.size, new.sha256)
+    return Status(201, services.described(services.begin(project, request.user, *fields)))
 
 
-@router.get("", response=UploadList, auth=_WHO_ASKS)
+@router.get("", response=UploadList, auth=_OFFSET_AUTH)
 def list_uploads(request: HttpRequest, query: Query[Which]):
     """Lists your 200 newest uploads that are in progress, or finished and not expired yet."""
-    wanted = {name: value for name, value in query.dict().items() if value is not None}
-    if announced := wanted.pop("announced", None):
-        wanted["expected_sha256"] = announced
-    found = visible_uploads(request.user).filter(**wanted)[:200]
-    return {"uploads": [services.described(services.standing(upload)) for upload in found]}
+    filters = {name: value for name, value in query.dict().items() if value is not None}
+    if announced := filters.pop("announced", None):
+        filters["expected_sha256"] = announced
+    uploads = visible_uploads(request.user).filter(**filters)[:200]
+    return {"uploads": [services.described(services.refreshed(upload)) for upload in uploads]}
 
 
-@router.get("/{uuid:upload_id}", response=UploadOut, auth=_WHO_ASKS)
+@router.get("/{uuid:upload_id}", response=UploadOut, auth=_OFFSET_AUTH)
 def get_upload(request: HttpRequest, upload_id: uuid.UUID):
     """Returns the upload with its offset."""
-    found = get_object_or_404(visible_uploads(request.user), pk=upload_id)
-    return services.described(services.standing(found))
+    upload = get_object_or_404(visible_uploads(request.user), pk=upload_id)
+    return services.described(services.refreshed(upload))
 
 
 @router.api_operation(
-    ["HEAD"], "/{uuid:upload_id}", auth=_WHO_ASKS, openapi_extra={"responses": _STANDING}
+    ["HEAD"], "/{uuid:upload_id}", auth=_OFFSET_AUTH, openapi_extra={"responses": _OFFSET_RESPONSE}
 )
 def ask_upload(request: HttpRequest, upload_id: uuid.UUID) -> HttpResponse:
     """Returns the upload's state in headers: an interrupted client resumes at `Upload-Offset`."""
-    found = get_object_or_404(visible_uploads(request.user), pk=upload_id)
-    upload = services.standing(found)
+    upload = get_object_or_404(visible_uploads(request.user), pk=upload_id)
+    upload = services.refreshed(upload)
     headers = {
         "Upload-Offset": str(upload.received),
         "Upload-Length": str(upload.size),
@@ -162,13 +162,13 @@ def finish_upload(request: HttpRequest, upload_id: uuid.UUID):
 @router.delete("/{uuid:upload_id}", response={204: None})
 def delete_upload(request: HttpRequest, upload_id: uuid.UUID):
     """Cancels the upload and removes its bytes, unless something else refers to them by now."""
-    services.use_up(_mine(request, upload_id))
+    services.discard_with_artifact(_mine(request, upload_id))
     return Status(204, None)
 
 
 def _mine(request: HttpRequest, upload_id: uuid.UUID) -> Upload:
     require_scope(request.user, Action.UPLOAD)
-    found = visible_uploads(request.user).select_related("project", "artifact")
-    upload = get_object_or_404(found, pk=upload_id)
+    uploads = visible_uploads(request.user).select_related("project", "artifact")
+    upload = get_object_or_404(uploads, pk=upload_id)
     require(request.user, Action.UPLOAD, upload.project)
     return upload

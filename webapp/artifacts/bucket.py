@@ -40,29 +40,29 @@ class Bucket(S3Storage):
         super().__init__(client_config=_CONFIG, **options)
 
     def _open(self, name: str, mode: str = "rb") -> File:
-        with _as_files_tell_it(name):
+        with _as_os_errors(name):
             entry = self.bucket.Object(self._normalize_name(name))
             size = entry.content_length
         return File(io.BufferedReader(_Ranges(entry, size, name), RANGE_BYTES), name)
 
     def _save(self, name: str, content: Any) -> str:
-        with _as_files_tell_it(name):
+        with _as_os_errors(name):
             return super()._save(name, content)
 
     def exists(self, name: str) -> bool:
-        with _as_files_tell_it(name):
+        with _as_os_errors(name):
             return super().exists(name)
 
     def delete(self, name: str) -> None:
-        with _as_files_tell_it(name):
+        with _as_os_errors(name):
             super().delete(name)
 
     def listdir(self, name: str) -> tuple[list[str], list[str]]:
-        with _as_files_tell_it(name):
+        with _as_os_errors(name):
             return super().listdir(name)
 
     def get_modified_time(self, name: str) -> Any:
-        with _as_files_tell_it(name):
+        with _as_os_errors(name):
             return super().get_modified_time(name)
 
 
@@ -98,21 +98,21 @@ class _Ranges(io.RawIOBase):
         last = min(self._at + most, self._size) - 1
         if last < self._at:
             return b""
-        with _as_files_tell_it(self._name):
+        with _as_os_errors(self._name):
             data = self._entry.get(Range=f"bytes={self._at}-{last}")["Body"].read()
         self._at += len(data)
         return data
 
 
 @contextmanager
-def _as_files_tell_it(name: str) -> Iterator[None]:
+def _as_os_errors(name: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        told = error.response["Error"]
-        if told["Code"] in _MISSING:
+        details = error.response["Error"]
+        if details["Code"] in _MISSING:
             raise FileNotFoundError(f"{name} is not in the bucket") from None
-        message = f"the bucket refuses {name}: {told['Code']} {told.get('Message', '')}"
+        message = f"the bucket refuses {name}: {details['Code']} {details.get('Message', '')}"
         raise OSError(f"{message}; see the GROVE_S3 variables") from error
     except BotoCoreError as error:
         raise OSError(f"the bucket cannot be reached for {name}: {error}") from error

@@ -52,10 +52,10 @@ def collect(grace: timedelta = GRACE) -> Collected:
         uploads += 1
     sizes = [artifact.size for artifact in _garbage(grace) if remove(artifact)]
     files = _remove_strays(grace) + _remove_partial_files(grace) + _remove_copies()
-    found = Collected(uploads, len(sizes), files, sum(sizes))
-    if found != Collected(0, 0, 0, 0):
-        logger.info("collected %s", found)
-    return found
+    collected = Collected(uploads, len(sizes), files, sum(sizes))
+    if collected != Collected(0, 0, 0, 0):
+        logger.info("collected %s", collected)
+    return collected
 
 
 def _garbage(grace: timedelta) -> list[Artifact]:
@@ -74,16 +74,18 @@ def _stored() -> Iterator[str]:
         return
     for folder in folders:
         _, names = store.storage().listdir(folder)
-        known = set(Artifact.objects.filter(pk__startswith=folder).values_list("pk", flat=True))
-        yield from sorted(set(names) - known)
+        referenced = set(
+            Artifact.objects.filter(pk__startswith=folder).values_list("pk", flat=True)
+        )
+        yield from sorted(set(names) - referenced)
 
 
 def _remove_stray(sha256: str, grace: timedelta) -> bool:
     with transaction.atomic():
         store.lock(sha256)
         name = store.name_of(sha256)
-        known = Artifact.objects.filter(pk=sha256).exists()
-        if known or store.storage().get_modified_time(name) > timezone.now() - grace:
+        has_row = Artifact.objects.filter(pk=sha256).exists()
+        if has_row or store.storage().get_modified_time(name) > timezone.now() - grace:
             return False
         store.storage().delete(name)
     return True
@@ -91,17 +93,19 @@ def _remove_stray(sha256: str, grace: timedelta) -> bool:
 
 def _remove_partial_files(grace: timedelta) -> int:
     """Removes files of uploads that are gone, for example with their project."""
-    alive = {str(key) for key in Upload.objects.filter(artifact=None).values_list("pk", flat=True)}
+    in_progress = {
+        str(key) for key in Upload.objects.filter(artifact=None).values_list("pk", flat=True)
+    }
     old = _files_before(settings.UPLOADS_DIR, time.time() - grace.total_seconds())
-    return _unlink(path for path in old if path.name not in alive)
+    return _unlink(path for path in old if path.name not in in_progress)
 
 
 def _remove_copies() -> int:
     """Removes local copies of what the store no longer holds."""
     copies = list(_files_before(settings.ARTIFACT_COPIES_DIR, time.time()))
     names = [path.name for path in copies]
-    known = set(Artifact.objects.filter(pk__in=names).values_list("pk", flat=True))
-    return _unlink(path for path in copies if path.name not in known and path.name[0] != ".")
+    stored = set(Artifact.objects.filter(pk__in=names).values_list("pk", flat=True))
+    return _unlink(path for path in copies if path.name not in stored and path.name[0] != ".")
 
 
 def _files_before(folder: Path, moment: float) -> Iterator[Path]:
@@ -110,11 +114,11 @@ def _files_before(folder: Path, moment: float) -> Iterator[Path]:
 
 
 def _unlink(paths: Iterator[Path]) -> int:
-    gone = 0
+    count = 0
     for path in paths:
         if path.is_dir():  # what was being read when its process died
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-        gone += 1
-    return gone
+        count += 1
+    return count

@@ -24,7 +24,7 @@ class OffsetMismatch(Refused):
 
     sentence = "Nothing was added: {}."
 
-    def __init__(self, offset: int, told: str):
+    def __init__(self, offset: int, reason: str):
         self.offset = offset
         self.members = {"offset": offset}
-        super().__init__(told)
+        super().__init__(reason)

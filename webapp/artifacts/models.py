@@ -73,7 +73,7 @@ class Upload(models.Model):
     )
     kind = models.CharField(max_length=10, choices=Kind.choices)
     name = models.CharField(max_length=200)
-    """A plain base name (`names.fault_of_name`), shown to people; no path is ever made of it."""
+    """A plain base name (`names.name_error`), shown to people; no path is ever made of it."""
     size = models.BigIntegerField()
     expected_sha256 = models.CharField(max_length=64, blank=True)
     received = models.BigIntegerField(default=0)

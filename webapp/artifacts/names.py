@@ -8,17 +8,17 @@ import unicodedata
 LONGEST = 200
 _NEVER = r"""/\\:*?"<>|\x00-\x1f\x7f"""
 LIKE = rf"^[^-. ~{_NEVER}]([^{_NEVER}]*[^. {_NEVER}])?$"
-"""Pattern of all accepted names; `fault_of_name` rejects some that match."""
+"""Pattern of all accepted names; `name_error` rejects some that match."""
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _FORBIDDEN = frozenset('/\\:*?"<>|')
 
 
-def fault_of_name(name: str) -> str:
+def name_error(name: str) -> str:
     """Why a file may not have this name, with the remedy; empty if it may."""
     if not 0 < len(name.encode("utf-8", "replace")) <= LONGEST:
         return f"give a name of 1 to {LONGEST} bytes"
-    if found := sorted(_FORBIDDEN & set(name)):
-        return f"give the file's own name, without a folder and without {' '.join(found)}"
+    if forbidden := sorted(_FORBIDDEN & set(name)):
+        return f"give the file's own name, without a folder and without {' '.join(forbidden)}"
     if {"/", "\\"} & set(unicodedata.normalize("NFKC", name)):
         return "give a name without characters that some systems take for a slash"
     # Control characters, lone surrogates, and marks that change the direction of writing.
@@ -27,5 +27,5 @@ def fault_of_name(name: str) -> str:
     if name.startswith((".", "-", " ", "~")) or name.endswith((".", " ")):
         return "give a name that begins with a letter or number and ends in no dot or space"
     if _RESERVED.fullmatch(name):
-        return "some systems keep this name for themselves; give another"
+        return "some systems reserve this name; give another"
     return ""

@@ -28,11 +28,11 @@ def references() -> Iterator[ForeignKey]:
 
 def unreferenced() -> QuerySet[Artifact]:
     """Artifacts that nothing refers to."""
-    found = Artifact.objects.all()
+    artifacts = Artifact.objects.all()
     for key in references():
         held = key.model._base_manager.filter(**{key.name: OuterRef("pk")})
-        found = found.exclude(Exists(held))
-    return found
+        artifacts = artifacts.exclude(Exists(held))
+    return artifacts
 
 
 def held_by(project: Project) -> set[str]:
@@ -49,8 +49,8 @@ def bytes_of(project: Project) -> int:
     """Bytes stored for the project: each content that it refers to, once; what it sent and nothing
     refers to any more, until that is collected; and the announced sizes of its unfinished uploads,
     until they are removed."""
-    left = unreferenced().filter(charges__project=project).values("pk")
-    kept = Artifact.objects.filter(Q(pk__in=held_by(project)) | Q(pk__in=left))
-    stored = kept.aggregate(sum=Sum("size"))["sum"] or 0
-    coming = project.uploads.filter(artifact=None).aggregate(sum=Sum("size"))["sum"] or 0
-    return stored + coming
+    unused = unreferenced().filter(charges__project=project).values("pk")
+    artifacts = Artifact.objects.filter(Q(pk__in=held_by(project)) | Q(pk__in=unused))
+    stored = artifacts.aggregate(sum=Sum("size"))["sum"] or 0
+    announced = project.uploads.filter(artifact=None).aggregate(sum=Sum("size"))["sum"] or 0
+    return stored + announced

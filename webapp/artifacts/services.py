@@ -26,7 +26,7 @@ from webapp.accounts.models import User
 from webapp.artifacts import store
 from webapp.artifacts.errors import OffsetMismatch, UploadRefused
 from webapp.artifacts.models import Charge, Upload
-from webapp.artifacts.names import fault_of_name
+from webapp.artifacts.names import name_error
 from webapp.artifacts.selectors import bytes_of
 from webapp.projects.models import Project, Workspace
 from webapp.projects.permissions import Action, may
@@ -51,7 +51,7 @@ def begin(
     Raises:
         UploadRefused: the name is no valid file name, or the size is over a limit.
     """
-    if reason := fault_of_name(name):
+    if reason := name_error(name):
         raise UploadRefused("name", name, reason)
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
@@ -78,10 +78,10 @@ def append(upload: Upload, offset: int, content: IO[bytes]) -> Upload:
     with transaction.atomic():
         upload = _locked(upload)
         path = path_of(upload)
-        _find_lost_bytes(upload, path)
+        _correct_received(upload, path)
         if upload.artifact_id or offset != upload.received:
-            told = f"the upload stands at byte {upload.received}, not {offset}: go on from there"
-            raise OffsetMismatch(upload.received, told)
+            reason = f"the upload is at byte {upload.received}, not {offset}: continue from there"
+            raise OffsetMismatch(upload.received, reason)
         block = content.read(settings.ARTIFACT_CHUNK_BYTES + 1)
         _refuse_block(upload, len(block))
         _write_at(path, offset, block)
@@ -105,9 +105,9 @@ def _write_at(path: Path, offset: int, block: bytes) -> None:
         raise
 
 
-def standing(upload: Upload) -> Upload:
+def refreshed(upload: Upload) -> Upload:
     """The upload with `received` as it is on the disk: the client resends what a crash lost."""
-    _find_lost_bytes(upload, path_of(upload))
+    _correct_received(upload, path_of(upload))
     return upload
 
 
@@ -123,18 +123,18 @@ def finish(upload: Upload) -> Upload:
         if upload.artifact_id:
             return upload
         path = path_of(upload)
-        _find_lost_bytes(upload, path)
+        _correct_received(upload, path)
         if upload.received < upload.size:
-            told = f"{upload.received} of {upload.size} bytes are there: send the others first"
-            raise OffsetMismatch(upload.received, told)
+            reason = f"{upload.received} of {upload.size} bytes were received: send the rest first"
+            raise OffsetMismatch(upload.received, reason)
         try:
             upload.artifact = store.put_file(path, upload.expected_sha256)
         except store.WrongDigest as error:
             wrong = UploadRefused(
                 "sha256",
                 upload.expected_sha256,
-                f"the bytes that came have {error.found}; the file changed, or was damaged on its "
-                "way: upload it again",
+                f"the received bytes have {error.actual}; the file changed, or was damaged in "
+                "transfer: upload it again",
             )
         else:
             upload.expires = timezone.now() + LIFETIME
@@ -152,7 +152,7 @@ def discard(upload: Upload) -> None:
     path_of(upload).unlink(missing_ok=True)
 
 
-def use_up(upload: Upload) -> None:
+def discard_with_artifact(upload: Upload) -> None:
     """Deletes the upload and its artifact, unless something else refers to that by now."""
     discard(upload)
     if upload.artifact is not None:
@@ -184,8 +184,8 @@ def _refuse_size(project: Project, kind: Upload.Kind, size: int) -> None:
     if size > room:
         reason = (
             f"the project has room for {max(0, room)} bytes more of its "
-            f"{settings.ARTIFACT_QUOTA_BYTES}: delete what it does not need, or have whoever runs "
-            "the server raise GROVE_QUOTA_MIB"
+            f"{settings.ARTIFACT_QUOTA_BYTES}: delete what it does not need, or have the "
+            "server's operator raise GROVE_QUOTA_MIB"
         )
         raise UploadRefused("size", size, reason, 413)
 
@@ -207,15 +207,15 @@ def _locked(upload: Upload) -> Upload:
     except OperationalError as error:
         if not isinstance(error.__cause__, LockNotAvailable):
             raise
-        told = "another request is adding to this upload; ask where it stands, then go on"
-        raise OffsetMismatch(upload.received, told) from None
+        reason = "another request is appending to this upload; read its offset, then continue"
+        raise OffsetMismatch(upload.received, reason) from None
 
 
-def _find_lost_bytes(upload: Upload, path: Path) -> None:
+def _correct_received(upload: Upload, path: Path) -> None:
     """Lowers `received` to the file's size if the disk lost received bytes."""
     if upload.artifact_id is None:
-        there = path.stat().st_size if path.exists() else 0
-        upload.received = min(upload.received, there)
+        size = path.stat().st_size if path.exists() else 0
+        upload.received = min(upload.received, size)
 
 
 def described(upload: Upload) -> dict[str, Any]:

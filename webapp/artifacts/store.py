@@ -35,11 +35,11 @@ _BLOCK = 1 << 20
 
 
 class WrongDigest(ValueError):
-    """Raised if the content is not what was announced; `found` is its SHA-256."""
+    """Raised if the content is not what was announced; `actual` is its SHA-256."""
 
-    def __init__(self, found: str):
-        self.found = found
-        super().__init__(f"the content has the SHA-256 {found}")
+    def __init__(self, actual: str):
+        self.actual = actual
+        super().__init__(f"the content has the SHA-256 {actual}")
 
 
 class _Staged(File):
@@ -103,7 +103,7 @@ def _save(path: Path, name: str) -> None:
         raise
 
 
-def put_in_place(path: Path, expected: str) -> Artifact:
+def put_linked(path: Path, expected: str) -> Artifact:
     """Stores a file that remains where it is and is never changed: by a hard link where the file
     system supports one, else by a copy.
 
@@ -161,7 +161,7 @@ def _fetch(sha256: str, copy: Path) -> None:
                 digest.update(block)
                 file.write(block)
         if digest.hexdigest() != sha256:
-            raise OSError(f"artifact {sha256}: the store gave other bytes")
+            raise OSError(f"artifact {sha256}: the store returned other bytes")
         Path(draft).replace(copy)
     finally:
         Path(draft).unlink(missing_ok=True)
@@ -176,8 +176,8 @@ def remove(artifact: Artifact) -> bool:
                 # Otherwise a key that points at it would be checked only at the commit, after its
                 # bytes were removed.
                 cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-            found = unreferenced().filter(pk=artifact.pk, last_put=artifact.last_put)
-            if not found.delete()[0]:
+            removable = unreferenced().filter(pk=artifact.pk, last_put=artifact.last_put)
+            if not removable.delete()[0]:
                 return False
             storage().delete(name_of(artifact.pk))
     except (IntegrityError, ProtectedError):

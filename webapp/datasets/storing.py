@@ -21,9 +21,9 @@ from engine.problems.formats import DETECTED, FORMATS, OWN
 from webapp.accounts.models import User
 from webapp.artifacts import store
 from webapp.artifacts.models import Artifact, Upload
-from webapp.artifacts.names import fault_of_name
+from webapp.artifacts.names import name_error
 from webapp.artifacts.selectors import bytes_of, visible_uploads
-from webapp.artifacts.services import use_up
+from webapp.artifacts.services import discard_with_artifact
 from webapp.datasets.errors import DatasetRefused, refused
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetVersion
 from webapp.datasets.parsing import BUSY, Reading, Source, read
@@ -59,7 +59,7 @@ def add_version(
         DatasetRefused: a name, or an upload, cannot be used; nothing is left behind.
         OSError: a file cannot be read or written here.
     """
-    if reason := fault_of_name(name):
+    if reason := name_error(name):
         raise refused("name", name, reason)
     if format not in FORMAT_NAMES:
         raise refused("format", format, f"choose one of {', '.join(FORMAT_NAMES)}")
@@ -75,15 +75,15 @@ def add_version(
             result = _stored(project, user, name, reading, spec, note, None)
     except DatasetRefused as error:
         if error.status != BUSY:
-            _use_up(uploads)
+            _discard(uploads)
         raise
-    _use_up(uploads)
+    _discard(uploads)
     return result
 
 
-def _use_up(uploads: Sequence[Upload]) -> None:
+def _discard(uploads: Sequence[Upload]) -> None:
     for upload in uploads:
-        use_up(upload)
+        discard_with_artifact(upload)
 
 
 def derive_version(

@@ -173,7 +173,7 @@ def store_next(excluded: Collection[int] = ()) -> VersionFile | None:
     if file is None:
         return None
     try:
-        file.artifact = store.put_in_place(Path(file.version.path) / file.name, file.sha256)
+        file.artifact = store.put_linked(Path(file.version.path) / file.name, file.sha256)
     except (OSError, store.WrongDigest) as error:
         raise NotStored(file, error) from error
     VersionFile.objects.filter(pk=file.pk).update(artifact=file.artifact)
