@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.urls import reverse
 
 from engine.events.vocabulary import RunState, Verdict
 from webapp.experiments.models import Run
-from webapp.registry.services import version_behind
+from webapp.experiments.run_settings.registered_models import registered_models
 
 STATUS_COLUMNS = (
     "state",
@@ -108,12 +108,25 @@ def page_data(run: Run, can_operate: bool) -> dict[str, Any]:
     }
 
 
+_page_parts: dict[str, Callable[[Run], Any]] = {}
+
+
+def add_page_part(name: str, part: Callable[[Run], Any]) -> None:
+    """Registers what another app adds to the initial data of the run page, under `name`."""
+    _page_parts[name] = part
+
+
+def page_parts(run: Run) -> dict[str, Any]:
+    """Returns the data that other apps add to `page_data`, by name."""
+    return {name: part(run) for name, part in _page_parts.items()}
+
+
 def _agent(run: Run, agent: Mapping[str, Any]) -> dict[str, Any]:
-    version = version_behind(run.project, agent["model"])
+    version = registered_models().label_of(agent["model"], run.project)
     return {
         "name": agent["name"],
         "model": agent["model"],
-        "version": str(version) if version else None,
+        "version": version.name if version else None,
         "parameters": version.parameters if version else None,
         "trainable": agent["trainable"],
         "owner": agent.get("shares_weights_with"),

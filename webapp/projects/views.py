@@ -27,7 +27,6 @@ from webapp.projects.models import Invitation, Project, Role, Visibility, Worksp
 from webapp.projects.permissions import Action, givable_roles, may, require
 from webapp.projects.selectors import team, visible_workspace, visible_workspaces
 from webapp.projects.sign_up import INVITED_BY
-from webapp.registry.models import SecondPairOfEyes
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -202,9 +201,8 @@ def _workspace_page(
     request: HttpRequest, workspace: Workspace, status: int = 200, **context: object
 ) -> HttpResponse:
     """workspace.html: `team` (selectors.Team), `roles` (Role members), `can_add_project`,
-    `can_manage`, `can_transfer`, `can_audit`, `can_close`, `can_change_second_pair`, `second_pair`,
-    `invitation_form`, `project_form`, and `link`, an invitation's address, right after its
-    creation. `team.projects` have `can_share`."""
+    `can_manage`, `can_transfer`, `can_audit`, `can_close`, `invitation_form`, `project_form`, and
+    `link`, an invitation's address, right after its creation. `team.projects` have `can_share`."""
     user, shown = request.user, team(request.user, workspace)
     for project in shown.projects:
         project.can_share = may(user, Action.SHARE_PROJECT, project)
@@ -217,8 +215,6 @@ def _workspace_page(
         "can_audit": may(user, Action.AUDIT, workspace),
         "invitation_form": InvitationForm(shown.givable),
         "project_form": ProjectForm(),
-        "can_change_second_pair": may(user, Action.CHANGE_SECOND_PAIR, workspace),
-        "second_pair": SecondPairOfEyes.objects.filter(workspace=workspace).exists(),
         **context,
     }
     return render(request, "workspace.html", page, status=status)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from engine.config.errors import ConfigError
 from engine.config.schema import RunConfig
+from webapp.experiments.run_settings.registered_models import REGISTERED
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
-
-PREFIX = "registry:"
 
 
 def resolved(config: RunConfig, project: Project) -> RunConfig:
@@ -22,7 +21,7 @@ def resolved(config: RunConfig, project: Project) -> RunConfig:
     """
     agents, problems = [], []
     for index, agent in enumerate(config.agents):
-        if agent.model.startswith(PREFIX):
+        if agent.model.startswith(REGISTERED):
             version = version_of(agent.model, project)
             if version is None:
                 problems.append(_problem(f"agents.{index}.model", agent.model, project))
@@ -36,7 +35,7 @@ def resolved(config: RunConfig, project: Project) -> RunConfig:
 
 def version_of(reference: str, project: Project) -> ModelVersion | None:
     """Returns the version that a reference names; None if the project has no such version."""
-    name, at, which = reference.removeprefix(PREFIX).rpartition("@")
+    name, at, which = reference.removeprefix(REGISTERED).rpartition("@")
     if not at or "\0" in reference:
         return None
     versions = ModelVersion.objects.filter(model__project=project, model__name=name)
@@ -48,7 +47,7 @@ def version_of(reference: str, project: Project) -> ModelVersion | None:
 
 def reference_to(version: ModelVersion) -> str:
     """Returns the reference to a version, for an agent's settings."""
-    return f"{PREFIX}{version.model.name}@{version.number}"
+    return f"{REGISTERED}{version.model.name}@{version.number}"
 
 
 def _problem(path: str, value: str, project: Project) -> dict[str, str]:

@@ -15,13 +15,12 @@ from django.db.models import Max
 
 from webapp.artifacts import store
 from webapp.experiments.models import Run
+from webapp.experiments.run_settings.registered_models import STARTER
 from webapp.projects.models import Project
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.model_files.layout import Folder, inspect
 from webapp.registry.model_files.safetensors import WeightsError
 from webapp.registry.models import Model, ModelUse, ModelVersion, VersionFile
-
-STARTER = "starter:"
 
 
 @transaction.atomic

@@ -14,10 +14,10 @@ from typing import Any
 
 from engine.config.errors import ConfigError
 from engine.recipes import load_recipe
+from webapp.experiments.run_settings.registered_models import REGISTERED, STARTER
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
-from webapp.registry.references import PREFIX, reference_to, version_of
-from webapp.registry.services import STARTER
+from webapp.registry.references import reference_to, version_of
 
 MOST_VERSIONS = 200
 """Newest versions that are offered; REST accepts any."""
@@ -85,7 +85,7 @@ def _errors(keys: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def _versions(project: Project, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    versions = {key: version_of(key, project) for key in keys if key.startswith(PREFIX)}
+    versions = {key: version_of(key, project) for key in keys if key.startswith(REGISTERED)}
     return {key: _agent(version) for key, version in versions.items() if version}
 
 

@@ -22,11 +22,11 @@ from webapp.experiments.launch.sweeps import Planned, Request, plan
 from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.run_settings.isolation import refuse_beyond_caps, refuse_unsafe
 from webapp.experiments.run_settings.paths import located
+from webapp.experiments.run_settings.registered_models import registered_models
 from webapp.experiments.scheduling.dispatch import dispatch_on_commit
 from webapp.experiments.scheduling.queue import admit
 from webapp.experiments.scheduling.states import NotNow
 from webapp.projects.models import Project
-from webapp.registry.services import note_uses
 
 _NAME_CHARS: int = Experiment._meta.get_field("name").max_length
 
@@ -153,7 +153,7 @@ def _create_run(
     )
     detail = f"from step {origin.step} of {origin.run}" if origin else ""
     note_action(run, user, RunAction.Kind.STARTED, detail)
-    note_uses(run)
+    registered_models().note_uses(run)
     dispatch_on_commit(run.pk)
     return run
 

@@ -26,11 +26,13 @@ from engine.config.errors import printable
 from engine.config.locations import Kind, Location, locations, relocated
 from engine.config.schema import RunConfig
 from webapp.datasets.references import BEGINNING, PATH, is_reference, trainable
+from webapp.experiments.run_settings.registered_models import (
+    REGISTERED,
+    STARTER,
+    registered_models,
+)
 from webapp.experiments.scheduling.states import NotAllowed
 from webapp.projects.models import Project
-from webapp.registry.models import ModelVersion
-from webapp.registry.references import PREFIX, resolved
-from webapp.registry.services import STARTER
 
 GENERATED = "generated"
 LOCAL = "local:"
@@ -67,7 +69,7 @@ def _datasets() -> Sequence[Path]:
 
 
 RULES = {
-    Kind.MODEL: Rule("starter:NAME, registry:NAME@VERSION or ", (STARTER, PREFIX),
+    Kind.MODEL: Rule("starter:NAME, registry:NAME@VERSION or ", (STARTER, REGISTERED),
                      "GROVE_MODELS", _models),
     Kind.DATASET: Rule("generated, dataset:NAME/NUMBER or ", (BEGINNING,),
                        "GROVE_DATASETS", _datasets),
@@ -96,7 +98,7 @@ def located(
         if one.kind not in RULES or ((one.kind, one.value) not in trusted and not _is_name(one))
     ]:
         raise NotAllowed(problems)
-    located_config = relocated(resolved(config, project), _local_path)
+    located_config = relocated(registered_models().resolved(config, project), _local_path)
     if is_reference(located_config.problems.dataset):
         trainable(project, located_config.problems.dataset)
     refuse_paths(located_config, project)
@@ -179,7 +181,7 @@ def _lies_in(path: str, directories: Sequence[Path]) -> bool:
 
 def _is_registered(model: str, project: Project) -> bool:
     is_text = printable(model) == model  # the database stores no other text
-    return is_text and ModelVersion.objects.filter(model__project=project, path=model).exists()
+    return is_text and registered_models().has_directory(model, project)
 
 
 def _forbidden(one: Location) -> dict[str, str]:
