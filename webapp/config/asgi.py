@@ -23,11 +23,10 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 from webapp.http import body_limit  # noqa: E402
 from webapp.http.single_thread_handler import OneThreadHandler  # noqa: E402
 from webapp.http.static_files import StaticFiles  # noqa: E402
+from webapp.sharing.sockets import guest_by_secret, shared_secret  # noqa: E402
 from webapp.telemetry.stream.access import (  # noqa: E402
     address_of,
     authorization,
-    guest_by_secret,
-    shared_secret,
     user_by_token,
 )
 from webapp.telemetry.stream.connection import Connection, Deadlines  # noqa: E402

@@ -5,8 +5,9 @@ Invariant: the visitor of a link is a `Guest`: no user, no session, no role.
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.urls import reverse
@@ -18,6 +19,7 @@ from webapp.sharing import links
 from webapp.sharing.models import Share
 from webapp.telemetry.models import Event
 from webapp.telemetry.stream.view import View
+from webapp.telemetry.stream.visitors import Visitor
 
 _SALT = "webapp.sharing.services"
 
@@ -27,18 +29,28 @@ class ShareRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
+class Guest(Visitor):
     """A visitor by a share; replaces the user where the stream authenticates."""
 
     share: Share
-    view: View
-    is_authenticated = True
-    token = None
 
     @property
     def pk(self) -> int:
         """An id that no user has: sockets are counted, and notified of changes, by share."""
         return _pseudo_user_id(self.share.pk)
+
+    @property
+    def run_id(self) -> uuid.UUID:
+        return self.share.run_id
+
+    @property
+    def expires(self) -> datetime:
+        return self.share.expires
+
+    def is_admitted(self) -> bool:
+        shares = Share.objects.valid().select_related("run__experiment__project", "created_by")
+        share = shares.filter(pk=self.share.pk).first()
+        return share is not None and links.maker_may_share(share, [share.run.project])
 
 
 def create_share(
@@ -65,13 +77,7 @@ def guest_by(secret: str) -> Guest | None:
     share = links.find(Share.objects.select_related("run__experiment__project"), _SALT, secret)
     if share is None or not links.maker_may_share(share, [share.run.project]):
         return None
-    return Guest(share, View(f"/api/v1/shared/{secret}", share.until, share.tree))
-
-
-def still_valid(guest: Guest) -> bool:
-    shares = Share.objects.valid().select_related("run__experiment__project", "created_by")
-    share = shares.filter(pk=guest.share.pk).first()
-    return share is not None and links.maker_may_share(share, [share.run.project])
+    return Guest(View(f"/api/v1/shared/{secret}", share.until, share.tree), share)
 
 
 @transaction.atomic

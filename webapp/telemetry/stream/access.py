@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Collection
 from datetime import datetime
 from typing import Any
-from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 from django.contrib.auth import HASH_SESSION_KEY
@@ -21,9 +20,9 @@ from webapp.experiments.models import Run
 from webapp.http.rate_limits import count_guess, counted_address
 from webapp.projects.permissions import Action, has_scope
 from webapp.rest.problem_details import TooMany
-from webapp.sharing.services import Guest, guest_by, still_valid
 from webapp.telemetry.stream.protocol import Close, Closing
 from webapp.telemetry.stream.view import View
+from webapp.telemetry.stream.visitors import Visitor
 
 
 def authorization(scope: dict[str, Any]) -> bytes | None:
@@ -48,23 +47,10 @@ class Nobody(AnonymousUser):
 def user_by_token(header: bytes, address: str) -> User | Nobody:
     """Returns the user of an authorization header's token; `Nobody` if it is invalid."""
     user = user_by_secret(secret_in(header.decode("latin-1")) or "")
-    return user or _nobody(address, "this token is not valid: make another")
+    return user or nobody(address, "this token is not valid: make another")
 
 
-def shared_secret(scope: dict[str, Any]) -> str | None:
-    """Returns the secret of a guest's share link (`/stream?share=SECRET`)."""
-    given = parse_qs(scope["query_string"].decode("latin-1")).get("share")
-    return given[0] if given else None
-
-
-@database_sync_to_async
-def guest_by_secret(secret: str, address: str) -> Guest | Nobody:
-    """Returns the guest of a share link; `Nobody` if it is unknown, revoked or expired."""
-    why = "this link shows nothing any more: ask who sent it for another"
-    return guest_by(secret) or _nobody(address, why)
-
-
-def _nobody(address: str, why: str) -> Nobody:
+def nobody(address: str, why: str) -> Nobody:
     """Counts a wrong secret and returns `Nobody` with `why`; if the address exceeds its limit, with
     that as the reason."""
     try:
@@ -75,28 +61,28 @@ def _nobody(address: str, why: str) -> Nobody:
     return Nobody(Closing(Close.NOT_SIGNED_IN, why))
 
 
-def may_read(user: User | Guest) -> bool:
+def may_read(user: User | Visitor) -> bool:
     """Returns whether the socket's user may read any run at all."""
-    return isinstance(user, Guest) or has_scope(user, Action.READ)
+    return isinstance(user, Visitor) or has_scope(user, Action.READ)
 
 
-def view_of(user: User | Guest, run_id: uuid.UUID) -> View:
+def view_of(user: User | Visitor, run_id: uuid.UUID) -> View:
     """Returns the user's view of a visible run."""
-    return user.view if isinstance(user, Guest) else View.of_all(run_id)
+    return user.view if isinstance(user, Visitor) else View.of_all(run_id)
 
 
-def ends_at(user: User | Guest) -> datetime | None:
+def ends_at(user: User | Visitor) -> datetime | None:
     """Returns when the user's token or share expires, if it does."""
-    if isinstance(user, Guest):
-        return user.share.expires
+    if isinstance(user, Visitor):
+        return user.expires
     return user.token.expires if user.token else None
 
 
 @database_sync_to_async
-def visible_among(user: User | Guest, run_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+def visible_among(user: User | Visitor, run_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
     """Returns those of the runs that the user may see now; none if the account was closed."""
-    if isinstance(user, Guest):
-        return {user.share.run_id} & set(run_ids) if still_valid(user) else set()
+    if isinstance(user, Visitor):
+        return {user.run_id} & set(run_ids) if user.is_admitted() else set()
     now = reloaded(user)
     if now is None or not has_scope(now, Action.READ):
         return set()
@@ -107,8 +93,8 @@ def visible_among(user: User | Guest, run_ids: Collection[uuid.UUID]) -> set[uui
 @database_sync_to_async
 def why_to_leave(scope: dict[str, Any]) -> str | None:
     """Returns why the socket must close, if its session, token or share is no longer valid."""
-    if isinstance(scope["user"], Guest):
-        return None if still_valid(scope["user"]) else "this link was revoked or has expired"
+    if isinstance(scope["user"], Visitor):
+        return None if scope["user"].is_admitted() else "this link was revoked or has expired"
     if scope["user"].token is not None:
         return None if reloaded(scope["user"]) else "this token was revoked or has expired"
     return None if _is_still_signed_in(scope) else "you signed out"

@@ -20,7 +20,6 @@ from typing import Any
 
 from django.utils import timezone
 
-from webapp.sharing.services import Guest
 from webapp.telemetry.stream import protocol
 from webapp.telemetry.stream.access import (
     Nobody,
@@ -44,6 +43,7 @@ from webapp.telemetry.stream.protocol import (
 )
 from webapp.telemetry.stream.pump import Pump
 from webapp.telemetry.stream.stream_slots import RETRY_SECONDS, Slot, TooManyStreams, take_socket
+from webapp.telemetry.stream.visitors import Visitor
 
 RETRY_MS = 1000
 
@@ -117,7 +117,7 @@ class Connection:
         if not may_read(user):
             raise Closing(Close.NO_ACCESS, "this token does not read runs: it needs runs:read")
         limit = protocol.MAX_SOCKETS_PER_USER
-        if isinstance(user, Guest):
+        if isinstance(user, Visitor):
             limit = protocol.MAX_SOCKETS_PER_SHARE
         if _sockets[user.pk] > limit:
             raise Closing(Close.TOO_MANY, f"at most {limit} sockets per user", 10_000)
