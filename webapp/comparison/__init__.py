@@ -1,1 +1,1 @@
-"""Comparison of runs."""
+"""Comparison of runs by their settings, curves and evaluations: page and REST."""

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from webapp.comparison import comparison
 from webapp.experiments.api.runs import RunOut
-from webapp.experiments.comparison import comparison
 from webapp.experiments.presentation import summary
 from webapp.experiments.selectors import visible_run
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.config.errors import ConfigError
 from engine.config.schema import parse_config
-from webapp.experiments.comparison.intervals import CONFIDENCE, Aligned, Budget, interval
+from webapp.comparison.intervals import CONFIDENCE, Aligned, Budget, interval
 from webapp.experiments.models import Run
 from webapp.experiments.run_settings.settings_schema import flat
 from webapp.experiments.run_settings.toml import value_text

@@ -23,6 +23,7 @@ urlpatterns = [
     path("", include("webapp.offboarding.urls")),
     path("", include("webapp.comments.urls")),
     path("", include("webapp.experiments.urls")),
+    path("", include("webapp.comparison.urls")),
     path("", include("webapp.telemetry.urls")),
     path("", include("webapp.exports.urls")),
     path("", include("webapp.sharing.urls")),

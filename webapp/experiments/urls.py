@@ -4,7 +4,6 @@ from webapp.experiments import views
 
 urlpatterns = [
     path("", views.runs, name="runs"),
-    path("compare/", views.compare, name="compare"),
     path("runs/new/", views.launch, name="launch"),
     path("runs/marks/", views.mark_runs, name="mark-runs"),
     path("runs/new/check/", views.check_launch, name="check-launch"),

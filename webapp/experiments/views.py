@@ -23,18 +23,16 @@ from webapp.experiments import services
 from webapp.experiments.annotations import annotations
 from webapp.experiments.annotations.actions import actions_of
 from webapp.experiments.annotations.forms import AboutForm, ChosenRunsForm
-from webapp.experiments.comparison import comparison
 from webapp.experiments.forms import HIGHEST, LOWEST, LaunchForm, NoteForm, PriorityForm
 from webapp.experiments.launch import launch_page
 from webapp.experiments.launch.checkpoints import checkpoint_steps
 from webapp.experiments.models import Run
-from webapp.experiments.presentation import page_data
+from webapp.experiments.presentation import page_data, page_parts
 from webapp.experiments.runs_list.listing import InvalidQuery, runs_page
 from webapp.experiments.runs_list.table import parse_query, runs_table
 from webapp.experiments.scheduling.states import NotNow, TransitionRefused
-from webapp.experiments.selectors import comparable_runs, compared_runs, runs_by_id, visible_run
+from webapp.experiments.selectors import runs_by_id, visible_run
 from webapp.projects.permissions import Action, may, operable_projects, require
-from webapp.searches.presentation import page_search
 
 Operation = Callable[[uuid.UUID, User], Run]
 
@@ -108,7 +106,7 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     context = {
         "run": row,
         "can_operate": can_operate,
-        "page": page_data(row, can_operate) | {"search": page_search(row)},
+        "page": page_data(row, can_operate) | page_parts(row),
         "actions": actions_of(row),
         "checkpoints": checkpoint_steps(row),
         "can_register": may(request.user, Action.ADD_MODELS, row.project),
@@ -156,21 +154,6 @@ def check_launch(request: HttpRequest) -> HttpResponse:
     """Returns the validation of the form as JSON (`launch_page.form_report`). Creates no run."""
     form = LaunchForm(request.user, operable_projects(request.user), request.POST)
     return JsonResponse(launch_page.form_report(form, with_preflight="preflight" in request.POST))
-
-
-@require_safe
-def compare(request: HttpRequest) -> HttpResponse:
-    """compare.html: `compared` (pairs of Run and label), `others` (Runs that may be added),
-    `split`, `splits`, and with two runs or more `settings`, `pairs` (of comparison.Pair),
-    `confidence`; `page` for the scripts: {labels, runs, curves}. The address holds all of it:
-    `?run=A&run=B&split=`.
-    """
-    split = request.GET.get("split", comparison.SPLITS[0])
-    if split not in comparison.SPLITS:
-        raise BadRequest(f"split: give one of {', '.join(comparison.SPLITS)}")
-    runs = compared_runs(request.user, request.GET.getlist("run"))
-    context = comparison.page(runs, split) | {"others": comparable_runs(request.user, runs)}
-    return render(request, "compare.html", context)
 
 
 @require_POST

@@ -1,7 +1,7 @@
 """Comparison of versions: lineage, settings of their runs, and paired evaluations.
 
 Invariant: the first version is the baseline of the others, on the problems that both were evaluated
-on, matched by content (`experiments.comparison`, as runs are compared).
+on, matched by content (`comparison`, as runs are compared).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webapp.experiments.comparison.comparison import Difference, differences, labels_of
-from webapp.experiments.comparison.comparison import settings_that_differ as settings_of_runs
-from webapp.experiments.comparison.intervals import CONFIDENCE, Budget
+from webapp.comparison.comparison import Difference, differences, labels_of
+from webapp.comparison.comparison import settings_that_differ as settings_of_runs
+from webapp.comparison.intervals import CONFIDENCE, Budget
 from webapp.registry.metrics import outcomes_of
 from webapp.registry.models import ModelVersion
 

@@ -10,8 +10,8 @@ from django.http import Http404, HttpRequest
 from ninja import Path, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
-from webapp.experiments.api.comparison import router
-from webapp.experiments.comparison.comparison import MOST_RUNS, is_curve
+from webapp.comparison.api import router
+from webapp.comparison.comparison import MOST_RUNS, is_curve
 from webapp.rest.json_types import Flag, Integer
 from webapp.rest.pagination import LARGEST_ID, Cursor, page
 from webapp.rest.problem_details import Invalid

@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from webapp.experiments.comparison.comparison import CONFIDENCE, MOST_RUNS, SPLITS
+from webapp.comparison.comparison import CONFIDENCE, MOST_RUNS, SPLITS
 from webapp.experiments.models import Run
 from webapp.experiments.selectors import compared_runs
 from webapp.projects.permissions import Action, may

@@ -21,7 +21,7 @@ from django.http import Http404
 from django.urls import reverse
 
 from webapp.accounts.models import User
-from webapp.experiments.comparison import comparison
+from webapp.comparison import comparison
 from webapp.experiments.models import Run
 from webapp.experiments.selectors import visible_run
 from webapp.projects.models import Project

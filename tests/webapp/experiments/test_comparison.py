@@ -7,7 +7,7 @@ from django.urls import reverse
 from engine.problems.paired import paired_bootstrap
 from engine.recipes import load_recipe
 from tests.helpers.builders import a_held_run, a_run, an_event
-from webapp.experiments.comparison.comparison import is_curve, pairs, sentence, settings_that_differ
+from webapp.comparison.comparison import is_curve, pairs, sentence, settings_that_differ
 from webapp.experiments.models import Run
 from webapp.telemetry.ingest.ingest import ingest
 

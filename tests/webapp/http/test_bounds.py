@@ -22,8 +22,8 @@ from webapp.accounts.models import Scope
 from webapp.comments.models import Comment
 from webapp.comments.selectors import PAGE_ROWS
 from webapp.comments.services import LONGEST
-from webapp.experiments.comparison.comparison import pairs
-from webapp.experiments.comparison.intervals import MOST_FIGURES, RESAMPLES, Budget, interval
+from webapp.comparison.comparison import pairs
+from webapp.comparison.intervals import MOST_FIGURES, RESAMPLES, Budget, interval
 from webapp.experiments.services import mark_finished
 from webapp.markdown import MOST_CELLS, render
 from webapp.telemetry.ingest.ingest import ingest

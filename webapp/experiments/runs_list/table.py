@@ -21,7 +21,6 @@ from webapp.experiments.runs_list.listing import (
     minutes_of,
     recipes_of,
 )
-from webapp.telemetry.models import Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,5 +125,6 @@ def _heading(query: RunQuery, column: Column) -> Heading:
 def _newest(query: RunQuery, runs: Sequence[Run]) -> dict[tuple[Any, str], float]:
     if not query.metrics or not runs:
         return {}
-    rows = Metric.objects.filter(run__in=[run.pk for run in runs], name__in=query.metrics)
-    return {(run, name): value for run, name, value in rows.values_list("run", "name", "value")}
+    runs_with = Run.objects.filter(pk__in=[run.pk for run in runs], metrics__name__in=query.metrics)
+    rows = runs_with.values_list("pk", "metrics__name", "metrics__value")
+    return {(run, name): value for run, name, value in rows}
