@@ -240,4 +240,4 @@ def test_the_page_of_a_comparison_says_so_for_figures_that_do_not_fit(client, ca
     short = evaluated(cast, ["a", "b"], {"pass@1/oak": [1.0]})
     client.force_login(cast.vera)
     page = client.get(reverse("compare"), {"run": [fits.pk, short.pk]})
-    assert page.status_code == 200 and b"no agent in common" in page.content
+    assert page.status_code == 200 and b"no common problems or agents" in page.content
