@@ -114,7 +114,7 @@ def _ways(model: Any, prompt: list[int]) -> dict[str, Callable[[], list[tuple[An
     seeds = [row_seed("child", child) for child in range(CHILDREN)]
 
     def write(some: list[int]) -> list[tuple[Any, Any]]:
-        generator.forget()
+        generator.reset_prefix_cache()
         written = generator.generate([prompt] * len(some), sampling, 0, some)
         return [(g.output_ids, g.logprobs) for g in written]
 

@@ -80,7 +80,7 @@ def _rates(name: str, arguments: argparse.Namespace) -> tuple[dict[int, float], 
 
     host = _host(name, arguments)
     try:
-        (group,) = host.groups.values()
+        (group,) = host.policies.values()
         sampling = SamplingConfig(max_new_tokens=arguments.tokens)
         draws = random.Random(0)
 
@@ -130,7 +130,7 @@ def _gap(group: Any, generations: list[Any], dtype: str) -> float:
 
     rows = [TrainingRow(g.prompt_ids, g.output_ids, g.logprobs, 0.0, 0) for g in generations]
     model = group.weights.model
-    padded = pad_rows(rows, group.policy.pad_id, model.device)
+    padded = pad_rows(rows, group.loaded.pad_id, model.device)
     with torch.no_grad():
         logprobs_NL, _ = output_logprobs(model, padded)
     gaps = (logprobs_NL - padded.rollout_logprobs_NL)[padded.mask_NL.bool()].abs()

@@ -33,7 +33,7 @@ from engine.inference.reward_data import (
 )
 from engine.policy.batching import left_pad, length_buckets
 from engine.policy.models.load import LoadedModel, ModelError, load_policy
-from engine.policy.prompts import asking
+from engine.policy.prompts import statement_prompt
 
 BATCH_TOKENS = 8192
 MAX_TOKENS = 4096  # a longer conversation keeps its end, which holds the program
@@ -128,7 +128,10 @@ class RewardModel:
     def encode(self, pair: Pair) -> list[int]:
         """Returns the token ids of the conversation: statement as prompt, program as answer."""
         statement, program = pair
-        conversation = [*asking(statement), {"role": "assistant", "content": program.rstrip("\n")}]
+        conversation = [
+            *statement_prompt(statement),
+            {"role": "assistant", "content": program.rstrip("\n")},
+        ]
         ids = self.policy.tokenizer.apply_chat_template(conversation, return_dict=False)
         return list(ids)[-MAX_TOKENS:]
 

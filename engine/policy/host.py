@@ -36,27 +36,27 @@ class PolicyHost:
         groups: Sequence[Sequence[AgentConfig]],
         run: RunConfig,
         seeds: Sequence[int],
-        place: int | None = None,
+        generator_index: int | None = None,
     ):
-        """With `place` these policies only generate, as the generator of that index, with weights
-        of a learner elsewhere."""
+        """With `generator_index` these policies only generate, as the generator of that index, with
+        weights of a learner elsewhere."""
         torch.set_num_threads(run.compute.threads_per_agent)
         torch.use_deterministic_algorithms(run.compute.deterministic)
         torch.manual_seed(seeds[0])
         self.run = run
-        self.place = place
-        self.groups: dict[str, Policy] = {}
-        policy = load_policy(groups[0][0].model, _device(run.compute), run.compute.dtype)
+        self.generator_index = generator_index
+        self.policies: dict[str, Policy] = {}
+        loaded = load_policy(groups[0][0].model, _device(run.compute), run.compute.dtype)
         for agents, weights, seed in zip(
-            groups, self._weights(groups, policy, seeds), seeds, strict=True
+            groups, self._weights(groups, loaded, seeds), seeds, strict=True
         ):
-            own = replace(policy, tokenizer=copy.deepcopy(policy.tokenizer))
-            group = Policy(agents, run, own, weights, seed, learns=place is None)
-            self.groups[agents[0].name] = group
+            own = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
+            policy = Policy(agents, run, own, weights, seed, learns=generator_index is None)
+            self.policies[agents[0].name] = policy
 
     def sizes(self) -> dict[str, Size]:
         """Returns the number of weights by agent."""
-        return {name: group.size() for group in self.groups.values() for name in group.agents}
+        return {name: policy.size() for policy in self.policies.values() for name in policy.agents}
 
     def answer(
         self,
@@ -67,9 +67,9 @@ class PolicyHost:
     ) -> dict[str, list[Answer]]:
         """Returns one answer per request, in order, by agent."""
         answers: dict[str, list[Answer]] = {}
-        for group in self.groups.values():
-            if asked := {name: requests[name] for name in group.agents if name in requests}:
-                answers |= group.answer(asked, temperature, starting_weights, stream)
+        for policy in self.policies.values():
+            if mine := {name: requests[name] for name in policy.agents if name in requests}:
+                answers |= policy.answer(mine, temperature, starting_weights, stream)
         return answers
 
     def write(
@@ -81,73 +81,75 @@ class PolicyHost:
         """Submits requests, which are (agent, request) by number, and generates as `Policy.write`
         does, each policy for an equal share of `seconds`. Returns the finished answers by number.
         """
-        asked: dict[str, dict[int, tuple[str, Request]]] = {owner: {} for owner in self.groups}
-        owners = {name: owner for owner, group in self.groups.items() for name in group.agents}
+        by_owner: dict[str, dict[int, tuple[str, Request]]] = {owner: {} for owner in self.policies}
+        owners = {name: owner for owner, policy in self.policies.items() for name in policy.agents}
         for number, (name, request) in requests.items():
-            asked[owners[name]][number] = (name, request)
+            by_owner[owners[name]][number] = (name, request)
         ended: dict[int, Answer] = {}
-        for owner, group in self.groups.items():
-            ended |= group.write(asked[owner], seconds / len(self.groups), urgent)
+        for owner, policy in self.policies.items():
+            ended |= policy.write(by_owner[owner], seconds / len(self.policies), urgent)
         return ended
 
     def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         """Updates one policy's weights from the nodes of its agents."""
-        return self.groups[owner].learn(rows, progress)
+        return self.policies[owner].learn(rows, progress)
 
     def give_weights(self, owner: str) -> tuple[int, list[Any]]:
         """Returns version and trained weights of a policy, for a generator's `take_weights`."""
-        return self.groups[owner].give_weights()
+        return self.policies[owner].give_weights()
 
     def take_weights(self, owner: str, version: int, weights: Sequence[Any]) -> None:
         """Generates with a learner's weights from now on."""
-        self.groups[owner].take_weights(version, weights)
+        self.policies[owner].take_weights(version, weights)
 
     def end_step(self) -> None:
         """Records the random state, from which an interrupted step is repeated."""
-        for group in self.groups.values():
-            group.end_step()
+        for policy in self.policies.values():
+            policy.end_step()
 
     def close(self) -> None:
         """Ends the processes of the policies' generators."""
-        for group in self.groups.values():
-            group.close()
+        for policy in self.policies.values():
+            policy.close()
 
     def save_model(self, owner: str, directory: Path) -> None:
         """Writes weights (safetensors), tokenizer and config in Hugging Face layout."""
-        self.groups[owner].save_model(directory)
+        self.policies[owner].save_model(directory)
 
     def save(self, directory: Path) -> None:
         """Writes all that a resume needs, under `directory/OWNER`."""
-        for owner, group in self.groups.items():
-            group.save(self._folder(directory, owner))
+        for owner, policy in self.policies.items():
+            policy.save(self._folder(directory, owner))
 
     def restore(self, directory: Path, as_fork: bool = False) -> list[str]:
         """Restores what `save` wrote; returns how the platform differs from the one that saved."""
-        told = [
-            group.restore(self._folder(directory, owner), as_fork)
-            for owner, group in self.groups.items()
+        differences = [
+            policy.restore(self._folder(directory, owner), as_fork)
+            for owner, policy in self.policies.items()
         ]
-        return [line for lines in told for line in lines]
+        return [line for lines in differences for line in lines]
 
     def _folder(self, directory: Path, owner: str) -> Path:
         """Returns the folder of a policy's files in a checkpoint; a generator keeps only its
         random state."""
         folder = directory / owner
-        return folder if self.place is None else folder / f"generator-{self.place}"
+        return (
+            folder if self.generator_index is None else folder / f"generator-{self.generator_index}"
+        )
 
     def _weights(
-        self, groups: Sequence[Sequence[AgentConfig]], policy: LoadedModel, seeds: Sequence[int]
+        self, groups: Sequence[Sequence[AgentConfig]], loaded: LoadedModel, seeds: Sequence[int]
     ) -> list[Weights]:
         owners = [agents[0] for agents in groups]
         if not any(agent.lora for agent in owners):
-            return [self._full(agent, policy) for agent in owners]
+            return [self._full(agent, loaded) for agent in owners]
         from engine.policy.models.adapters import (  # an extra
             AdapterBase,
             AdapterWeights,
             BaseWeights,
         )
 
-        base = AdapterBase(owners[0].model, policy.model)
+        base = AdapterBase(owners[0].model, loaded.model)
         weights: list[Weights] = []
         for agent, seed in zip(owners, seeds, strict=True):
             torch.manual_seed(seed)  # an adapter's start depends on no other agent
@@ -155,17 +157,19 @@ class PolicyHost:
             weights.append(own)
         return weights
 
-    def _full(self, agent: AgentConfig, policy: LoadedModel) -> FullWeights:
+    def _full(self, agent: AgentConfig, loaded: LoadedModel) -> FullWeights:
         def reload(directory: Path | None) -> PreTrainedModel:
             where = str(directory) if directory else agent.model
-            device = str(policy.model.device)
+            device = str(loaded.model.device)
             return load_policy(where, device, self.run.compute.dtype).model
 
         # Several ranks hold the reference themselves, as they do the optimizer.
         reference = (
-            self.run.loss.kl_coefficient > 0 and agent.learner_ranks == 1 and self.place is None
+            self.run.loss.kl_coefficient > 0
+            and agent.learner_ranks == 1
+            and self.generator_index is None
         )
-        return FullWeights(policy.model, reload, trainable=agent.trainable, reference=reference)
+        return FullWeights(loaded.model, reload, trainable=agent.trainable, reference=reference)
 
 
 def _device(compute: ComputeConfig) -> str:

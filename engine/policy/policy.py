@@ -64,7 +64,7 @@ class Policy:
         self,
         agents: Sequence[AgentConfig],
         run: RunConfig,
-        policy: LoadedModel,
+        loaded: LoadedModel,
         weights: Weights,
         seed: int,
         learns: bool = True,
@@ -73,21 +73,21 @@ class Policy:
         self.owner = agents[0]
         self.agents = {agent.name: agent for agent in agents}
         self.seed = seed
-        self.policy = policy
-        self._texts = TokenTexts(policy.tokenizer)
+        self.loaded = loaded
+        self._texts = TokenTexts(loaded.tokenizer)
         self.weights = weights
         self.learner: Learner | RankedLearner | None = None
         self._given_version = 0
         if self.owner.trainable and learns:
             self.learner = self._learner(run)
-        self.generator = make_generator(Setup(agents, run, policy, weights, seed))
+        self.generator = make_generator(Setup(agents, run, loaded, weights, seed))
         self._numbers: dict[int, int] = {}
         """Request numbers of the answers in flight, by the generator's ticket."""
         self._ended: dict[int, Answer] = {}
         """Finished answers that `write` has not returned yet, by request number."""
         self.end_step()
         if self.owner.chat_template is not None:
-            policy.tokenizer.chat_template = chat_template(self.owner)
+            loaded.tokenizer.chat_template = chat_template(self.owner)
         for agent in agents:
             self._check_template(agent)
 
@@ -114,18 +114,18 @@ class Policy:
         Requests to several agents are generated as one batch. With `stream` the random numbers of
         this call depend on the policy's seed and that name.
         """
-        self._finish_writing()
-        asked = [(name, request) for name in requests for request in requests[name]]
+        self._finish_in_flight()
+        pairs = [(name, request) for name in requests for request in requests[name]]
         settings = {name: _sampling(self.agents[name], temperature) for name in requests}
-        prompts, sampling, seeds = self._rows(asked, settings, stream)
+        prompts, sampling, seeds = self._rows(pairs, settings, stream)
         starting = starting_weights and self.version > 0
-        self.generator.recall(_scope(starting, stream))
+        self.generator.use_cache_scope(_scope(starting, stream))
         with self.weights.starting() if starting else self.weights.current() as model:
             version = 0 if starting else self.version
             self.generator.use(model, version)
             written = self.generator.generate(prompts, sampling, version, seeds)
         answers: dict[str, list[Answer]] = {name: [] for name in requests}
-        for (name, _), generation in zip(asked, written, strict=True):
+        for (name, _), generation in zip(pairs, written, strict=True):
             answers[name].append(self._answer(generation))
         return answers
 
@@ -139,24 +139,24 @@ class Policy:
         ended, or of the `urgent` ones, or the time is over. Requests are (agent, request) by
         number; returns the finished answers by those numbers."""
         if requests:
-            asked = list(requests.values())
-            settings = {name: self.agents[name].sampling for name, _ in asked}
-            prompts, sampling, seeds = self._rows(asked, settings, None)
+            pairs = list(requests.values())
+            settings = {name: self.agents[name].sampling for name, _ in pairs}
+            prompts, sampling, seeds = self._rows(pairs, settings, None)
             with self.weights.current() as model:
                 self.generator.use(model, self.version)
                 tickets = self.generator.submit(prompts, sampling, self.version, seeds)
             self._numbers |= zip(tickets, requests, strict=True)
-        wanted = len(self._numbers) + len(self._ended)
-        least = max(int(PART_OF_TURN * wanted), min(LEAST_OF_TURN, wanted))
-        hurry = {*self._numbers.values(), *self._ended}.intersection(urgent)
-        soon = max(1, int(PART_OF_TURN * len(hurry)))
-        until = time.monotonic() + seconds
-        while len(self._ended) < least:
-            if hurry and len(hurry & self._ended.keys()) >= soon:
+        pending = len(self._numbers) + len(self._ended)
+        target = max(int(PART_OF_TURN * pending), min(LEAST_OF_TURN, pending))
+        urgent_open = {*self._numbers.values(), *self._ended}.intersection(urgent)
+        urgent_target = max(1, int(PART_OF_TURN * len(urgent_open)))
+        deadline = time.monotonic() + seconds
+        while len(self._ended) < target:
+            if urgent_open and len(urgent_open & self._ended.keys()) >= urgent_target:
                 break
-            more = 1 if hurry else least - len(self._ended)
-            self._write_on(more, max(0.0, until - time.monotonic()))
-            if not self._numbers or time.monotonic() >= until:
+            more = 1 if urgent_open else target - len(self._ended)
+            self._collect(more, max(0.0, deadline - time.monotonic()))
+            if not self._numbers or time.monotonic() >= deadline:
                 break
         ended, self._ended = self._ended, {}
         return ended
@@ -164,8 +164,8 @@ class Policy:
     def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         """Updates the weights from the nodes of its agents."""
         assert self.learner is not None
-        self._finish_writing()
-        self.generator.rest()
+        self._finish_in_flight()
+        self.generator.sleep()
         return self.learner.update(rows, progress)
 
     def give_weights(self) -> tuple[int, list[np.ndarray]]:
@@ -176,13 +176,13 @@ class Policy:
     @torch.no_grad()
     def take_weights(self, version: int, weights: Sequence[np.ndarray]) -> None:
         """Replaces the trained weights by those that `give_weights` of the same policy returned."""
-        self._finish_writing()
+        self._finish_in_flight()
         for mine, given in zip(self.weights.trained(), weights, strict=True):
             # A copy: arrays from the object store are read-only.
             theirs = torch.from_numpy(given.copy()).view(mine.dtype).view(mine.shape)
             mine.copy_(theirs)
         self._given_version = version
-        self.generator.forget()  # cached prompts were computed with the old weights
+        self.generator.reset_prefix_cache()  # cached prompts were computed with the old weights
 
     def close(self) -> None:
         """Ends the generator's processes."""
@@ -190,10 +190,10 @@ class Policy:
 
     def end_step(self) -> None:
         """Records the random state: an interrupted step is repeated from here."""
-        self.generator.forget()
+        self.generator.reset_prefix_cache()
         self._boundary: dict[str, Any] = {
             "seed": self.seed,
-            "asked": self.generator.asked,
+            "asked": self.generator.request_count,
             "torch": torch.get_rng_state(),  # a model may have dropout
         }
         if self.weights.model.device.type == "cuda":
@@ -203,7 +203,7 @@ class Policy:
         """Writes weights (safetensors), tokenizer and config in Hugging Face layout."""
         directory.mkdir(parents=True, exist_ok=True)
         self.weights.save_model(directory)
-        self.policy.tokenizer.save_pretrained(directory)
+        self.loaded.tokenizer.save_pretrained(directory)
 
     def save(self, directory: Path) -> None:
         """Writes all that a resume needs, as of the last finished step."""
@@ -211,7 +211,7 @@ class Policy:
         state: dict[str, Any] = {"random": self._boundary, "platform": self._platform()}
         if self.learner:
             self.weights.save(directory)
-            self.policy.tokenizer.save_pretrained(directory)
+            self.loaded.tokenizer.save_pretrained(directory)
             state["learner"] = self.learner.state()
         torch.save(state, directory / STATE_FILE)
 
@@ -228,7 +228,7 @@ class Policy:
         # weights_only: plain tensors and numbers, nothing that could run code.
         state = torch.load(directory / STATE_FILE, weights_only=True, map_location="cpu")
         if as_fork:
-            self._take_learned(directory, state)
+            self._restore_learner(directory, state)
             return []
         before, now = state["platform"], self._platform()
         if before["device"] != now["device"]:
@@ -236,10 +236,10 @@ class Policy:
                 f"agents.{self.owner.name}: this run was trained on {before['device']} and cannot "
                 f"go on on {now['device']}; set compute.device = {before['device']}"
             )
-        self._take_learned(directory, state)
+        self._restore_learner(directory, state)
         # Last: nothing after it may draw random numbers.
         self.seed = self.generator.seed = state["random"]["seed"]
-        self.generator.asked = state["random"]["asked"]
+        self.generator.request_count = state["random"]["asked"]
         torch.set_rng_state(state["random"]["torch"])
         if "cuda" in state["random"]:
             torch.cuda.set_rng_state(state["random"]["cuda"], self.weights.model.device)
@@ -250,17 +250,17 @@ class Policy:
             if before.get(what) != now[what]
         ]
 
-    def _take_learned(self, directory: Path, state: dict[str, Any]) -> None:
+    def _restore_learner(self, directory: Path, state: dict[str, Any]) -> None:
         if self.learner:
             self.weights.load(directory)
             self.learner.load_state(state["learner"])
 
     def _learner(self, run: RunConfig) -> Learner | RankedLearner:
         if self.owner.learner_ranks == 1:
-            return Learner(self.weights, self.policy.pad_id, self.owner, run.loss, run.training)
+            return Learner(self.weights, self.loaded.pad_id, self.owner, run.loss, run.training)
         from engine.policy.learner.ranks import RankedLearner  # needs a running Ray
 
-        return RankedLearner(self.weights, self.policy.pad_id, self.owner, run, self.seed)
+        return RankedLearner(self.weights, self.loaded.pad_id, self.owner, run, self.seed)
 
     def _platform(self) -> dict[str, Any]:
         """Returns what decides the order and precision of sums, and so the last bits of results."""
@@ -271,14 +271,14 @@ class Policy:
             "threads": torch.get_num_threads(),
         }
 
-    def _finish_writing(self) -> None:
+    def _finish_in_flight(self) -> None:
         """Completes the answers in flight: one version generates an answer from its first token."""
-        self._write_on(len(self._numbers), math.inf)
+        self._collect(len(self._numbers), math.inf)
 
-    def _write_on(self, least: int, seconds: float) -> None:
+    def _collect(self, least: int, seconds: float) -> None:
         if not self._numbers:
             return
-        self.generator.recall()
+        self.generator.use_cache_scope()
         with self.weights.current() as model:
             self.generator.use(model, self.version)
             written = self.generator.ended(least, seconds)
@@ -287,35 +287,35 @@ class Policy:
 
     def _rows(
         self,
-        asked: Sequence[tuple[str, Request]],
+        pairs: Sequence[tuple[str, Request]],
         settings: Mapping[str, SamplingConfig],
         stream: Stream | None,
     ) -> tuple[list[list[int]], list[SamplingConfig], list[int]]:
         """Returns prompts, settings and seeds of (agent, request) pairs."""
-        sampling = [settings[name] for name, _ in asked]
-        prompts = self._prompts(asked, settings)
-        seeds = [self._row_seed(request, n, stream) for n, (_, request) in enumerate(asked)]
+        sampling = [settings[name] for name, _ in pairs]
+        prompts = self._prompts(pairs, settings)
+        seeds = [self._row_seed(request, n, stream) for n, (_, request) in enumerate(pairs)]
         if stream is None:
-            self.generator.asked += len(asked)
+            self.generator.request_count += len(pairs)
         return prompts, sampling, seeds
 
     def _prompts(
-        self, asked: Sequence[tuple[str, Request]], settings: Mapping[str, SamplingConfig]
+        self, pairs: Sequence[tuple[str, Request]], settings: Mapping[str, SamplingConfig]
     ) -> list[list[int]]:
         """Returns the ids of every prompt; a prompt that siblings share is encoded once."""
-        known: dict[tuple[str, int], list[int]] = {}
+        encoded: dict[tuple[str, int], list[int]] = {}
         prompts = []
-        for name, request in asked:
-            place = name, id(request.feedback or request.problem)
-            if place not in known:
-                known[place] = self._prompt_ids(self.agents[name], request, settings[name])
-            prompts.append(known[place])
+        for name, request in pairs:
+            key = name, id(request.feedback or request.problem)
+            if key not in encoded:
+                encoded[key] = self._prompt_ids(self.agents[name], request, settings[name])
+            prompts.append(encoded[key])
         return prompts
 
-    def _row_seed(self, request: Request, place: int, stream: Stream | None) -> int:
+    def _row_seed(self, request: Request, index: int, stream: Stream | None) -> int:
         if stream is None:
-            place += self.generator.asked
-        return row_seed(self.seed, *(stream or ()), *(request.name or ("place", place)))
+            index += self.generator.request_count
+        return row_seed(self.seed, *(stream or ()), *(request.name or ("place", index)))
 
     def _prompt_ids(
         self, agent: AgentConfig, request: Request, sampling: SamplingConfig
@@ -337,12 +337,12 @@ class Policy:
         )
 
     def _encode(self, messages: list[Message]) -> list[int]:
-        return self.policy.tokenizer.apply_chat_template(
+        return self.loaded.tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, return_dict=False
         )
 
     def _answer(self, generation: Generation) -> Answer:
-        text = self.policy.tokenizer.decode(generation.output_ids, skip_special_tokens=True)
+        text = self.loaded.tokenizer.decode(generation.output_ids, skip_special_tokens=True)
         prompt = self._texts.whole(generation.prompt_ids)[-SHOWN_CHARACTERS:]
         tokens = self._texts.each(generation.output_ids[:SHOWN_TOKENS])
         return Answer(generation, extract_program(text), text, prompt=prompt, tokens=tokens)

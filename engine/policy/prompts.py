@@ -28,10 +28,10 @@ class Feedback:
 
 def root_prompt(problem: Problem, role: str = "") -> list[Message]:
     """Returns chat messages that request a first program."""
-    return asking(problem.statement, role)
+    return statement_prompt(problem.statement, role)
 
 
-def asking(statement: str, role: str = "") -> list[Message]:
+def statement_prompt(statement: str, role: str = "") -> list[Message]:
     """Returns the messages of `root_prompt` from the statement alone."""
     return _messages(role, f"{statement}\nAnswer with one complete program.")
 

@@ -36,7 +36,7 @@ class Setup:
 
     agents: Sequence[AgentConfig]
     run: RunConfig
-    policy: LoadedModel
+    loaded: LoadedModel
     weights: Weights
     seed: int
 
@@ -49,12 +49,12 @@ class Generator(ABC):
     """Samples answers from weights that change between calls.
 
     An answer's draws depend on its own seed. Without one they depend on `seed` and the answer's
-    index among all requests without a seed, whose number is `asked`.
+    index among all requests without a seed, which `request_count` counts.
     """
 
     model: PreTrainedModel
     seed: int
-    asked: int = 0
+    request_count: int = 0
 
     def use(self, model: PreTrainedModel, version: int) -> None:
         """Samples from the weights of this model from now on, which change only with their
@@ -83,7 +83,7 @@ class Generator(ABC):
         flight; returns the finished ones by ticket."""
 
     @abstractmethod
-    def abandon(self) -> None:
+    def abort(self) -> None:
         """Discards all answers in flight."""
 
     def generate(
@@ -100,33 +100,35 @@ class Generator(ABC):
             RuntimeError: answers are in flight that `ended` has to return.
         """
         if self.unfinished:
-            raise RuntimeError(f"{self.unfinished} answers are under way; take them by `ended`")
+            raise RuntimeError(
+                f"{self.unfinished} answers are in flight; collect them with `ended`"
+            )
         each = [sampling] * len(prompts) if isinstance(sampling, SamplingConfig) else sampling
         tickets = self.submit(prompts, each, version, seeds)
-        found: dict[int, Generation] = {}
+        finished: dict[int, Generation] = {}
         try:
             while self.unfinished:
-                found |= self.ended(self.unfinished, math.inf)
+                finished |= self.ended(self.unfinished, math.inf)
         except BaseException:
-            self.abandon()
+            self.abort()
             raise
-        return [found[ticket] for ticket in tickets]
+        return [finished[ticket] for ticket in tickets]
 
-    def rest(self) -> None:  # noqa: B027
+    def sleep(self) -> None:  # noqa: B027
         """Leaves the device to the learner until `use` is called again; weights may change."""
 
-    def forget(self) -> None:  # noqa: B027
+    def reset_prefix_cache(self) -> None:  # noqa: B027
         """Empties the prefix cache: later samples are the same to the last bit, regardless of what
         was generated before."""
 
-    def recall(self, scope: str = "") -> None:  # noqa: B027
+    def use_cache_scope(self, scope: str = "") -> None:  # noqa: B027
         """Uses only the cached prompts of this scope from now on. Those of the empty scope are kept
-        aside, so that other scopes do not affect it; those of any other are discarded."""
+        separately, so that other scopes do not affect it; those of any other are discarded."""
 
     def row_seeds(self, count: int) -> list[int]:
         """Returns the seeds of `count` answers that have none of their own."""
-        first, self.asked = self.asked, self.asked + count
-        return [row_seed(self.seed, "place", place) for place in range(first, self.asked)]
+        first, self.request_count = self.request_count, self.request_count + count
+        return [row_seed(self.seed, "place", index) for index in range(first, self.request_count)]
 
     def close(self) -> None:  # noqa: B027
         """Ends all processes that the generator started."""

@@ -48,23 +48,23 @@ def layout_of(model: PreTrainedModel, token: int) -> Layout | None:
     if type(cache) is not DynamicCache or not cache.layers:
         return None
     shapes: dict[tuple[int, int], int] = {}
-    places: list[list[tuple[int, int]]] = [[], []]
+    slots: list[list[tuple[int, int]]] = [[], []]
     counts: list[int] = []
     for layer in cache.layers:
         if type(layer) not in (DynamicLayer, DynamicSlidingWindowLayer):
             return None
-        for found, tensor in zip(places, (layer.keys, layer.values), strict=True):
+        for layer_slots, tensor in zip(slots, (layer.keys, layer.values), strict=True):
             if tensor is None or tensor.ndim != 4 or tensor.shape[0] != 1 or tensor.shape[2] != 1:
                 return None
             block = shapes.setdefault((tensor.shape[1], tensor.shape[3]), len(shapes))
             counts += [0] * (len(shapes) - len(counts))
-            found.append((block, counts[block]))
+            layer_slots.append((block, counts[block]))
             counts[block] += 1
     dtype = cache.layers[0].keys.dtype
     blocks = tuple((n, *shape) for n, shape in zip(counts, shapes, strict=True))
     size = sum(n * heads * width for n, heads, width in blocks) * dtype.itemsize
     sliding = tuple(type(layer) is DynamicSlidingWindowLayer for layer in cache.layers)
-    return Layout(blocks, tuple(places[0]), tuple(places[1]), sliding, dtype, size)
+    return Layout(blocks, tuple(slots[0]), tuple(slots[1]), sliding, dtype, size)
 
 
 class RowMemory:
@@ -109,22 +109,26 @@ class RowMemory:
             has_rows = max(rows, has_rows * 3 // 2)
         self.blocks = self._blocks(has_rows, before + columns_after)
         self.end, self.start = before, before - (end - start)
-        for block, had in zip(self.blocks, old, strict=True):
-            block[: self.rows, :, :, self.start : self.end] = had[: self.rows, :, :, start:end]
+        for block, old_block in zip(self.blocks, old, strict=True):
+            block[: self.rows, :, :, self.start : self.end] = old_block[
+                : self.rows, :, :, start:end
+            ]
         self.resize(self.rows)
 
     def append(self, source: RowMemory, index: Sequence[int], longest: int) -> None:
         """Appends the rows of `source` with these indices, of at most `longest` tokens."""
-        had, rows, first = self.rows, self.rows + len(index), self.end - longest
-        one = index[0] if len(set(index)) == 1 else None
+        old_rows, rows, first = self.rows, self.rows + len(index), self.end - longest
+        single = index[0] if len(set(index)) == 1 else None
         picked = torch.tensor(index, device=self.device)
         for block, other in zip(self.blocks, source.blocks, strict=True):
             columns = other[:, :, :, source.end - longest : source.end]
             # Children of one prompt are copied to their destination directly.
-            of = columns.index_select(0, picked) if one is None else columns[one : one + 1]
-            block[had:rows, :, :, first : self.end] = of
-            block[had:rows, :, :, self.start : max(first, self.start)] = 0
-            block[:had, :, :, first : max(first, self.start)] = 0
+            copied = (
+                columns.index_select(0, picked) if single is None else columns[single : single + 1]
+            )
+            block[old_rows:rows, :, :, first : self.end] = copied
+            block[old_rows:rows, :, :, self.start : max(first, self.start)] = 0
+            block[:old_rows, :, :, first : max(first, self.start)] = 0
         self.start = min(self.start, first)
         self.resize(rows)
 
@@ -144,9 +148,9 @@ class RowMemory:
                 window[to] = window[of]
         self.resize(rows)
 
-    def put(self, place: tuple[int, int], states: Tensor) -> Tensor:
+    def put(self, slot: tuple[int, int], states: Tensor) -> Tensor:
         """Writes one slot's states (rows, heads, tokens, width); returns all of its columns."""
-        view = self._views[place[0]][place[1]]
+        view = self._views[slot[0]][slot[1]]
         end = self.end + states.shape[2]
         new = view[:, :, self.end : end]
         if self.real_BS is not None:
@@ -162,9 +166,9 @@ class RowMemory:
     def _blocks(self, rows: int, columns: int) -> list[Tensor]:
         return [
             torch.empty(
-                rows, places, heads, columns, width, dtype=self.layout.dtype, device=self.device
+                rows, slots, heads, columns, width, dtype=self.layout.dtype, device=self.device
             )
-            for places, heads, width in self.layout.blocks
+            for slots, heads, width in self.layout.blocks
         ]
 
 

@@ -25,8 +25,8 @@ def row_seed(*name: str | int) -> int:
 
 def uniforms(seeds_B: np.ndarray, first_B: np.ndarray, count: int) -> np.ndarray:
     """Returns uniforms_BN in [0, 1): numbers first, first + 1, ... of every row, in float64."""
-    places_BN = (first_B[:, None] + np.arange(1, count + 1)).astype(np.uint64)
-    mixed_BN = seeds_B.astype(np.uint64)[:, None] + GAMMA * places_BN
+    counters_BN = (first_B[:, None] + np.arange(1, count + 1)).astype(np.uint64)
+    mixed_BN = seeds_B.astype(np.uint64)[:, None] + GAMMA * counters_BN
     for shift, factor in MIX:
         mixed_BN = (mixed_BN ^ (mixed_BN >> np.uint64(shift))) * np.uint64(factor)
     mixed_BN ^= mixed_BN >> np.uint64(31)

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from engine.policy.batching import left_pad
 from engine.policy.generators.packed import Prompts
-from engine.policy.generators.prefix_cache import Prefixes
+from engine.policy.generators.prefix_cache import PrefixCache
 
 
 class OwnCacheRows:
@@ -30,7 +30,7 @@ class OwnCacheRows:
         takes = inspect.signature(model.forward).parameters
         self.name = "cache_params" if "cache_params" in takes else "past_key_values"
 
-    def run(self, prompts: Sequence[list[int]], known: Prefixes) -> list[Prompts]:
+    def run(self, prompts: Sequence[list[int]], prefix_cache: PrefixCache) -> list[Prompts]:
         """Runs different prompts as one batch, which replaces the previous one."""
         self.cache = None
         ids_BL, self.mask_BL = left_pad(prompts, self.pad_id, self.model.device)

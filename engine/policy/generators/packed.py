@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 
 from engine.policy.batching import prompt_groups
 from engine.policy.generators.cache import Layout, RowMemory
-from engine.policy.generators.prefix_cache import Known, Prefixes
+from engine.policy.generators.prefix_cache import CachedPrompt, PrefixCache
 from engine.policy.generators.siblings import Plan, Siblings, attending
 
 CHUNK = 256
@@ -67,16 +67,16 @@ class PackedRows:
         """Columns that the batch occupies."""
         return self.memory.end - self.memory.start
 
-    def run(self, prompts: Sequence[list[int]], known: Prefixes) -> list[Prompts]:
+    def run(self, prompts: Sequence[list[int]], prefix_cache: PrefixCache) -> list[Prompts]:
         """Runs different prompts, those of similar length together; `join` adds their rows."""
-        starts = [known.longest(prompt) for prompt in prompts]
+        starts = [prefix_cache.match(prompt) for prompt in prompts]
         lengths = [len(p) - (s[1] if s else 0) for p, s in zip(prompts, starts, strict=True)]
-        done = []
+        results = []
         for group in prompt_groups(lengths, self.max_tokens):
-            found = self._run([prompts[g] for g in group], [starts[g] for g in group])
-            known.keep(found.memory, found.prompts)
-            done.append(found)
-        return done
+            group_prompts = self._run([prompts[g] for g in group], [starts[g] for g in group])
+            prefix_cache.insert(group_prompts.memory, group_prompts.prompts)
+            results.append(group_prompts)
+        return results
 
     def join(self, prompts: Prompts, index: Sequence[int], tokens_ahead: int) -> None:
         """Adds one row for each index of a prompt; rows may grow by `tokens_ahead` tokens."""
@@ -118,27 +118,31 @@ class PackedRows:
         if self.finished_mask and self.device.type == "cpu":
             self.plan = self.siblings.plan(first - memory.start, self.longest)
 
-    def _run(self, prompts: list[list[int]], starts: list[tuple[Known, int] | None]) -> Prompts:
-        had = [start[1] if start else 0 for start in starts]
-        new = [len(prompt) - known for prompt, known in zip(prompts, had, strict=True)]
-        width = max(new)
+    def _run(
+        self, prompts: list[list[int]], starts: list[tuple[CachedPrompt, int] | None]
+    ) -> Prompts:
+        cached_lengths = [start[1] if start else 0 for start in starts]
+        new_lengths = [
+            len(prompt) - cached for prompt, cached in zip(prompts, cached_lengths, strict=True)
+        ]
+        width = max(new_lengths)
         before = max(map(len, prompts)) - width
         memory = RowMemory(self.layout, len(prompts), before + width, before, self.device)
-        if any(had):  # else the pass writes every column
-            memory.clear(before + width - min(new))
+        if any(cached_lengths):  # else the pass writes every column
+            memory.clear(before + width - min(new_lengths))
         for row, start in enumerate(starts):
             if start:
-                known, length = start
-                end = before + width - new[row]
-                memory.load(row, end, known.memory, (known.row, known.first), length)
+                cached, length = start
+                end = before + width - new_lengths[row]
+                memory.load(row, end, cached.memory, (cached.row, cached.first), length)
         memory.resize(len(prompts))
         memory.start = 0
-        rest = [p[h:] for p, h in zip(prompts, had, strict=True)]
-        ids = [[self.pad_id] * (width - len(tokens)) + tokens for tokens in rest]
+        suffixes = [p[h:] for p, h in zip(prompts, cached_lengths, strict=True)]
+        ids = [[self.pad_id] * (width - len(tokens)) + tokens for tokens in suffixes]
         first = before + width - np.array([len(prompt) for prompt in prompts])
-        ragged = len(set(new)) > 1
-        if ragged and any(had):
-            behind = width - torch.tensor(new, device=self.device)
+        ragged = len(set(new_lengths)) > 1
+        if ragged and any(cached_lengths):
+            behind = width - torch.tensor(new_lengths, device=self.device)
             memory.real_BS = torch.arange(width, device=self.device) >= behind[:, None]
         even = not first.any()
         logits_UV = self._forward(
@@ -165,10 +169,10 @@ class PackedRows:
         count = ids_BS.shape[1]
         end = memory.end + count
         columns_T = torch.arange(memory.start, end, device=self.device)
-        places_S = columns_T[-count:]
+        columns_S = columns_T[-count:]
         options = {}
         if self.takes_positions:
-            options["position_ids"] = (places_S - first_B[:, None]).clamp_(min=0)
+            options["position_ids"] = (columns_S - first_B[:, None]).clamp_(min=0)
         if even and (count == 1 or memory.end == memory.start):
             mask = None  # nothing is padded
         else:
@@ -179,8 +183,8 @@ class PackedRows:
                 mask = mask[:, None, None, :]
             else:
                 # A column without a token attends to itself: a softmax over nothing is NaN.
-                causal_ST = columns_T <= places_S[:, None]
-                itself_ST = columns_T == places_S[:, None]
+                causal_ST = columns_T <= columns_S[:, None]
+                itself_ST = columns_T == columns_S[:, None]
                 mask = ((mask[:, None, :] & causal_ST) | itself_ST)[:, None]
         with attending(self.model, plan, mask) if plan else nullcontext():
             return self.model(

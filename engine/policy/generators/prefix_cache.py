@@ -19,7 +19,7 @@ BLOCK = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CachedPrompt:
     """A prompt in a row of a memory, from column `first` on."""
 
     prompt: list[int]
@@ -29,43 +29,43 @@ class Known:
 
 
 @dataclass
-class Prefixes:
+class PrefixCache:
     """The most recently used prompts, of up to `max_tokens` in all, padding included."""
 
     max_tokens: int
-    _known: dict[int, Known] = field(default_factory=dict)
-    _kept: OrderedDict[int, tuple[RowMemory, list[int]]] = field(default_factory=OrderedDict)
+    _by_prefix: dict[int, CachedPrompt] = field(default_factory=dict)
+    _memories: OrderedDict[int, tuple[RowMemory, list[int]]] = field(default_factory=OrderedDict)
 
-    def longest(self, prompt: Sequence[int]) -> tuple[Known, int] | None:
+    def match(self, prompt: Sequence[int]) -> tuple[CachedPrompt, int] | None:
         """Returns the longest cached prefix of a prompt, and its length, which is always less than
         the prompt's, since the last token has to be run to get its logits."""
-        found = None
+        match = None
         for length, key in _keys(prompt[:-1]):
-            known = self._known.get(key)
-            if known is None or known.prompt[:length] != prompt[:length]:
+            cached = self._by_prefix.get(key)
+            if cached is None or cached.prompt[:length] != prompt[:length]:
                 break
-            found = known, length
-        if found:
-            self._kept.move_to_end(id(found[0].memory))
-        return found
+            match = cached, length
+        if match:
+            self._memories.move_to_end(id(match[0].memory))
+        return match
 
-    def keep(self, memory: RowMemory, prompts: Sequence[list[int]]) -> None:
+    def insert(self, memory: RowMemory, prompts: Sequence[list[int]]) -> None:
         """Caches the prompts in the rows of a memory, flush right."""
         keys = []
         for row, prompt in enumerate(prompts):
-            known = Known(prompt, memory, row, memory.end - len(prompt))
+            cached = CachedPrompt(prompt, memory, row, memory.end - len(prompt))
             for _, key in _keys(prompt):
-                if self._known.setdefault(key, known) is known:
+                if self._by_prefix.setdefault(key, cached) is cached:
                     keys.append(key)
-        self._kept[id(memory)] = (memory, keys)
-        while sum(_tokens(each) for each, _ in self._kept.values()) > self.max_tokens:
-            _, (_, forgotten) = self._kept.popitem(last=False)
-            for key in forgotten:
-                del self._known[key]
+        self._memories[id(memory)] = (memory, keys)
+        while sum(_tokens(each) for each, _ in self._memories.values()) > self.max_tokens:
+            _, (_, evicted) = self._memories.popitem(last=False)
+            for key in evicted:
+                del self._by_prefix[key]
 
     def clear(self) -> None:
-        self._known.clear()
-        self._kept.clear()
+        self._by_prefix.clear()
+        self._memories.clear()
 
 
 def _keys(tokens: Sequence[int]) -> list[tuple[int, int]]:

@@ -54,31 +54,31 @@ class Rows:
         self._settings = np.zeros((0, 4), np.float32)
         self._random = np.zeros((0, AHEAD))
         self._next = AHEAD
-        self._prepared: dict[tuple[int, int, str], Settings] = {}
+        self._device_settings: dict[tuple[int, int, str], Settings] = {}
 
     def append(self, orders: Sequence[Order]) -> range:
         """Appends rows; returns their indices."""
-        places = range(self.count, self.count + len(orders))
-        self._reserve(places.stop, max(len(order.stop_ids) for order in orders))
-        new = slice(places.start, places.stop)
+        indices = range(self.count, self.count + len(orders))
+        self._reserve(indices.stop, max(len(order.stop_ids) for order in orders))
+        new = slice(indices.start, indices.stop)
         self.orders += orders
         self.started += [time.perf_counter()] * len(orders)
         self.written[new] = 0
         self.limits[new] = [order.limit for order in orders]
         self._seeds[new] = [order.seed for order in orders]
         self._stops[new] = -1
-        for place, order in zip(places, orders, strict=True):
-            self._stops[place, : len(order.stop_ids)] = order.stop_ids
+        for index, order in zip(indices, orders, strict=True):
+            self._stops[index, : len(order.stop_ids)] = order.stop_ids
         self._settings[new] = [_settings(order.sampling) for order in orders]
-        self.count = places.stop
-        self._prepared.clear()
-        return places
+        self.count = indices.stop
+        self._device_settings.clear()
+        return indices
 
-    def first_uniforms(self, places: range) -> np.ndarray:
+    def first_uniforms(self, indices: range) -> np.ndarray:
         """Returns the first random number of new rows; their next ones are aligned with the other
         rows'."""
-        new = slice(places.start, places.stop)
-        zeros = np.zeros(len(places), np.int64)
+        new = slice(indices.start, indices.stop)
+        zeros = np.zeros(len(indices), np.int64)
         made = uniforms(self._seeds[new], zeros, 1 + AHEAD - self._next)
         self._random[new, self._next :] = made[:, 1:]
         return made[:, 0]
@@ -92,14 +92,14 @@ class Rows:
         self._next += 1
         return self._random[used, self._next - 1]
 
-    def record(self, places: range, ids: np.ndarray, logprobs: np.ndarray) -> np.ndarray:
+    def record(self, indices: range, ids: np.ndarray, logprobs: np.ndarray) -> np.ndarray:
         """Records one token of every row of a range; returns the indices of those that end with
         it."""
-        at, columns = slice(places.start, places.stop), self.written[places.start : places.stop]
+        at, columns = slice(indices.start, indices.stop), self.written[indices.start : indices.stop]
         if len(columns) and (widest := int(columns.max())) == self._ids.shape[1]:
-            self._ids = _widened(self._ids, widest)
-            self._logprobs = _widened(self._logprobs, widest)
-        rows = np.arange(places.start, places.stop)
+            self._ids = _widen(self._ids, widest)
+            self._logprobs = _widen(self._logprobs, widest)
+        rows = np.arange(indices.start, indices.stop)
         self._ids[rows, columns] = ids
         self._logprobs[rows, columns] = logprobs
         self.last[at] = ids
@@ -107,35 +107,37 @@ class Rows:
         stopped = (self._stops[at] == ids[:, None]).any(axis=1)
         return rows[stopped | (self.written[at] >= self.limits[at])]
 
-    def output(self, place: int) -> tuple[list[int], list[float]]:
+    def output(self, index: int) -> tuple[list[int], list[float]]:
         """Returns the ids and log-probabilities generated so far."""
-        length = self.written[place]
-        return self._ids[place, :length].tolist(), self._logprobs[place, :length].tolist()
+        length = self.written[index]
+        return self._ids[index, :length].tolist(), self._logprobs[index, :length].tolist()
 
-    def stopped(self, place: int) -> bool:
+    def stopped(self, index: int) -> bool:
         """Returns whether the row's newest token ends it, rather than its length."""
-        return int(self.last[place]) in self.orders[place].stop_ids
+        return int(self.last[index]) in self.orders[index].stop_ids
 
-    def settings(self, places: range, device: torch.device) -> Settings:
+    def settings(self, indices: range, device: torch.device) -> Settings:
         """Returns the settings of a range of rows; one that no row uses is None."""
-        key = (places.start, places.stop, str(device))
-        if key not in self._prepared:
-            self._prepared[key] = _prepared(self._settings[places.start : places.stop], device)
-        return self._prepared[key]
+        key = (indices.start, indices.stop, str(device))
+        if key not in self._device_settings:
+            self._device_settings[key] = _device_settings(
+                self._settings[indices.start : indices.stop], device
+            )
+        return self._device_settings[key]
 
-    def remove(self, places: Sequence[int]) -> tuple[list[int], list[int]]:
+    def remove(self, indices: Sequence[int]) -> tuple[list[int], list[int]]:
         """Frees these indices; returns (targets, sources) of the rows that move into them."""
-        gone, left = set(places), self.count - len(places)
-        targets = sorted(place for place in gone if place < left)
-        sources = [place for place in range(left, self.count) if place not in gone]
+        removed, remaining = set(indices), self.count - len(indices)
+        targets = sorted(index for index in removed if index < remaining)
+        sources = [index for index in range(remaining, self.count) if index not in removed]
         for array in (self.written, self.limits, self.last, self._seeds, self._stops, self._ids,
                       self._logprobs, self._settings, self._random):  # fmt: skip
             array[targets] = array[sources]
         for target, source in zip(targets, sources, strict=True):
             self.orders[target], self.started[target] = self.orders[source], self.started[source]
-        del self.orders[left:], self.started[left:]
-        self.count = left
-        self._prepared.clear()
+        del self.orders[remaining:], self.started[remaining:]
+        self.count = remaining
+        self._device_settings.clear()
         return targets, sources
 
     def _reserve(self, rows: int, stops: int) -> None:
@@ -162,7 +164,7 @@ def _settings(sampling: SamplingConfig) -> tuple[float, float, float, float]:
     )
 
 
-def _prepared(settings_B4: np.ndarray, device: torch.device) -> Settings:
+def _device_settings(settings_B4: np.ndarray, device: torch.device) -> Settings:
     temperature, top_p, top_k, min_p = settings_B4.T
 
     def tensor(values: np.ndarray, used: bool) -> torch.Tensor | None:
@@ -177,5 +179,5 @@ def _prepared(settings_B4: np.ndarray, device: torch.device) -> Settings:
     )
 
 
-def _widened(array: np.ndarray, by: int) -> np.ndarray:
+def _widen(array: np.ndarray, by: int) -> np.ndarray:
     return np.concatenate([array, np.zeros((len(array), by), array.dtype)], axis=1)

@@ -42,9 +42,9 @@ def _allowed(logprobs_BV: Tensor, settings: Settings) -> Tensor:
         least_B1 = logprobs_BV.max(dim=-1, keepdim=True).values + settings.log_min_p_B[:, None]
         logprobs_BV = logprobs_BV.masked_fill(logprobs_BV < least_B1, float("-inf"))
     if settings.top_k_B is not None:
-        kept_B1 = settings.top_k_B.clamp(max=logprobs_BV.shape[-1])[:, None]
-        most = int(kept_B1.max())
-        least_B1 = logprobs_BV.topk(most, dim=-1).values.gather(1, kept_B1 - 1)
+        top_k_B1 = settings.top_k_B.clamp(max=logprobs_BV.shape[-1])[:, None]
+        most = int(top_k_B1.max())
+        least_B1 = logprobs_BV.topk(most, dim=-1).values.gather(1, top_k_B1 - 1)
         logprobs_BV = logprobs_BV.masked_fill(logprobs_BV < least_B1, float("-inf"))
     return logprobs_BV if settings.top_p_B is None else _nucleus(logprobs_BV, settings.top_p_B)
 
@@ -73,5 +73,5 @@ def _inverse_transform(logprobs_BV: Tensor, uniforms_B: Tensor) -> Tensor:
         total_B1.nextafter(torch.zeros_like(total_B1))
     )
     # Where logits are NaN no step matches; the log-probability is then NaN.
-    found_B1 = torch.searchsorted(cumulative_BV, target_B1, right=True)
-    return found_B1.clamp_(max=cumulative_BV.shape[-1] - 1)
+    index_B1 = torch.searchsorted(cumulative_BV, target_B1, right=True)
+    return index_B1.clamp_(max=cumulative_BV.shape[-1] - 1)

@@ -62,7 +62,7 @@ class Plan:
     """The parts in which the rows of a batch are attended to."""
 
     parts: list[Part]
-    places_B: Tensor | None
+    output_index_B: Tensor | None
     """Index of each row in the parts' concatenated outputs; None: in order."""
 
 
@@ -115,8 +115,8 @@ class Siblings:
         parts += [(rows, _part(rows, first_B[rows], 0)) for rows in runs]
         order = np.concatenate([rows for rows, _ in parts])
         in_order = bool((order[:-1] < order[1:]).all())
-        places_B = None if in_order else torch.from_numpy(np.argsort(order))
-        return Plan([part for _, part in parts], places_B)
+        output_index_B = None if in_order else torch.from_numpy(np.argsort(order))
+        return Plan([part for _, part in parts], output_index_B)
 
 
 def _part(rows: np.ndarray, first: np.ndarray, prompt: int) -> Part:
@@ -133,7 +133,7 @@ class _Step:
     """As passed to the model."""
 
 
-_under_way: ContextVar[_Step | None] = ContextVar("step under way", default=None)
+_current_step: ContextVar[_Step | None] = ContextVar("current step", default=None)
 
 
 @contextmanager
@@ -141,11 +141,11 @@ def attending(model: PreTrainedModel, plan: Plan, mask: Tensor | None) -> Iterat
     """Applies the plan to a pass of one token per row, with this mask over the window's columns."""
     before = model.config._attn_implementation
     model.config._attn_implementation = NAME
-    token = _under_way.set(_Step(plan, mask))
+    token = _current_step.set(_Step(plan, mask))
     try:
         yield
     finally:
-        _under_way.reset(token)
+        _current_step.reset(token)
         model.config._attn_implementation = before
 
 
@@ -160,7 +160,7 @@ def _attend(
     **options,
 ) -> tuple[Tensor, None]:
     """query (B, H, 1, D), key and value (B, G, T, D); returns (B, 1, H, D)."""
-    step = _under_way.get()
+    step = _current_step.get()
     assert step is not None
     odd = [k for k, v in options.items() if k not in HANDLED and not (v is None or v is False)]
     if odd or dropout or attention_mask is not step.mask or key.shape[-1] != value.shape[-1]:
@@ -179,8 +179,8 @@ def _attend(
             sdpa_attention_forward(module, query[rows], *window, mask, dropout, scaling)[0]
         )
     flat = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
-    places_B = step.plan.places_B
-    return flat if places_B is None else flat.index_select(0, places_B), None
+    output_index_B = step.plan.output_index_B
+    return flat if output_index_B is None else flat.index_select(0, output_index_B), None
 
 
 def _family(query: Tensor, key: Tensor, value: Tensor, part: Part, scale: float | None) -> Tensor:

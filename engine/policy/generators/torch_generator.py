@@ -7,7 +7,8 @@ Invariants:
 - Ids and log-probabilities come from the same forward pass as the sample, and text is never
   encoded again.
 - A row's tokens depend on its prompt, its settings and its seed. Other rows of the batch change
-  only the last bits of sums; the same calls since `forget`, in the same order, give the same bits.
+  only the last bits of sums; the same calls since `reset_prefix_cache`, in the same order, give the
+  same bits.
 
 Parity: the recorded log-probability is that of the token in the softmax of the whole vocabulary
 at the sampling temperature, regardless of `top_p`, `top_k` and `min_p`, which is the quantity that
@@ -36,7 +37,7 @@ from engine.policy.generators import Generator, Setup
 from engine.policy.generators.cache import Layout, layout_of
 from engine.policy.generators.own_cache import OwnCacheRows
 from engine.policy.generators.packed import PackedRows, Prompts
-from engine.policy.generators.prefix_cache import Prefixes
+from engine.policy.generators.prefix_cache import PrefixCache
 from engine.policy.generators.rows import Order, Rows
 from engine.policy.generators.sampling import draw
 from engine.policy.types import Generation
@@ -48,7 +49,7 @@ GPU_SHARE = 0.2
 
 
 def make(setup: Setup) -> TorchGenerator:
-    policy = setup.policy
+    policy = setup.loaded
     return TorchGenerator(setup.weights.model, policy.end_ids, policy.pad_id, setup.seed)
 
 
@@ -62,7 +63,7 @@ class TorchGenerator(Generator):
         self._tickets = 0
         self._waiting: deque[Order] = deque()
         self._rows = Rows()
-        self._known: dict[str, Prefixes] = {}
+        self._prefix_caches: dict[str, PrefixCache] = {}
         self._scope = ""
         self._model = model
         self._layout: tuple[Layout | None] | None = None
@@ -77,7 +78,7 @@ class TorchGenerator(Generator):
         if model is not self._model:
             if self._rows.count:
                 raise RuntimeError(f"{self._rows.count} rows are written by another model")
-            self.forget()
+            self.reset_prefix_cache()
             self._model, self._layout = model, None
 
     @property
@@ -119,13 +120,13 @@ class TorchGenerator(Generator):
         Raises:
             FloatingPointError: the model's logits are NaN.
         """
-        found: dict[int, Generation] = {}
+        finished: dict[int, Generation] = {}
         until = time.monotonic() + seconds
-        while self.unfinished and len(found) < least:
-            found |= self.step()
+        while self.unfinished and len(finished) < least:
+            finished |= self.step()
             if time.monotonic() > until:
                 break
-        return found
+        return finished
 
     @torch.inference_mode()
     def step(self) -> dict[int, Generation]:
@@ -136,9 +137,9 @@ class TorchGenerator(Generator):
             batch = self._batch
             last_B = torch.from_numpy(self._rows.last[: self._rows.count]).to(self.model.device)
             logits_BV = batch.step(last_B)
-            places = range(self._rows.count)
-            over = self._draw(places, logits_BV, self._rows.next_uniforms())
-            ended |= self._leave(over)
+            indices = range(self._rows.count)
+            finished = self._draw(indices, logits_BV, self._rows.next_uniforms())
+            ended |= self._leave(finished)
         return ended
 
     @torch.inference_mode()
@@ -148,23 +149,25 @@ class TorchGenerator(Generator):
         self._waiting = deque(o for o in self._waiting if o.ticket not in unwanted)
         self._remove([n for n, o in enumerate(self._rows.orders) if o.ticket in unwanted])
 
-    def rest(self) -> None:
-        self.forget()
+    def sleep(self) -> None:
+        self.reset_prefix_cache()
 
-    def forget(self) -> None:
+    def reset_prefix_cache(self) -> None:
         """Empties the prefix cache; releases the batch's memory if it has no row."""
-        self._known.clear()
+        self._prefix_caches.clear()
         if not self._rows.count:
             self._batch = None
 
-    def recall(self, scope: str = "") -> None:
-        self._known = {name: known for name, known in self._known.items() if name in ("", scope)}
+    def use_cache_scope(self, scope: str = "") -> None:
+        self._prefix_caches = {
+            name: cache for name, cache in self._prefix_caches.items() if name in ("", scope)
+        }
         self._scope = scope
 
-    def abandon(self) -> None:
+    def abort(self) -> None:
         self._waiting.clear()
         self._rows, self._batch = Rows(), None
-        self._known.clear()
+        self._prefix_caches.clear()
 
     def _limit(self, prompt: Sequence[int], sampling: SamplingConfig) -> int:
         config = self.model.config.get_text_config(decoder=True)
@@ -182,11 +185,14 @@ class TorchGenerator(Generator):
         """Runs the prompts of the requests that fit, and draws their first tokens."""
         ended: dict[int, Generation] = {}
         while orders := self._fitting():
-            batch, known = self._batch, self._known.setdefault(self._scope, self._prefixes())
+            batch, prefix_cache = (
+                self._batch,
+                self._prefix_caches.setdefault(self._scope, self._new_prefix_cache()),
+            )
             by_prompt: dict[tuple[int, ...], list[Order]] = {}
             for order in orders:
                 by_prompt.setdefault(tuple(order.prompt), []).append(order)
-            for prompts in batch.run([same[0].prompt for same in by_prompt.values()], known):
+            for prompts in batch.run([same[0].prompt for same in by_prompt.values()], prefix_cache):
                 mine = [by_prompt[tuple(prompt)] for prompt in prompts.prompts]
                 ended |= self._join(prompts, mine)
         return ended
@@ -215,53 +221,55 @@ class TorchGenerator(Generator):
         return [self._waiting.popleft() for _ in range(fitting)]
 
     def _join(self, prompts: Prompts, same: list[list[Order]]) -> dict[int, Generation]:
-        index = [number for number, mine in enumerate(same) for _ in mine]
-        places = self._rows.append([order for mine in same for order in mine])
-        numbers = torch.tensor(index, device=prompts.logits_UV.device)
+        prompt_numbers = [number for number, mine in enumerate(same) for _ in mine]
+        indices = self._rows.append([order for mine in same for order in mine])
+        numbers = torch.tensor(prompt_numbers, device=prompts.logits_UV.device)
         logits_BV = prompts.logits_UV.index_select(0, numbers)
-        over = self._draw(places, logits_BV, self._rows.first_uniforms(places))
-        ended = {self._rows.orders[place].ticket: self._generation(place) for place in over}
-        if len(over) < len(places):
+        finished = self._draw(indices, logits_BV, self._rows.first_uniforms(indices))
+        ended = {self._rows.orders[index].ticket: self._generation(index) for index in finished}
+        if len(finished) < len(indices):
             # Rows that have ended join as well, if others do, and are removed afterwards.
-            ahead = int((self._rows.limits - self._rows.written)[places.start : places.stop].max())
-            self._batch.join(prompts, index, ahead)
-            self._remove(over)
+            ahead = int(
+                (self._rows.limits - self._rows.written)[indices.start : indices.stop].max()
+            )
+            self._batch.join(prompts, prompt_numbers, ahead)
+            self._remove(finished)
         else:
-            self._rows.remove(over)
+            self._rows.remove(finished)
         return ended
 
-    def _draw(self, places: range, logits_BV: torch.Tensor, uniforms: np.ndarray) -> list[int]:
+    def _draw(self, indices: range, logits_BV: torch.Tensor, uniforms: np.ndarray) -> list[int]:
         """Draws one token in each of these rows; returns the indices of those that end with it."""
         device = logits_BV.device
         uniforms_B = torch.from_numpy(uniforms).to(device)
-        tokens_B, logprobs_B = draw(logits_BV, self._rows.settings(places, device), uniforms_B)
+        tokens_B, logprobs_B = draw(logits_BV, self._rows.settings(indices, device), uniforms_B)
         logprobs = logprobs_B.cpu().numpy()
         if np.isnan(logprobs).any():
             raise FloatingPointError(
                 "the model's logits are no numbers: its weights are damaged, or were trained to "
                 "infinity; go on from an earlier checkpoint with a lower optimizer.learning_rate"
             )
-        return self._rows.record(places, tokens_B.cpu().numpy(), logprobs).tolist()
+        return self._rows.record(indices, tokens_B.cpu().numpy(), logprobs).tolist()
 
-    def _leave(self, places: list[int]) -> dict[int, Generation]:
-        ended = {self._rows.orders[place].ticket: self._generation(place) for place in places}
-        self._remove(places)
+    def _leave(self, indices: list[int]) -> dict[int, Generation]:
+        ended = {self._rows.orders[index].ticket: self._generation(index) for index in indices}
+        self._remove(indices)
         return ended
 
-    def _remove(self, places: list[int]) -> None:
-        if places:
-            self._batch.leave(*self._rows.remove(places), self._rows.count)
+    def _remove(self, indices: list[int]) -> None:
+        if indices:
+            self._batch.leave(*self._rows.remove(indices), self._rows.count)
 
-    def _generation(self, place: int) -> Generation:
-        rows, order = self._rows, self._rows.orders[place]
-        ids, logprobs = rows.output(place)
-        if rows.stopped(place):
+    def _generation(self, index: int) -> Generation:
+        rows, order = self._rows, self._rows.orders[index]
+        ids, logprobs = rows.output(index)
+        if rows.stopped(index):
             stop = StopReason.END_OF_TEXT
         elif len(ids) < order.sampling.max_new_tokens:
             stop = StopReason.CONTEXT_LIMIT
         else:
             stop = StopReason.MAX_TOKENS
-        seconds = time.perf_counter() - rows.started[place]
+        seconds = time.perf_counter() - rows.started[index]
         temperature = order.sampling.temperature
         return Generation(order.prompt, ids, logprobs, stop, order.version, seconds, temperature)
 
@@ -278,5 +286,5 @@ class TorchGenerator(Generator):
             self._most_tokens = max(BATCH_TOKENS, fits)
         return PackedRows(self.model, layout, self.pad_id, BATCH_TOKENS)
 
-    def _prefixes(self) -> Prefixes:
-        return Prefixes(self._most_tokens)
+    def _new_prefix_cache(self) -> PrefixCache:
+        return PrefixCache(self._most_tokens)

@@ -85,7 +85,7 @@ class VllmEngine:
                 first = first.exceptions[0]
             if isinstance(first, GeneratorError):
                 raise first from None
-            raise GeneratorError(self._told(what, first)) from None
+            raise GeneratorError(self._failure_message(what, first)) from None
 
     def close(self) -> None:
         """Ends the engine and its process."""
@@ -129,19 +129,19 @@ class VllmEngine:
             "VLLM_ENGINE_READY_TIMEOUT_S": str(int(VLLM_START_SECONDS)),
         }
 
-    def _told(self, what: str, error: BaseException) -> str:
+    def _failure_message(self, what: str, error: BaseException) -> str:
         """Returns a message with the first cause that vLLM's processes logged, else the error."""
         log = self._log.read_text("utf-8", "replace") if self._log.is_file() else ""
-        found = CAUSE.search(log)
-        cause = found.group() if found else f"{type(error).__name__}: {_message(error)}"
+        match = CAUSE.search(log)
+        cause = match.group() if match else f"{type(error).__name__}: {_message(error)}"
         remedy = next((r for words, r in REMEDIES if any(w in cause for w in words)), "")
         return f"{self._path}: vLLM could not {what}: {cause}{f'; {remedy}' if remedy else ''}"
 
 
 def _message(error: BaseException) -> str:
     """Returns an error on one line; for a validation error the messages, not only their number."""
-    if callable(told := getattr(error, "errors", None)):
-        return "; ".join(str(fault.get("msg", fault)) for fault in told())
+    if callable(errors := getattr(error, "errors", None)):
+        return "; ".join(str(entry.get("msg", entry)) for entry in errors())
     return " ".join(str(error).split())
 
 

@@ -30,9 +30,9 @@ from engine.policy.generators import Generator, GeneratorError, Setup
 from engine.policy.generators.vllm_engine import CONTROL_SECONDS, VllmEngine
 from engine.policy.generators.vllm_settings import (
     engine_arguments,
+    engine_devices,
     environment,
     logprobs_mode,
-    place_of,
 )
 from engine.policy.generators.vllm_weights import (
     RECEIVE,
@@ -55,10 +55,10 @@ class VllmGenerator(Generator):
     """Samples from the weights of the last call of `use`."""
 
     def __init__(self, setup: Setup):
-        owner, policy = setup.agents[0], setup.policy
+        owner, policy = setup.agents[0], setup.loaded
         self._path = f"agents.{owner.name}.generator"
         self._end_ids = list(policy.end_ids)
-        self._place = place_of(owner, setup.weights.model)
+        self._devices = engine_devices(owner, setup.weights.model)
         self._logprobs_mode = logprobs_mode(setup)
         self._numbers = itertools.count()
         self._writing: dict[int, asyncio.Task[Generation]] = {}
@@ -85,9 +85,9 @@ class VllmGenerator(Generator):
         held = self._held
         if held is not None and held[0] is model and held[1] == version and not self._asleep:
             return
-        self._ask(self._make_ready(), RECEIVE)
+        self._call(self._pause_for_weights(), RECEIVE)
         self._sender.send(self._engine, model)
-        self._ask(self._go_on(version), RECEIVE)
+        self._call(self._resume_generation(version), RECEIVE)
         self._held, self._asleep = (model, version), False
 
     @property
@@ -104,8 +104,8 @@ class VllmGenerator(Generator):
         """Requests answers; vLLM generates them whether or not a call of `ended` waits."""
         seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
         tickets = [next(self._numbers) for _ in prompts]
-        asked = list(zip(tickets, prompts, seeds, sampling, strict=True))
-        self._ask(self._begin(asked, version), "take requests")
+        requests = list(zip(tickets, prompts, seeds, sampling, strict=True))
+        self._call(self._begin(requests, version), "accept requests")
         return tickets
 
     def ended(self, least: int, seconds: float) -> dict[int, Generation]:
@@ -115,16 +115,16 @@ class VllmGenerator(Generator):
             GeneratorError: the engine ended, refused a prompt, or took longer than its deadline.
         """
         waiting = self._ended(min(least, self.unfinished), seconds)
-        return self._engine.call(waiting, f"write {self.unfinished} answers", ANSWER_SECONDS)
+        return self._engine.call(waiting, f"generate {self.unfinished} answers", ANSWER_SECONDS)
 
-    def abandon(self) -> None:
-        self._ask(self._cancel(), "drop what it writes")
+    def abort(self) -> None:
+        self._call(self._cancel(), "cancel its requests")
 
-    def rest(self) -> None:
+    def sleep(self) -> None:
         """Frees the GPU that the engine shares with the learner; does nothing elsewhere."""
-        if self._place.shares_gpu and not self._asleep:
+        if self._devices.shares_gpu and not self._asleep:
             # Level 2: weights are not kept on the host, since new ones arrive before any answer.
-            self._ask(self._engine.llm.sleep(level=2, mode="wait"), "sleep")
+            self._call(self._engine.llm.sleep(level=2, mode="wait"), "sleep")
             self._asleep = True
 
     def close(self) -> None:
@@ -132,23 +132,23 @@ class VllmGenerator(Generator):
 
     def _start(self, setup: Setup) -> None:
         with setup.weights.current() as model:
-            write_model(model, self._engine.folder, untied=self._place.gpus == 0)
+            write_model(model, self._engine.folder, untied=self._devices.gpus == 0)
             self._engine.start(
-                engine_arguments(setup, self._place, self._engine.folder),
-                environment(setup, self._place),
+                engine_arguments(setup, self._devices, self._engine.folder),
+                environment(setup, self._devices),
             )
             self.use(model, 0)
 
     def _sender_of(self) -> Sender:
-        if self._place.gpus == 0:
+        if self._devices.gpus == 0:
             return ReloadSender()
-        backend = "ipc" if self._place.shares_gpu else "nccl"
-        return TransferSender(backend, self._place.gpus)
+        backend = "ipc" if self._devices.shares_gpu else "nccl"
+        return TransferSender(backend, self._devices.gpus)
 
-    def _ask(self, coroutine: Any, what: str) -> None:
+    def _call(self, coroutine: Any, what: str) -> None:
         self._engine.call(coroutine, what, CONTROL_SECONDS)
 
-    async def _make_ready(self) -> None:
+    async def _pause_for_weights(self) -> None:
         """Makes room for new weights and completes the answers in flight."""
         llm = self._engine.llm
         if self._asleep:
@@ -156,26 +156,28 @@ class VllmGenerator(Generator):
         else:
             await llm.pause_generation(mode="wait", clear_cache=True)
 
-    async def _go_on(self, version: int) -> None:
+    async def _resume_generation(self, version: int) -> None:
         llm = self._engine.llm
         if self._asleep:
             await llm.wake_up(tags=["kv_cache"])
         if not await llm.reset_prefix_cache():
-            raise GeneratorError(f"{self._path}: vLLM kept what it had computed with old weights")
+            raise GeneratorError(
+                f"{self._path}: vLLM did not reset the prefix cache of the old weights"
+            )
         await llm.update_weight_version(str(version))
         await llm.resume_generation()
 
     async def _begin(
-        self, asked: Sequence[tuple[int, list[int], int, SamplingConfig]], version: int
+        self, requests: Sequence[tuple[int, list[int], int, SamplingConfig]], version: int
     ) -> None:
-        for ticket, prompt, seed, sampling in asked:
+        for ticket, prompt, seed, sampling in requests:
             answer = self._answer(ticket, prompt, seed, sampling, version)
             self._writing[ticket] = asyncio.create_task(answer)
 
     async def _ended(self, least: int, seconds: float) -> dict[int, Generation]:
-        found: dict[int, Generation] = {}
+        finished: dict[int, Generation] = {}
         until = time.monotonic() + seconds
-        while len(found) < least:
+        while len(finished) < least:
             left = until - time.monotonic()
             await asyncio.wait(
                 self._writing.values(),
@@ -183,10 +185,10 @@ class VllmGenerator(Generator):
                 return_when=asyncio.FIRST_COMPLETED,
             )
             for ticket in [t for t, task in self._writing.items() if task.done()]:
-                found[ticket] = self._writing.pop(ticket).result()
+                finished[ticket] = self._writing.pop(ticket).result()
             if left <= 0:
                 break
-        return found
+        return finished
 
     async def _cancel(self) -> None:
         tasks = list(self._writing.values())
@@ -250,5 +252,5 @@ class VllmGenerator(Generator):
         at_one = self._logprobs_mode == "raw_logprobs"
         if (sampling.temperature != 1) if at_one else truncates(sampling):
             return []
-        told = zip(output.token_ids, output.logprobs, strict=True)
-        return [by_token[token].logprob for token, by_token in told]
+        pairs = zip(output.token_ids, output.logprobs, strict=True)
+        return [by_token[token].logprob for token, by_token in pairs]

@@ -35,8 +35,8 @@ class TiedMultiprocExecutor(MultiprocExecutor):
 
 def executor_of(config: Any) -> type[Executor]:
     """Returns the executor for a configuration of vLLM."""
-    alone = config.parallel_config.world_size == 1
-    return TiedUniProcExecutor if alone else TiedMultiprocExecutor
+    single_process = config.parallel_config.world_size == 1
+    return TiedUniProcExecutor if single_process else TiedMultiprocExecutor
 
 
 def _end_with_parent() -> None:

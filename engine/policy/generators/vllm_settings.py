@@ -19,7 +19,7 @@ from engine.policy.generators import GeneratorError, Setup
 
 
 @dataclass(frozen=True)
-class Place:
+class EngineDevices:
     """Devices of the engine and of its learner."""
 
     gpus: int
@@ -35,14 +35,16 @@ class Place:
     def visible(self) -> str:
         """Returns CUDA_VISIBLE_DEVICES of the engine's processes."""
         listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-        seen = listed.split(",") if listed else [str(i) for i in range(torch.cuda.device_count())]
+        visible_gpus = (
+            listed.split(",") if listed else [str(i) for i in range(torch.cuda.device_count())]
+        )
         if self.shares_gpu:
-            return seen[self.learner_gpu]
-        others = [gpu for place, gpu in enumerate(seen) if place != self.learner_gpu]
+            return visible_gpus[self.learner_gpu]
+        others = [gpu for index, gpu in enumerate(visible_gpus) if index != self.learner_gpu]
         return ",".join(others[: self.gpus])
 
 
-def place_of(agent: AgentConfig, model: PreTrainedModel) -> Place:
+def engine_devices(agent: AgentConfig, model: PreTrainedModel) -> EngineDevices:
     """Returns where this agent's engine runs.
 
     Raises:
@@ -60,18 +62,18 @@ def place_of(agent: AgentConfig, model: PreTrainedModel) -> Place:
         )
     if not gpu:
         _check_head_size(path, model)
-        return Place(0)
-    wanted = agent.generator.tensor_parallel_size
-    have = torch.cuda.device_count()
-    if wanted > 1 and have < wanted + 1:
+        return EngineDevices(0)
+    requested = agent.generator.tensor_parallel_size
+    available = torch.cuda.device_count()
+    if requested > 1 and available < requested + 1:
         raise GeneratorError(
-            f"{path}.tensor_parallel_size = {wanted}: with the learner's that is {wanted + 1} "
-            f"GPUs, and this process has {have}; lower it"
+            f"{path}.tensor_parallel_size = {requested}: with the learner's that is "
+            f"{requested + 1} GPUs, and this process has {available}; lower it"
         )
-    return Place(wanted, model.device.index or 0)
+    return EngineDevices(requested, model.device.index or 0)
 
 
-def engine_arguments(setup: Setup, place: Place, folder: Path) -> dict[str, Any]:
+def engine_arguments(setup: Setup, devices: EngineDevices, folder: Path) -> dict[str, Any]:
     """Returns arguments of vLLM's `AsyncEngineArgs` for the model whose config is in `folder`."""
     options = setup.agents[0].generator
     eager = options.enforce_eager
@@ -84,22 +86,22 @@ def engine_arguments(setup: Setup, place: Place, folder: Path) -> dict[str, Any]
         "max_model_len": options.max_model_len or _longest(setup),
         "enable_prefix_caching": True,
         "logprobs_mode": logprobs_mode(setup),
-        "enforce_eager": place.gpus == 0 if eager is None else eager,
+        "enforce_eager": devices.gpus == 0 if eager is None else eager,
         "disable_log_stats": True,
         "use_tqdm_on_load": False,
-        "distributed_executor_backend": "mp" if place.gpus > 1 else "uni",
+        "distributed_executor_backend": "mp" if devices.gpus > 1 else "uni",
     }
-    if place.gpus == 0:
+    if devices.gpus == 0:
         # Chunked prefill rewinds a draw of the request's seed, which a CPU's torch generator
         # cannot do (vLLM 0.32.0).
         whole = {"enable_chunked_prefill": False}
         return arguments | whole | {"kv_cache_memory_bytes": int(options.cpu_cache_gib * 2**30)}
     return arguments | {
         "gpu_memory_utilization": options.gpu_memory_utilization,
-        "tensor_parallel_size": place.gpus,
+        "tensor_parallel_size": devices.gpus,
         "load_format": "dummy",  # the weights come from the learner
-        "weight_transfer_config": {"backend": "ipc" if place.shares_gpu else "nccl"},
-        "enable_sleep_mode": place.shares_gpu,
+        "weight_transfer_config": {"backend": "ipc" if devices.shares_gpu else "nccl"},
+        "enable_sleep_mode": devices.shares_gpu,
     }
 
 
@@ -112,12 +114,12 @@ def logprobs_mode(setup: Setup) -> str:
     return "processed_logprobs"  # at the temperature; all tokens may be drawn
 
 
-def environment(setup: Setup, place: Place) -> dict[str, str]:
+def environment(setup: Setup, devices: EngineDevices) -> dict[str, str]:
     """Returns environment variables of the engine's processes."""
-    if place.gpus:
+    if devices.gpus:
         # Handles of CUDA memory pass between our own two processes, as pickles.
         os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"
-        return {"CUDA_VISIBLE_DEVICES": place.visible()}
+        return {"CUDA_VISIBLE_DEVICES": devices.visible()}
     variables = {
         # One process for engine and model, which halves the time of a start.
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
@@ -131,9 +133,9 @@ def environment(setup: Setup, place: Place) -> dict[str, str]:
 
 def _longest(setup: Setup) -> int:
     """Returns the most tokens of prompt and answer that sampling and the model allow."""
-    asked = max(a.sampling.max_prompt_tokens + a.sampling.max_new_tokens for a in setup.agents)
+    requested = max(a.sampling.max_prompt_tokens + a.sampling.max_new_tokens for a in setup.agents)
     model = getattr(setup.weights.model.config, "max_position_embeddings", None)
-    return min(asked, model or asked)
+    return min(requested, model or requested)
 
 
 def _check_head_size(path: str, model: PreTrainedModel) -> None:

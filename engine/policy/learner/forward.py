@@ -22,7 +22,7 @@ from engine.policy.batching import left_pad, right_pad
 from engine.policy.learner.rows import TrainingRow
 from engine.policy.learner.segments import AttentionPlan, attending, plan_attention
 from engine.policy.learner.trie import Trie
-from engine.policy.models.chunked_logits import Asked, tell
+from engine.policy.models.chunked_logits import LogitsQuery, query_logits
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class PackedRows(RowTensors):
     ids_1T: Tensor
     positions_1T: Tensor
     plan: AttentionPlan
-    asked_Q: Tensor
+    scored_Q: Tensor
     """Indices of the Q positions whose next token is scored, each once per temperature."""
     temperatures_Q: Tensor
     tokens_QR: Tensor
@@ -87,24 +87,24 @@ def inputs_of(row: TrainingRow) -> list[int]:
 def pack_rows(rows: Sequence[TrainingRow], trie: Trie, pad_id: int, device) -> PackedRows:
     """Returns the tensors of one micro-batch; `trie` is of the rows' `inputs_of`, in order."""
     tensors = _row_tensors(rows, pad_id, device)
-    asked: dict[tuple[int, float], int] = {}
+    scored: dict[tuple[int, float], int] = {}
     answers = [
         [
-            asked.setdefault((place, row.temperature), len(asked))
-            for place in path[len(row.prompt_ids) - 1 :][: len(row.output_ids)].tolist()
+            scored.setdefault((position, row.temperature), len(scored))
+            for position in path[len(row.prompt_ids) - 1 :][: len(row.output_ids)].tolist()
         ]
         for row, path in zip(rows, trie.paths, strict=True)
     ]
     width = tensors.outputs_NL.shape[1]
     answers_NL = right_pad(answers, width, 0, torch.long, device)
-    tokens_QR, choices_NL = _choices(answers_NL, tensors.outputs_NL, len(asked))
+    tokens_QR, choices_NL = _choices(answers_NL, tensors.outputs_NL, len(scored))
     return PackedRows(
         **vars(tensors),
         ids_1T=torch.from_numpy(trie.ids([inputs_of(row) for row in rows]))[None].to(device),
         positions_1T=torch.from_numpy(trie.positions())[None].to(device),
         plan=plan_attention(trie, torch.device(device)),
-        asked_Q=torch.tensor([place for place, _ in asked], device=device),
-        temperatures_Q=torch.tensor([temperature for _, temperature in asked], device=device),
+        scored_Q=torch.tensor([position for position, _ in scored], device=device),
+        temperatures_Q=torch.tensor([temperature for _, temperature in scored], device=device),
         tokens_QR=tokens_QR,
         answers_NL=answers_NL,
         choices_NL=choices_NL,
@@ -128,9 +128,9 @@ def output_logprobs(
     # The output layer also runs on every row's last token, whose result is dropped.
     tokens_NW = torch.nn.functional.pad(rows.outputs_NL, (0, 1))
     temperatures_M = rows.temperatures_N[:, None].expand_as(tokens_NW).flatten()
-    logprobs_M1, entropy_M = tell(
+    logprobs_M1, entropy_M = query_logits(
         model,
-        Asked(temperatures_M, tokens_NW.flatten()[:, None], entropy_gradient),
+        LogitsQuery(temperatures_M, tokens_NW.flatten()[:, None], entropy_gradient),
         at_once,
         input_ids=rows.ids,
         attention_mask=rows.attention,
@@ -146,14 +146,14 @@ def _packed_logprobs(
     model: PreTrainedModel, rows: PackedRows, entropy_gradient: bool, at_once: int | None
 ) -> tuple[Tensor, Tensor]:
     with attending(model, rows.plan):
-        logprobs_QR, entropy_Q = tell(
+        logprobs_QR, entropy_Q = query_logits(
             model,
-            Asked(rows.temperatures_Q, rows.tokens_QR, entropy_gradient),
+            LogitsQuery(rows.temperatures_Q, rows.tokens_QR, entropy_gradient),
             at_once,
             input_ids=rows.ids_1T,
             position_ids=rows.positions_1T,
             use_cache=False,
-            logits_to_keep=rows.asked_Q,
+            logits_to_keep=rows.scored_Q,
         )
     return logprobs_QR[rows.answers_NL, rows.choices_NL], entropy_Q[rows.answers_NL]
 
@@ -162,13 +162,13 @@ def _choices(answers_NL: Tensor, tokens_NL: Tensor, positions: int) -> tuple[Ten
     """Returns (tokens_QR: the different tokens that follow each position, choices_NL: which of
     them follows in a row)."""
     stride = int(tokens_NL.max()) + 1
-    pairs_K, places = torch.unique(answers_NL * stride + tokens_NL, return_inverse=True)
+    pairs_K, inverse = torch.unique(answers_NL * stride + tokens_NL, return_inverse=True)
     answers_K = pairs_K // stride
     first_Q = torch.searchsorted(answers_K, torch.arange(positions, device=pairs_K.device))
     choices_K = torch.arange(len(pairs_K), device=pairs_K.device) - first_Q[answers_K]
     tokens_QR = tokens_NL.new_zeros(positions, int(choices_K.max()) + 1)
     tokens_QR[answers_K, choices_K] = pairs_K % stride
-    return tokens_QR, choices_K[places]
+    return tokens_QR, choices_K[inverse]
 
 
 def _row_tensors(rows: Sequence[TrainingRow], pad_id: int, device) -> RowTensors:

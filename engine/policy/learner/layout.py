@@ -60,7 +60,7 @@ class ModelShape:
     layers: int
     token: float
     """Per token, in the layers' matrices."""
-    asked: float
+    scored: float
     """Per position whose next token is scored: the output layer."""
     pair: float
     """Per layer and attended pair of tokens."""
@@ -81,7 +81,7 @@ class ModelShape:
         return cls(
             layers=config.num_hidden_layers,
             token=float(inner),
-            asked=float(sum(p.numel() for p in outputs)),
+            scored=float(sum(p.numel() for p in outputs)),
             pair=2.0 * heads * width,
             key=2.0 * groups * width,
         )
@@ -103,7 +103,7 @@ class Layout:
     def __init__(
         self,
         model: PreTrainedModel,
-        wanted: RowLayout,
+        requested: RowLayout,
         max_tokens: int,
         pad_id: int,
         dtype: torch.dtype | None = None,
@@ -114,8 +114,8 @@ class Layout:
         self.pad_id = pad_id
         self.device = model.device
         self.reason = ""
-        """Why the layout is not `wanted`, or empty."""
-        self.allowed = self._allowed(model, wanted)
+        """Why the layout is not `requested`, or empty."""
+        self.allowed = self._allowed(model, requested)
         self.shape = ModelShape.of(model) if self.allowed is RowLayout.AUTO else None
 
     def micro_batches(self, rows: Sequence[TrainingRow]) -> MicroBatches:
@@ -133,21 +133,21 @@ class Layout:
             return self._padded(rows, buckets)
         return self._packed(rows, runs, RowLayout.PREFIX)
 
-    def _allowed(self, model: PreTrainedModel, wanted: RowLayout) -> RowLayout:
-        if wanted is RowLayout.PADDED:
-            return wanted
+    def _allowed(self, model: PreTrainedModel, requested: RowLayout) -> RowLayout:
+        if requested is RowLayout.PADDED:
+            return requested
         if dropout := _dropout(model):
             self.reason = f"{dropout} drops units at random"
-            if wanted is RowLayout.AUTO:
+            if requested is RowLayout.AUTO:
                 return RowLayout.PADDED
-            wanted = RowLayout.PACKED
-        return self._tried(model, wanted)
+            requested = RowLayout.PACKED
+        return self._tried(model, requested)
 
-    def _tried(self, model: PreTrainedModel, wanted: RowLayout) -> RowLayout:
-        if fault := _fault(model, self.dtype):
-            self.reason = fault
+    def _tried(self, model: PreTrainedModel, requested: RowLayout) -> RowLayout:
+        if problem := _unpackable_reason(model, self.dtype):
+            self.reason = problem
             return RowLayout.PADDED
-        return wanted
+        return requested
 
     def _buckets(self, rows: Sequence[TrainingRow]) -> list[list[int]]:
         lengths = [len(row.prompt_ids) + len(row.output_ids) for row in rows]
@@ -198,18 +198,18 @@ class Layout:
         shape = self.shape
         return (
             len(rows) * length * shape.token
-            + len(rows) * (width + 1) * shape.asked
+            + len(rows) * (width + 1) * shape.scored
             + shape.layers * (PAIR * area * shape.pair + CALL)
         )
 
     def _packed_cost(self, rows: Sequence[TrainingRow], trie: Trie) -> float:
         assert self.shape is not None
-        asked = min(sum(len(row.output_ids) for row in rows), trie.tokens)
+        scored = min(sum(len(row.output_ids) for row in rows), trie.tokens)
         shape, attention = self.shape, 0.0
         for batch in segment_batches(trie):
             area, keys = attention_area(trie, batch)
             attention += PAIR * area * shape.pair + KEY * keys * shape.key + CALL
-        return trie.tokens * shape.token + asked * shape.asked + shape.layers * attention
+        return trie.tokens * shape.token + scored * shape.scored + shape.layers * attention
 
 
 def _dropout(model: PreTrainedModel) -> str:
@@ -222,7 +222,7 @@ def _dropout(model: PreTrainedModel) -> str:
     return ""
 
 
-def _fault(model: PreTrainedModel, dtype: torch.dtype) -> str:
+def _unpackable_reason(model: PreTrainedModel, dtype: torch.dtype) -> str:
     """Returns why rows cannot be packed for this model, or an empty string."""
     config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
@@ -250,12 +250,12 @@ def _trial(model: PreTrainedModel, dtype: torch.dtype) -> str:
     try:
         device = model.device
         expected, _ = output_logprobs(model, pad_rows(rows, 0, device))
-        found, _ = output_logprobs(model, pack_rows(rows, trie, 0, device))
+        actual, _ = output_logprobs(model, pack_rows(rows, trie, 0, device))
     except (NotPackable, TypeError, ValueError, KeyError, AttributeError) as error:
         return str(error).splitlines()[0]
     finally:
         model.train(training)
-    gap = float((found - expected).abs().max())
+    gap = float((actual - expected).abs().max())
     spread = float((expected - expected.mean()).abs().max())
     tolerance = 0.5 * spread + 0.05 if dtype.itemsize < 4 else 0.01 * spread + 1e-5
     return "" if gap < tolerance else f"a packed forward pass is {gap:.1g} nats off"

@@ -34,8 +34,8 @@ from engine.policy.learner.forward import (
 from engine.policy.learner.layout import Layout, MicroBatches
 from engine.policy.learner.rank_group import RankGroup
 from engine.policy.learner.recompute import recompute_activations
-from engine.policy.learner.rows import LearnedTokens, TrainingRow, UpdateStats
-from engine.policy.learner.token_stats import tokens_seen
+from engine.policy.learner.rows import TokenStats, TrainingRow, UpdateStats
+from engine.policy.learner.token_stats import token_stats
 from engine.policy.models.chunked_logits import ends_with_head
 from engine.policy.models.precision import MasterWeights
 from engine.policy.models.weights import Weights
@@ -62,9 +62,9 @@ class Learner:
         agent: AgentConfig,
         loss: LossConfig,
         training: TrainingConfig,
-        crew: RankGroup | None = None,
+        rank_group: RankGroup | None = None,
     ):
-        self.crew = crew or RankGroup()
+        self.rank_group = rank_group or RankGroup()
         self.weights = weights
         self.pad_id = pad_id
         self.agent = agent
@@ -114,9 +114,9 @@ class Learner:
         batches = self._together(cut)
         if len(batches) > 1:
             self._score_old(batches)
-        (forwarded,) = self.crew.sum([sum(one.forwarded for one in cut)])
+        (forwarded,) = self.rank_group.sum([sum(one.forwarded for one in cut)])
         lag = sum(self.version - row.policy_version for row in fresh) / max(1, len(fresh))
-        seen: list[LearnedTokens] = []
+        seen: list[TokenStats] = []
         for batch in batches:
             with self.weights.current() as model:
                 figures = self._step(model, batch, seen)
@@ -147,11 +147,11 @@ class Learner:
     def _cut(self, rows: Sequence[TrainingRow]) -> list[MicroBatches]:
         """Returns this rank's part of each minibatch."""
         parts = _split(rows, self.training.minibatches)
-        return [self.layout.micro_batches(self.crew.share(part)) for part in parts]
+        return [self.layout.micro_batches(self.rank_group.share(part)) for part in parts]
 
     def _together(self, cut: list[MicroBatches]) -> list[list[MicroBatch]]:
         """Pads each minibatch with empty passes, to the same number of passes on every rank."""
-        most = self.crew.most([len(one.parts) for one in cut])
+        most = self.rank_group.most([len(one.parts) for one in cut])
         return [
             [MicroBatch(rows) for rows in [*one.parts, *[self._nothing()] * (n - len(one.parts))]]
             for one, n in zip(cut, most, strict=True)
@@ -187,12 +187,12 @@ class Learner:
         self.precise.load_state(state["masters"])
 
     def _step(
-        self, model: PreTrainedModel, batch: list[MicroBatch], seen: list[LearnedTokens]
+        self, model: PreTrainedModel, batch: list[MicroBatch], seen: list[TokenStats]
     ) -> dict[str, float]:
         """Runs one optimizer step; appends its token statistics to `seen`."""
         model.train()
         masks = [micro.rows.mask_NL for micro in batch]
-        units = count_units(masks, self.loss, self.crew.sum)
+        units = count_units(masks, self.loss, self.rank_group.sum)
         totals = dict.fromkeys(("loss", "policy", "kl", "clip", "mismatch", "entropy"), 0.0)
         self.optimizer.zero_grad(set_to_none=True)
         for micro in batch:
@@ -210,7 +210,7 @@ class Learner:
             totals["kl"] += terms.kl.item()
             totals["clip"] += float(terms.clip_fraction)
             totals["mismatch"] += float(terms.mismatch)
-            seen += tokens_seen(micro.rows, logprobs_NL.detach(), entropy_NL.detach())
+            seen += token_stats(micro.rows, logprobs_NL.detach(), entropy_NL.detach())
             entropy = (entropy_NL.detach() * micro.rows.mask_NL).sum()
             totals["entropy"] += float(entropy) / units.tokens
         limit = self.agent.optimizer.max_gradient_norm
@@ -223,7 +223,7 @@ class Learner:
         self.optimizer.step()
         self.precise.round()
         model.eval()
-        totals = dict(zip(totals, self.crew.sum(list(totals.values())), strict=True))
+        totals = dict(zip(totals, self.rank_group.sum(list(totals.values())), strict=True))
         return {**totals, "norm": norm}
 
     def _loss_rows(self, micro: MicroBatch, logprobs_NL: Tensor) -> Rows:

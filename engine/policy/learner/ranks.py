@@ -141,9 +141,9 @@ class LearnerRank:
             reference=self.run.loss.kl_coefficient > 0,
             fill=lambda model: fill(model, files, self.device) if files else None,
         )
-        crew = RankGroup(self.rank, self.ranks, self.device)
+        rank_group = RankGroup(self.rank, self.ranks, self.device)
         self.learner = Learner(
-            self.weights, self.pad_id, self.agent, self.run.loss, self.run.training, crew
+            self.weights, self.pad_id, self.agent, self.run.loss, self.run.training, rank_group
         )
 
 
@@ -185,12 +185,12 @@ class RankedLearner:
             RankError: one failed; all of them are stopped.
         """
         given = ray.put(rows)
-        found = self._all(
+        results = self._all(
             "to learn", LEARN_DEADLINE, lambda actor: actor.update.remote(given, progress)
         )
-        stats, weights = found[0]
+        stats, weights = results[0]
         # Each rank saw its own part of the rows.
-        stats = replace(stats, tokens=tuple(one for told, _ in found for one in told.tokens))
+        stats = replace(stats, tokens=tuple(one for part, _ in results for one in part.tokens))
         self.weights.model.load_state_dict(weights)
         self.version = stats.version
         return stats
@@ -222,10 +222,10 @@ class RankedLearner:
                     f"{len(self.actors)} learner ranks {what}; look at their machines' load"
                 )
             if _failure(done[0]):
-                raise self._told(futures, what)
+                raise self._first_failure(futures, what)
         return ray.get(futures)
 
-    def _told(self, futures: list[Any], what: str) -> RankError:
+    def _first_failure(self, futures: list[Any], what: str) -> RankError:
         # One failure causes others: a rank that waits for one that has ended fails as well.
         finished, _ = ray.wait(futures, num_returns=len(futures), timeout=GRACE)
         self.stop()
@@ -245,10 +245,10 @@ class RankedLearner:
 
 
 def _device(run: RunConfig) -> str:
-    wanted = run.compute.device
-    if run.compute.deterministic or wanted == "cpu":
+    requested = run.compute.device
+    if run.compute.deterministic or requested == "cpu":
         return "cpu"
-    return "cuda" if wanted == "cuda" or torch.cuda.is_available() else "cpu"
+    return "cuda" if requested == "cuda" or torch.cuda.is_available() else "cpu"
 
 
 def _failure(future: Any) -> RayError | None:

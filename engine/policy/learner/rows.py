@@ -23,7 +23,7 @@ class TrainingRow:
 
 
 @dataclass(frozen=True, slots=True)
-class LearnedTokens:
+class TokenStats:
     """A learner's statistics of the first tokens of one node's output:
     `engine.events.vocabulary.LearnedNode`.
     """
@@ -61,5 +61,5 @@ class UpdateStats:
     """Input tokens of all rows."""
     forwarded_tokens: int = 0
     """... and of the forward passes: more by padding, fewer by shared prefixes."""
-    tokens: tuple[LearnedTokens, ...] = field(default=(), compare=False, repr=False)
+    tokens: tuple[TokenStats, ...] = field(default=(), compare=False, repr=False)
     """Of every row in the update, in the order of the forward passes."""

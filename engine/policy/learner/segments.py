@@ -52,7 +52,7 @@ class AttentionPlan:
     """The batches in which a trie is attended to."""
 
     batches: list[SegmentBatch]
-    places_T: Tensor
+    output_index_T: Tensor
     """Index of each token of the layout in the batches' concatenated outputs."""
 
 
@@ -72,16 +72,16 @@ _attended: ContextVar[Attended | None] = ContextVar("forward pass under way", de
 
 def plan_attention(trie: Trie, device: torch.device) -> AttentionPlan:
     """Returns the batches of a trie's segments."""
-    batches, places_T, filled = [], np.zeros(trie.tokens, dtype=np.int64), 0
+    batches, output_index_T, filled = [], np.zeros(trie.tokens, dtype=np.int64), 0
     for group in segment_batches(trie):
         batch = [trie.segments[i] for i in group]
         width = max(s.length for s in batch)
         for number, segment in enumerate(batch):
             own = np.arange(segment.length)
-            places_T[segment.start + own] = filled + number * width + own
+            output_index_T[segment.start + own] = filled + number * width + own
         filled += len(batch) * width
         batches.append(_segment_batch(batch, width, device))
-    return AttentionPlan(batches, torch.from_numpy(places_T).to(device))
+    return AttentionPlan(batches, torch.from_numpy(output_index_T).to(device))
 
 
 def segment_batches(trie: Trie) -> list[list[int]]:
@@ -113,7 +113,7 @@ def attending(model: PreTrainedModel, plan: AttentionPlan) -> Iterator[None]:
         NotPackable: the model did not call it, or passed options that it does not support.
     """
     attended = Attended(plan, model.config)
-    with _under_way(attended):
+    with _attending_step(attended):
         yield
     if not attended.layers:
         raise NotPackable("its attention is not that of transformers' attention functions")
@@ -123,11 +123,11 @@ def as_attended() -> tuple[AbstractContextManager[None], AbstractContextManager[
     """Returns contexts for a part of the current forward pass and for its recomputation, which
     must attend in the same way, later and possibly on another thread."""
     attended = _attended.get()
-    return nullcontext(), nullcontext() if attended is None else _under_way(attended)
+    return nullcontext(), nullcontext() if attended is None else _attending_step(attended)
 
 
 @contextmanager
-def _under_way(attended: Attended) -> Iterator[None]:
+def _attending_step(attended: Attended) -> Iterator[None]:
     before = attended.config._attn_implementation
     attended.config._attn_implementation = NAME
     token = _attended.set(attended)
@@ -181,19 +181,19 @@ def _attend(
         )
         outputs.append(out_BHRD.transpose(1, 2).flatten(0, 1))
     flat = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
-    return flat.index_select(0, attended.plan.places_T)[None], None
+    return flat.index_select(0, attended.plan.output_index_T)[None], None
 
 
 def _with_above(x_THD: Tensor, batch: SegmentBatch) -> Tensor:
     own = batch.queries_BR
-    places = own if batch.above_BP is None else torch.cat([batch.above_BP, own], dim=1)
-    return _gathered(x_THD, places)
+    columns = own if batch.above_BP is None else torch.cat([batch.above_BP, own], dim=1)
+    return _gathered(x_THD, columns)
 
 
-def _gathered(x_THD: Tensor, places_BK: Tensor) -> Tensor:
+def _gathered(x_THD: Tensor, index_BK: Tensor) -> Tensor:
     """Returns (B, H, K, D)."""
-    found = x_THD.index_select(0, places_BK.flatten())
-    return found.unflatten(0, places_BK.shape).transpose(1, 2)
+    gathered = x_THD.index_select(0, index_BK.flatten())
+    return gathered.unflatten(0, index_BK.shape).transpose(1, 2)
 
 
 AttentionInterface.register(NAME, _attend)

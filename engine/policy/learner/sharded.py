@@ -92,12 +92,16 @@ class ShardedWeights(Weights):
     def full_optimizer_state(self, optimizer: Optimizer) -> dict[str, Any]:
         """Returns what `optimizer.state_dict()` of a single rank would, on rank 0; empty on the
         others."""
-        found = get_optimizer_state_dict(self.model, optimizer, options=GATHERED)
-        if not found:
+        gathered = get_optimizer_state_dict(self.model, optimizer, options=GATHERED)
+        if not gathered:
             return {}
         names = self._names()
-        groups = [{**group, "params": list(range(len(names)))} for group in found["param_groups"]]
-        state = {n: found["state"][name] for n, name in enumerate(names) if name in found["state"]}
+        groups = [
+            {**group, "params": list(range(len(names)))} for group in gathered["param_groups"]
+        ]
+        state = {
+            n: gathered["state"][name] for n, name in enumerate(names) if name in gathered["state"]
+        }
         return {"state": state, "param_groups": groups}
 
     def load_full_optimizer_state(self, optimizer: Optimizer, state: dict[str, Any]) -> None:

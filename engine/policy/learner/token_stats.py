@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from engine.policy.learner.forward import RowTensors
-from engine.policy.learner.rows import LearnedTokens
+from engine.policy.learner.rows import TokenStats
 from engine.policy.types import SHOWN_TOKENS
 
 DECIMALS = 3
@@ -18,7 +18,7 @@ _WIDEST = 10.0
 """Natural logarithm of the largest recorded ratio."""
 
 
-def tokens_seen(rows: RowTensors, logprobs_NL: Tensor, entropy_NL: Tensor) -> list[LearnedTokens]:
+def token_stats(rows: RowTensors, logprobs_NL: Tensor, entropy_NL: Tensor) -> list[TokenStats]:
     """Returns entropy in nats and importance ratio of the rows' outputs, at most `SHOWN_TOKENS` of
     each.
 
@@ -27,8 +27,8 @@ def tokens_seen(rows: RowTensors, logprobs_NL: Tensor, entropy_NL: Tensor) -> li
     log_ratio_NL = (logprobs_NL - rows.rollout_logprobs_NL).clamp(-_WIDEST, _WIDEST)
     both_2NL = torch.stack([entropy_NL.float(), log_ratio_NL.float().exp()])[:, :, :SHOWN_TOKENS]
     entropies, ratios = both_2NL.double().round(decimals=DECIMALS).tolist()
-    found = []
+    stats = []
     for row, entropy, ratio in zip(rows.rows, entropies, ratios, strict=False):
         length = len(row.output_ids)
-        found.append(LearnedTokens(row.tree, row.node, entropy[:length], ratio[:length]))
-    return found
+        stats.append(TokenStats(row.tree, row.node, entropy[:length], ratio[:length]))
+    return stats

@@ -102,8 +102,8 @@ def sorted_rows(rows: Sequence[Sequence[int]]) -> tuple[list[int], np.ndarray]:
     keys = [array.tobytes() for array in arrays]  # big-endian: bytes compare as the numbers do
     order = sorted(range(len(rows)), key=lambda row: (keys[row], row))
     common = np.zeros(len(rows), dtype=np.int64)
-    for place in range(1, len(order)):
-        common[place] = _common(arrays[order[place - 1]], arrays[order[place]])
+    for index in range(1, len(order)):
+        common[index] = _common(arrays[order[index - 1]], arrays[order[index]])
     return order, common
 
 

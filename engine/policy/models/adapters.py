@@ -219,8 +219,8 @@ def _described(directory: Path) -> PeftLoraConfig:
     data = json.loads(file.read_text("utf-8"))
     defaults = PeftLoraConfig().to_dict()
     for key, value in data.items():
-        known = key in SETTINGS or key in NOTES or not value
-        if not known and value != defaults.get(key):
+        supported = key in SETTINGS or key in NOTES or not value
+        if not supported and value != defaults.get(key):
             raise ModelError(f"{file}: {key} is no setting of plain LoRA; merge the adapter first")
     return PeftLoraConfig(**{key: data[key] for key in SETTINGS if key in data})
 
@@ -228,10 +228,10 @@ def _described(directory: Path) -> PeftLoraConfig:
 def _fill(model: PeftModel, name: str, directory: Path) -> None:
     file = directory / ADAPTER_WEIGHTS
     weights = load_file(file)
-    wanted = set(get_peft_model_state_dict(model, adapter_name=name, save_embedding_layers=False))
-    if wanted != set(weights):
-        odd = min(wanted ^ set(weights))
-        what = "lacks" if odd in wanted else "holds, but its settings have no place for,"
+    expected = set(get_peft_model_state_dict(model, adapter_name=name, save_embedding_layers=False))
+    if expected != set(weights):
+        odd = min(expected ^ set(weights))
+        what = "lacks" if odd in expected else "holds, but its settings do not use,"
         raise ModelError(f"{file}: {what} {odd}; it is not of this model or of its settings")
     try:
         set_peft_model_state_dict(model, weights, adapter_name=name)

@@ -7,7 +7,7 @@ only the requested log-probabilities and the entropy are kept; the backward pass
 
 Invariants:
 - Where all logits are few enough they are computed once, and kept.
-- Outside of `tell` the model is unchanged.
+- Outside of `query_logits` the model is unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from engine.resources.shapes import LOGITS_AT_ONCE
 
 
 @dataclass(frozen=True)
-class Asked:
+class LogitsQuery:
     """The query at M positions, in the order in which the output layer receives them."""
 
     temperatures_M: Tensor
@@ -34,27 +34,29 @@ class Asked:
     where there are fewer."""
     entropy_gradient: bool = False
 
-    def part(self, positions: slice) -> Asked:
-        return Asked(
+    def part(self, positions: slice) -> LogitsQuery:
+        return LogitsQuery(
             self.temperatures_M[positions], self.tokens_MR[positions], self.entropy_gradient
         )
 
 
-def tell(
-    model: PreTrainedModel, asked: Asked, at_once: int | None, **inputs: Any
+def query_logits(
+    model: PreTrainedModel, query: LogitsQuery, at_once: int | None, **inputs: Any
 ) -> tuple[Tensor, Tensor]:
     """Returns (logprobs_MR, entropies_M), in nats, of a forward pass. Log-probabilities carry a
-    gradient; entropies do only if `asked.entropy_gradient` is set.
+    gradient; entropies do only if `query.entropy_gradient` is set.
 
     `at_once` is the most logits that exist at a time; None is all of them, for a model that
     changes its logits after its output layer (`ends_with_head`).
     """
     if at_once is None:
         logits = model(**inputs).logits
-        told_MX = _parts(lambda part: part, logits.flatten(0, -2), asked, len(asked.tokens_MR))
+        outputs_MX = _in_chunks(
+            lambda part: part, logits.flatten(0, -2), query, len(query.tokens_MR)
+        )
     else:
-        told_MX = _within(model, asked, at_once, inputs)[0]
-    return told_MX[:, :-1], told_MX[:, -1]
+        outputs_MX = _through_head(model, query, at_once, inputs)[0]
+    return outputs_MX[:, :-1], outputs_MX[:, -1]
 
 
 @torch.no_grad()
@@ -63,31 +65,35 @@ def ends_with_head(model: PreTrainedModel) -> bool:
     if model.get_output_embeddings() is None:
         return False
     ids = torch.zeros(1, 2, dtype=torch.long, device=model.device)
-    asked = Asked(torch.ones(2, device=model.device), ids.new_zeros(2, 1))
+    query = LogitsQuery(torch.ones(2, device=model.device), ids.new_zeros(2, 1))
     training = model.training
     model.eval()
     try:
-        return _within(model, asked, LOGITS_AT_ONCE, {"input_ids": ids, "use_cache": False})[1]
+        return _through_head(model, query, LOGITS_AT_ONCE, {"input_ids": ids, "use_cache": False})[
+            1
+        ]
     finally:
         model.train(training)
 
 
-def _within(
-    model: PreTrainedModel, asked: Asked, at_once: int, inputs: dict[str, Any]
+def _through_head(
+    model: PreTrainedModel, query: LogitsQuery, at_once: int, inputs: dict[str, Any]
 ) -> tuple[Tensor, bool]:
-    """Returns (the result of `_parts`, whether the model returned that tensor unchanged)."""
+    """Returns (the result of `_in_chunks`, whether the model returned that tensor unchanged)."""
     head = model.get_output_embeddings()
     layer, own = head.forward, "forward" in vars(head)
-    told: list[Tensor] = []
+    outputs: list[Tensor] = []
 
-    def answer(hidden: Tensor) -> Tensor:
+    def chunked_forward(hidden: Tensor) -> Tensor:
         inputs_MH = hidden.flatten(0, -2)
         positions = max(1, at_once // max(1, head.weight.shape[0]))
-        told.append(_parts(layer, inputs_MH, asked, positions).unflatten(0, hidden.shape[:-1]))
-        return told[-1]
+        outputs.append(
+            _in_chunks(layer, inputs_MH, query, positions).unflatten(0, hidden.shape[:-1])
+        )
+        return outputs[-1]
 
     # Inside the model's own forward pass, where hooks that gather sharded weights have already run.
-    head.forward = answer
+    head.forward = chunked_forward
     try:
         returned = model(**inputs).logits
     finally:
@@ -95,20 +101,20 @@ def _within(
             head.forward = layer
         else:
             del head.forward
-    return returned.flatten(0, -2), len(told) == 1 and returned is told[0]
+    return returned.flatten(0, -2), len(outputs) == 1 and returned is outputs[0]
 
 
-def _parts(
-    layer: Callable[[Tensor], Tensor], inputs_MH: Tensor, asked: Asked, positions: int
+def _in_chunks(
+    layer: Callable[[Tensor], Tensor], inputs_MH: Tensor, query: LogitsQuery, positions: int
 ) -> Tensor:
     """Returns (M, R + 1): log-probabilities and entropy at each of the positions."""
     if len(inputs_MH) <= positions:
-        return _told(layer, inputs_MH, asked)
+        return _logprobs_and_entropy(layer, inputs_MH, query)
     parts = [slice(first, first + positions) for first in range(0, len(inputs_MH), positions)]
     return torch.cat(
         [
             checkpoint(
-                _told, layer, inputs_MH[part], asked.part(part),
+                _logprobs_and_entropy, layer, inputs_MH[part], query.part(part),
                 use_reentrant=False, preserve_rng_state=False,
             )
             for part in parts
@@ -116,10 +122,12 @@ def _parts(
     )  # fmt: skip
 
 
-def _told(layer: Callable[[Tensor], Tensor], inputs_MH: Tensor, asked: Asked) -> Tensor:
+def _logprobs_and_entropy(
+    layer: Callable[[Tensor], Tensor], inputs_MH: Tensor, query: LogitsQuery
+) -> Tensor:
     logits_MV = layer(inputs_MH)
     precise_MV = logits_MV.to(torch.promote_types(logits_MV.dtype, torch.float32))
-    logprobs_MV = torch.log_softmax(precise_MV / asked.temperatures_M[:, None], dim=-1)
-    with torch.set_grad_enabled(asked.entropy_gradient and torch.is_grad_enabled()):
+    logprobs_MV = torch.log_softmax(precise_MV / query.temperatures_M[:, None], dim=-1)
+    with torch.set_grad_enabled(query.entropy_gradient and torch.is_grad_enabled()):
         entropy_M1 = -(logprobs_MV.exp() * logprobs_MV).sum(-1, keepdim=True)
-    return torch.cat([logprobs_MV.gather(1, asked.tokens_MR), entropy_M1], dim=1)
+    return torch.cat([logprobs_MV.gather(1, query.tokens_MR), entropy_M1], dim=1)

@@ -259,7 +259,9 @@ def weight_files(directory: Path) -> list[Path]:
     names = _read_json(index, "the list of weight files").get("weight_map")
     files = names.values() if isinstance(names, dict) else ()
     if not files or any(not isinstance(name, str) or "/" in name for name in files):
-        raise ModelError(f"{index}: its weight_map must give each tensor a file beside it")
+        raise ModelError(
+            f"{index}: its weight_map must give each tensor a file in its own directory"
+        )
     return [directory / name for name in sorted(set(files))]
 
 

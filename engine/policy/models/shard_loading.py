@@ -41,10 +41,10 @@ def tensor_files(directory: Path) -> dict[str, Path] | None:
     model = empty_model(directory, torch.float32)
     if not _bare_buffers_only(model):
         return None
-    wanted = {name for name, _ in model.named_parameters()}
+    expected = {name for name, _ in model.named_parameters()}
     # Tied weights may be stored under each of their names; parameters have one.
-    every = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    return files if wanted <= files.keys() <= every else None
+    all_names = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    return files if expected <= files.keys() <= all_names else None
 
 
 @torch.no_grad()
@@ -62,7 +62,7 @@ def fill(model: PreTrainedModel, files: Mapping[str, Path], device: str) -> None
             if tuple(tensor.get_shape()) != tuple(weight.shape):
                 raise ValueError(
                     f"{files[name]}: {name} has shape {tuple(tensor.get_shape())}, and config.json "
-                    f"asks for {tuple(weight.shape)}; not a pair"
+                    f"requires {tuple(weight.shape)}; they do not belong together"
                 )
             _local(weight).copy_(tensor[_rows(weight)])
     _fill_buffers(model)

@@ -150,8 +150,8 @@ def _report(value: Any, expected: Any, solve: Callable[[Any], Any] | None) -> Te
 
 
 def _describe(error: Exception) -> str:
-    *_, place = (f for f in extract_tb(error.__traceback__) if f.filename == FILE_NAME)
-    return f"{type(error).__name__}: {error}\n  {FILE_NAME}, line {place.lineno}, in {place.name}"
+    *_, frame = (f for f in extract_tb(error.__traceback__) if f.filename == FILE_NAME)
+    return f"{type(error).__name__}: {error}\n  {FILE_NAME}, line {frame.lineno}, in {frame.name}"
 
 
 def _another(steps: tuple[Step, ...], rng: np.random.Generator) -> tuple[Step, ...]:

@@ -83,7 +83,7 @@ class ModelServer(ThreadingHTTPServer):
         )
         with self._model, torch.inference_mode():
             seeds = [body["seed"]] if "seed" in body else None
-            self.generator.forget()
+            self.generator.reset_prefix_cache()
             (written,) = self.generator.generate([ids], sampling, 0, seeds)
         text = self.policy.tokenizer.decode(written.output_ids, skip_special_tokens=True)
         reason = "length" if written.stop == "max_tokens" else "stop"

@@ -48,7 +48,7 @@ def host_of(base, *loras, **settings):
 
 def teach(host, name, updates=1):
     """Real updates from answers that the policy generates itself."""
-    group = host.groups[name]
+    group = host.policies[name]
     for _ in range(updates):
         with group.weights.current():
             written = group.generator.generate(
@@ -79,7 +79,7 @@ def test_weights_for_other_generators_hold_the_adapter_that_is_at_work_and_no_ot
     teach(host, "agent-1", 3)
     found = []
     for name in ("agent-0", "agent-1"):
-        weights = host.groups[name].weights
+        weights = host.policies[name].weights
         for view in (weights.current, weights.starting):
             with view() as model:
                 tensors = dict(checkpoint_tensors(model, untied=True))
@@ -95,7 +95,7 @@ def test_weights_for_other_generators_hold_the_adapter_that_is_at_work_and_no_ot
 
 def test_adapters_share_one_base_that_nothing_changes(base):
     host = host_of(base, LORA, LORA)
-    one, two = (host.groups[name].weights for name in ("agent-0", "agent-1"))
+    one, two = (host.policies[name].weights for name in ("agent-0", "agent-1"))
     plain = load_policy(str(base)).model
     assert one.model is two.model
     assert host.sizes()["agent-0"].total == plain.num_parameters() + host.sizes()["agent-0"].trained
@@ -118,7 +118,7 @@ def test_adapters_share_one_base_that_nothing_changes(base):
 
 def test_a_frozen_agent_is_the_base_that_the_adapters_share(base, tmp_path):
     host = host_of(base, None, LORA)
-    frozen, thin = (host.groups[name].weights for name in ("agent-0", "agent-1"))
+    frozen, thin = (host.policies[name].weights for name in ("agent-0", "agent-1"))
     start = logprobs(frozen.current())
     teach(host, "agent-1", 2)
     assert frozen.model is thin.model and host.sizes()["agent-0"].trained == 0
@@ -133,7 +133,7 @@ def test_a_frozen_agent_is_the_base_that_the_adapters_share(base, tmp_path):
 
 def test_only_the_adapter_has_an_optimizer_and_the_divergence_is_from_the_base(base):
     host = host_of(base, LORA)
-    group = host.groups["agent-0"]
+    group = host.policies["agent-0"]
     first, second = teach(host, "agent-0"), teach(host, "agent-0")
     assert first.kl == pytest.approx(0.0, abs=1e-7) and second.kl > 1e-5
     assert second.mismatch < 1e-4
@@ -157,7 +157,7 @@ def test_an_adapter_goes_on_exactly_where_it_was_saved(base, tmp_path):
     def go_on(host):
         teach(host, "agent-0", 2)
         teach(host, "agent-1")
-        return [p.clone() for group in host.groups.values() for p in group.weights.trained()]
+        return [p.clone() for group in host.policies.values() for p in group.weights.trained()]
 
     first = go_on(one)
     two = host_of(base, lora, LORA)
@@ -168,7 +168,7 @@ def test_an_adapter_goes_on_exactly_where_it_was_saved(base, tmp_path):
 
 def test_a_final_model_is_whole_and_keeps_its_adapter_as_peft_reads_it(base, tmp_path):
     host = host_of(base, LORA, {"rank": 2, "target_modules": ["q_proj", "v_proj"]})
-    weights = host.groups["agent-1"].weights
+    weights = host.policies["agent-1"].weights
     teach(host, "agent-1", 3)
     host.save_model("agent-1", tmp_path)
     trained, start = logprobs(weights.current()), logprobs(weights.starting())
@@ -185,14 +185,14 @@ def test_a_final_model_is_whole_and_keeps_its_adapter_as_peft_reads_it(base, tmp
 
     # It can start another run, which trains adapters again or all weights.
     again = host_of(tmp_path / MERGED_FROM, LORA)
-    assert torch.allclose(logprobs(again.groups["agent-0"].weights.current()), trained, atol=1e-5)
+    assert torch.allclose(logprobs(again.policies["agent-0"].weights.current()), trained, atol=1e-5)
 
 
 @pytest.fixture
 def adapter(base, tmp_path):
     host = host_of(base, LORA)
     teach(host, "agent-0")
-    host.groups["agent-0"].weights.save(tmp_path / "adapter")
+    host.policies["agent-0"].weights.save(tmp_path / "adapter")
     return tmp_path / "adapter"
 
 
@@ -209,7 +209,7 @@ def edit(directory, **settings):
         ({"peft_type": "IA3"}, "only LORA is loaded"),
         ({"megatron_config": {"a": 1}}, "megatron_config is no setting of plain LoRA"),
         ({"init_lora_weights": "pissa"}, "init_lora_weights is no setting"),
-        ({"target_modules": ["q_proj"]}, "have no place for"),
+        ({"target_modules": ["q_proj"]}, "do not use"),
         ({"target_modules": ["birch"]}, "birch"),
         ({"r": 8}, "size mismatch"),
     ],
@@ -256,7 +256,7 @@ def test_without_the_extra_an_agent_with_adapters_is_refused_with_the_remedy(bas
 def test_in_bfloat16_the_adapters_learn_in_full_precision(base):
     host = host_of(base, LORA, compute={"dtype": "bfloat16"})
     stats = teach(host, "agent-0", 2)
-    group = host.groups["agent-0"]
+    group = host.policies["agent-0"]
     assert group.weights.model.dtype == torch.bfloat16
     assert all(p.dtype == torch.float32 for p in group.weights.trained())
     assert stats.mismatch < 0.02

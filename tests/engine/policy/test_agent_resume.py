@@ -62,7 +62,7 @@ def written(answers):
 
 
 def weights(agent):
-    return [weight.clone() for weight in agent.groups[NAME].weights.model.state_dict().values()]
+    return [weight.clone() for weight in agent.policies[NAME].weights.model.state_dict().values()]
 
 
 def same(one, other):

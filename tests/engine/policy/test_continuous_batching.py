@@ -133,7 +133,7 @@ def test_rows_that_join_and_leave_at_random_are_what_they_are_alone(model):
                 tickets[ticket] = number
         found |= own.step()
         if luck.random() < 0.05:
-            own.forget()
+            own.reset_prefix_cache()
     assert isinstance(own._batch, PackedRows)
     assert len(found) == len(requests)
     for ticket, written in found.items():
@@ -171,7 +171,7 @@ def test_a_prompt_is_run_once_and_of_others_only_what_is_new(llama):
         assert tokens == [64, 4]
         own.generate([stem], one, 0)  # its last token yields the next logits; blocks are of 16
         assert tokens == [64, 4, 16]
-        own.forget()
+        own.reset_prefix_cache()
         own.generate([stem], one, 0)
         assert tokens == [64, 4, 16, 64]
     finally:

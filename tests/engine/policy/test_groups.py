@@ -64,10 +64,10 @@ def roles(model, **settings):
 
 def test_roles_read_their_own_prompt_and_learn_as_one(models):
     host = host_of(*roles(models[0]))
-    group = host.groups["solver"]
+    group = host.policies["solver"]
     asked = {name: [Request(PROBLEM), Request(PROBLEM, FEEDBACK)] for name in group.agents}
     answers = host.answer(asked)
-    decode = group.policy.tokenizer.decode
+    decode = group.loaded.tokenizer.decode
     prompts = {
         name: [decode(answer.generation.prompt_ids) for answer in written]
         for name, written in answers.items()
@@ -102,7 +102,7 @@ def test_answers_of_agents_that_sample_alike_are_those_of_one_batch(models):
 
 def test_a_group_is_saved_once_and_goes_on_exactly(models, tmp_path):
     hosts = [host_of(*roles(models[0])) for _ in range(2)]
-    asked = {name: [Request(PROBLEM)] * 2 for name in hosts[0].groups["solver"].agents}
+    asked = {name: [Request(PROBLEM)] * 2 for name in hosts[0].policies["solver"].agents}
     hosts[0].learn("solver", rows_of(hosts[0].answer(asked), (1, -1) * 3), 0.2)
     hosts[0].end_step()
     hosts[0].save(tmp_path)
@@ -110,7 +110,7 @@ def test_a_group_is_saved_once_and_goes_on_exactly(models, tmp_path):
     hosts[1].restore(tmp_path)
     for host in hosts:
         host.learn("solver", rows_of(host.answer(asked), (-1, 1) * 3), 0.4)
-    one, two = (host.groups["solver"].weights for host in hosts)
+    one, two = (host.policies["solver"].weights for host in hosts)
     assert all(torch.equal(a, b) for a, b in zip(one.trained(), two.trained(), strict=True))
 
 
@@ -118,7 +118,7 @@ def test_a_frozen_partner_holds_one_copy_and_no_more(models, tmp_path):
     frozen = {"name": "partner", "model": str(models[0]), "trainable": False}
     run = run_of(frozen, {"name": "student", "model": str(models[1])})
     host = PolicyHost([run.agents[:1]], run, [0])
-    group = host.groups["partner"]
+    group = host.policies["partner"]
     assert group.learner is None and not group.weights.trained()
     assert not any(weight.requires_grad for weight in group.weights.model.parameters())
     with group.weights.starting() as start, group.weights.current() as now:
@@ -145,7 +145,7 @@ def test_an_agent_may_have_a_chat_template_of_its_own(models, tmp_path):
     agent = {"name": "a", "model": str(models[0]), "chat_template": str(file), "role": "Solve."}
     host = host_of(agent)
     (answer,) = host.answer({"a": [Request(PROBLEM)]})["a"]
-    tokenizer = host.groups["a"].policy.tokenizer
+    tokenizer = host.policies["a"].loaded.tokenizer
     text = tokenizer.decode(answer.generation.prompt_ids)
     assert text.startswith("Q: Solve.\nQ: Add one") and text.endswith("A: ")
     host.save_model("a", tmp_path / "model")

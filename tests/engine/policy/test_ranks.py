@@ -113,7 +113,7 @@ def host_of(model, ranks, **compute):
 
 
 def weights_of(host):
-    return [p.detach().clone() for p in host.groups[NAME].weights.model.parameters()]
+    return [p.detach().clone() for p in host.policies[NAME].weights.model.parameters()]
 
 
 def close(one, other, tolerance=1e-5):
@@ -148,7 +148,7 @@ def test_two_ranks_come_to_the_weights_of_one_and_either_goes_on_from_the_other(
         assert close(weights_of(host), weights_of(one))
 
     # Last, because it ends the ranks: one of them cannot do its part, and the other waits for it.
-    group = two.groups[NAME]
+    group = two.policies[NAME]
     wrong = tree_rows(8)
     wrong[3].output_ids[0] = 10**6
     started = time.monotonic()
@@ -190,7 +190,7 @@ def test_in_bfloat16_the_ranks_step_in_float32_and_a_killed_rank_is_told(cluster
     again.restore(tmp_path / "two")
     assert close(weights_of(again), weights_of(two), 0.0)
 
-    os.kill(two.groups[NAME].learner.processes[1], signal.SIGKILL)
+    os.kill(two.policies[NAME].learner.processes[1], signal.SIGKILL)
     with pytest.raises(RankError, match="rank 1 of 2 failed to learn: ActorDied"):
         two.learn(NAME, tree_rows(3), 0.5)
 

@@ -57,7 +57,7 @@ def test_what_joins_while_others_are_written_is_what_it_would_be_alone(agents):
     host, found, largest = host_of(*agents), {}, 0
     for number, asked in ASKED.items():
         found |= host.write({number: asked}, 0.0)  # one step of all rows so far
-        largest = max(largest, host.groups["solver"].generator.unfinished)
+        largest = max(largest, host.policies["solver"].generator.unfinished)
     assert 1 < largest < len(ASKED)
     found |= turns_until_whole(host, len(ASKED) - len(found))
     assert_same(found, in_one_call(host_of(*agents)))
@@ -92,7 +92,7 @@ def test_an_answer_is_finished_by_the_weights_that_began_it(agents):
 
 def test_a_generator_finishes_what_it_writes_before_it_takes_weights(agents):
     learner, run = host_of(*agents), run_of(*agents)
-    generator = PolicyHost([run.agents], run, [0], place=0)
+    generator = PolicyHost([run.agents], run, [0], generator_index=0)
     expected = in_one_call(learner)
     learner.learn("solver", rows_of({"all": list(expected.values())}, [1, -1] * 6), 0.1)
     told = generator.write(ASKED, 0.0)

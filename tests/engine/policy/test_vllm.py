@@ -71,7 +71,7 @@ def test_a_transfer_on_a_gpu_is_one_that_this_vllm_takes():
 @pytest.fixture(scope="module")
 def group():
     host = host_of(config_of())
-    yield host.groups["agent-0"]
+    yield host.policies["agent-0"]
     host.close()
 
 
@@ -133,7 +133,7 @@ def test_after_every_sync_the_log_probabilities_are_those_of_the_new_weights(gro
         assert gaps(model, after).max() < TOLERANCE
         assert gaps(old, after).mean() > 5 * TOLERANCE
         prompt = before[0].prompt_ids
-        assert greedy(group, prompt, 12) == likeliest(group.policy, model, prompt, 12)
+        assert greedy(group, prompt, 12) == likeliest(group.loaded, model, prompt, 12)
 
 
 def test_nothing_of_the_old_weights_is_left_in_the_prefix_cache(group):
@@ -192,7 +192,7 @@ def test_an_answer_ends_where_the_policy_ends_one_and_says_why(group):
     written = answers(group) + group.generator.generate(
         [LONG] * 8, SamplingConfig(max_new_tokens=60), group.version
     )
-    ends = set(group.policy.end_ids)
+    ends = set(group.loaded.end_ids)
     for g in written:
         ended = g.output_ids[-1] in ends
         assert g.stop is (StopReason.END_OF_TEXT if ended else StopReason.MAX_TOKENS)

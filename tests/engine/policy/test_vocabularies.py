@@ -49,7 +49,7 @@ def forest(hosts):
 
 
 def tokenizer_of(hosts, name):
-    return hosts[0][name].groups[name].policy.tokenizer
+    return hosts[0][name].policies[name].loaded.tokenizer
 
 
 def test_one_tree_holds_ids_of_two_vocabularies(hosts, forest):
@@ -97,7 +97,7 @@ def test_each_learns_from_its_own_nodes_in_the_ids_that_it_wrote(hosts, forest):
         assert stats.mismatch < 1e-4
         assert stats.nodes == len(rows[name]) > 0
         assert {row.temperature for row in rows[name]} == {0.8 if name == "oak" else 1.2}
-        (options,) = hosts[0][name].groups[name].learner.optimizer.param_groups
+        (options,) = hosts[0][name].policies[name].learner.optimizer.param_groups
         assert options["eps"] == 1e-6
     # Fern's ids are valid for oak too, but have other meanings.
     assert hosts[0]["oak"].learn("oak", rows["fern"], 0.5).mismatch > 0.1

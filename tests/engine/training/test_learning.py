@@ -182,7 +182,7 @@ def flipped_gradients(policy: str):
 
     def plant(actor, owner):
         register(actor, owner)
-        for weight in actor.host.groups[owner].learner.weights.trained():
+        for weight in actor.host.policies[owner].learner.weights.trained():
             weight.register_hook(lambda gradient: -gradient)
 
     return plant
@@ -194,7 +194,7 @@ def skipped_steps(policy: str):
 
     def plant(actor, owner):
         register(actor, owner)
-        optimizer = actor.host.groups[owner].learner.optimizer
+        optimizer = actor.host.policies[owner].learner.optimizer
         optimizer.register_step_pre_hook(lambda own, *_: own.zero_grad(set_to_none=True))
 
     return plant
@@ -212,7 +212,7 @@ def shifted_labels(policy: str, by: int):
 
     def plant(actor, owner):
         register(actor, owner)
-        actor.host.groups[owner].weights.model.base_model.register_forward_hook(shifted)
+        actor.host.policies[owner].weights.model.base_model.register_forward_hook(shifted)
 
     return plant
 
