@@ -139,7 +139,7 @@ def test_who_guessed_too_often_is_told_so_and_when_to_come_again(port, scene, se
 def test_a_link_that_shows_nothing_says_so_on_the_socket(port, scene):
     with Client(port, None, path="/stream?share=nonsense") as client:
         told = goodbye(client)
-    assert told["code"] == Close.NOT_SIGNED_IN and "link shows nothing" in told["reason"]
+    assert told["code"] == Close.NOT_SIGNED_IN and "link was revoked" in told["reason"]
 
 
 def test_there_is_no_other_websocket(port, scene):

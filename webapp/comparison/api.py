@@ -17,7 +17,7 @@ from webapp.experiments.selectors import visible_run
 router = Router()
 
 
-class Asked(Schema):
+class ComparisonQuery(Schema):
     run: list[uuid.UUID] = Field(min_length=2, max_length=comparison.MOST_RUNS)
     """Runs to compare; the first is the baseline."""
     split: Literal["test", "validation"] = "test"
@@ -58,7 +58,7 @@ class ComparisonOut(Schema):
 
 
 @router.get("", response=ComparisonOut)
-def compare_runs(request: HttpRequest, query: Query[Asked]):
+def compare_runs(request: HttpRequest, query: Query[ComparisonQuery]):
     """Returns differing settings, the metrics to draw, and paired bootstrap intervals of the newest
     evaluations."""
     runs = [visible_run(request.user, run_id) for run_id in dict.fromkeys(query.run)]

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 from channels.db import database_sync_to_async
 
 from webapp.sharing.services import Guest, guest_by
-from webapp.telemetry.stream.access import Nobody, nobody
+from webapp.telemetry.stream.access import RejectedUser, rejected
 
 
 def shared_secret(scope: dict[str, Any]) -> str | None:
@@ -18,7 +18,7 @@ def shared_secret(scope: dict[str, Any]) -> str | None:
 
 
 @database_sync_to_async
-def guest_by_secret(secret: str, address: str) -> Guest | Nobody:
-    """Returns the guest of a share link; `Nobody` if it is unknown, revoked or expired."""
-    why = "this link shows nothing any more: ask who sent it for another"
-    return guest_by(secret) or nobody(address, why)
+def guest_by_secret(secret: str, address: str) -> Guest | RejectedUser:
+    """Returns the guest of a share link; `RejectedUser` if it is unknown, revoked or expired."""
+    why = "this link was revoked or has expired: ask its sender for another"
+    return guest_by(secret) or rejected(address, why)

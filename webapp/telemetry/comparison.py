@@ -20,14 +20,14 @@ MOST_CHOICES = 200
 
 
 @dataclass(frozen=True)
-class Place:
+class TreeReference:
     """A tree of a run, written RUN:TREE in addresses."""
 
     run: uuid.UUID
     tree: int
 
     @classmethod
-    def parse(cls, text: str) -> Place:
+    def parse(cls, text: str) -> TreeReference:
         """Parses RUN:TREE. Raises `ValueError` for any other text."""
         run, _, tree = text.partition(":")
         return cls(uuid.UUID(run), int(tree))
@@ -42,10 +42,10 @@ def opened(run: Run, tree: int) -> dict[str, Any] | None:
     return event.payload if event else None
 
 
-def told(run: Run, tree: int, payload: dict[str, Any]) -> dict[str, Any]:
+def tree_data(run: Run, tree: int, payload: dict[str, Any]) -> dict[str, Any]:
     """Returns a tree for the comparison page, as plain JSON values."""
     return {
-        "place": str(Place(run.pk, tree)),
+        "place": str(TreeReference(run.pk, tree)),
         "label": label(run, payload["step"]),
         "tree": tree,
         "step": payload["step"],
@@ -65,19 +65,19 @@ def label(run: Run, step: int) -> str:
 def others(user: User, run: Run, tree: int, problem: str) -> list[dict[str, str]]:
     """Returns {place, label} of other trees of the problem in the runs of the project that the user
     may see, those of this run first, newest first."""
-    mine = visible_runs(user).filter(experiment__project=run.project)
-    runs = [run, *(one for one in mine[: MOST_RUNS + 1] if one.pk != run.pk)][:MOST_RUNS]
-    found: list[dict[str, str]] = []
+    visible = visible_runs(user).filter(experiment__project=run.project)
+    runs = [run, *(one for one in visible[: MOST_RUNS + 1] if one.pk != run.pk)][:MOST_RUNS]
+    choices: list[dict[str, str]] = []
     for one in runs:
-        found += _of_problem(one, problem, tree if one.pk == run.pk else None)
-    return found[:MOST_CHOICES]
+        choices += _of_problem(one, problem, tree if one.pk == run.pk else None)
+    return choices[:MOST_CHOICES]
 
 
 def _of_problem(run: Run, problem: str, without: int | None) -> Sequence[dict[str, str]]:
     events = Event.objects.filter(run=run, kind="tree.open", payload__problem=problem)
     trees = events.order_by("-seq").values_list("tree", "payload__step")[:MOST_CHOICES]
     return [
-        {"place": str(Place(run.pk, tree)), "label": f"{label(run, step)}, tree {tree}"}
+        {"place": str(TreeReference(run.pk, tree)), "label": f"{label(run, step)}, tree {tree}"}
         for tree, step in trees
         if tree != without
     ]

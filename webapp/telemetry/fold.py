@@ -92,14 +92,14 @@ def _run_state(state: State, payload: Payload, time: int, seq: int) -> None:
 
 
 def _run_resumed(state: State, payload: Payload, time: int, seq: int) -> None:
-    def kept(item: Payload) -> bool:
+    def survives(item: Payload) -> bool:
         return item["step"] <= payload["step"]
 
     state.resumes += 1
     state.step = min(state.step, payload["step"])
     for name in ("steps", "updates", "evaluations", "checkpoints"):
-        setattr(state, name, [item for item in getattr(state, name) if kept(item)])
-    state.trees = {id_: tree for id_, tree in state.trees.items() if kept(tree)}
+        setattr(state, name, [item for item in getattr(state, name) if survives(item)])
+    state.trees = {id_: tree for id_, tree in state.trees.items() if survives(tree)}
     state.waiting = state.answer = None
 
 
@@ -130,7 +130,7 @@ def _step_end(state: State, payload: Payload, time: int, seq: int) -> None:
     """Records a step's end; a repeated step replaces its earlier record."""
     item = {**payload, "time": time, "seq": seq}
     at = next(
-        (place for place, other in enumerate(state.steps) if other["step"] >= item["step"]),
+        (index for index, other in enumerate(state.steps) if other["step"] >= item["step"]),
         len(state.steps),
     )
     again = at < len(state.steps) and state.steps[at]["step"] == item["step"]
@@ -209,11 +209,11 @@ def _tree_close(state: State, payload: Payload, time: int, seq: int) -> None:
                 tree[name] = payload[key]
 
 
-def _appended(name: str, most: int | None = None) -> Callable[[State, Payload, int, int], None]:
+def _appended(name: str, limit: int | None = None) -> Callable[[State, Payload, int, int], None]:
     def append(state: State, payload: Payload, time: int, seq: int) -> None:
         items = getattr(state, name)
         items.append({**payload, "time": time, "seq": seq})
-        if most is not None and len(items) > most:
+        if limit is not None and len(items) > limit:
             del items[0]
 
     return append

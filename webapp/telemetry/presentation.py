@@ -48,5 +48,5 @@ def variant_text(run: Run) -> str:
 
 def config_hash(config: dict[str, Any]) -> str:
     """Returns a hash that is the same for runs that differ only in their seed."""
-    told = json.dumps({**config, "seed": None}, sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    text = json.dumps({**config, "seed": None}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

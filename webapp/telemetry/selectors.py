@@ -97,7 +97,7 @@ def state(run: Run, seq: int | None = None) -> bytes:
         "tail": list(_TAIL),
         "of_steps": list(_OF_STEPS),
     }
-    return _told(run, seq, _STATE, values)
+    return _encoded(run, seq, _STATE, values)
 
 
 def tree(run: Run, tree: int, seq: int | None = None) -> bytes | None:
@@ -107,17 +107,17 @@ def tree(run: Run, tree: int, seq: int | None = None) -> bytes | None:
     if not Event.objects.filter(run=run, tree=tree, kind="tree.open", seq__lte=seq).exists():
         return None
     values = {"run": run.pk, "seq": seq, "tree": tree, "bulk": list(_BULK)}
-    return _told(run, seq, _TREE, values)
+    return _encoded(run, seq, _TREE, values)
 
 
 def step(run: Run, step: int, seq: int | None = None) -> bytes:
     """Returns JSON {epoch, seq, events} of the trees of one step of any age, up to `seq`."""
     seq = run.head_seq if seq is None else min(seq, run.head_seq)
     values = {"run": run.pk, "seq": seq, "bulk": list(_BULK)}
-    return _told(run, seq, _STEP, {**values, "step": Jsonb(step), "after": Jsonb(step + 2)})
+    return _encoded(run, seq, _STEP, {**values, "step": Jsonb(step), "after": Jsonb(step + 2)})
 
 
-def _told(run: Run, seq: int, query: str, values: dict[str, Any]) -> bytes:
+def _encoded(run: Run, seq: int, query: str, values: dict[str, Any]) -> bytes:
     with connection.cursor() as cursor:
         cursor.execute(query, values)
         events = b",".join(map(rows.encode_row, cursor.fetchall()))
@@ -126,8 +126,12 @@ def _told(run: Run, seq: int, query: str, values: dict[str, Any]) -> bytes:
 
 def folded(run: Run, seq: int | None = None) -> dict[str, Any]:
     """Returns state(seq), the fold of the log up to `seq` (`webapp.telemetry.fold`)."""
-    told = json.loads(state(run, seq))
-    return {"epoch": told["epoch"], **fold(told["events"]).as_json(), "seq": told["seq"]}
+    compacted = json.loads(state(run, seq))
+    return {
+        "epoch": compacted["epoch"],
+        **fold(compacted["events"]).as_json(),
+        "seq": compacted["seq"],
+    }
 
 
 def first_solved(run: Run, view: View | None = None) -> dict[str, int] | None:
@@ -151,16 +155,16 @@ async def lines(
 
     Holds no database connection while the reader consumes a block.
     """
-    read, wanted = database_sync_to_async(_rows_after), frozenset(topics)
+    read, selected = database_sync_to_async(_rows_after), frozenset(topics)
     view = view or View.of_all(run.pk)
     last = view.clamp(run.head_seq if until is None else min(until, run.head_seq))
-    while after < last and (found := await read(run, after)):
+    while after < last and (batch := await read(run, after)):
         yield b"".join(
             rows.encode_row(row) + b"\n"
-            for row in found
-            if row[0] <= last and view.shows(row) and rows.wants(wanted, row[2])
+            for row in batch
+            if row[0] <= last and view.shows(row) and rows.topics_match(selected, row[2])
         )
-        after = found[-1][0]
+        after = batch[-1][0]
 
 
 def _rows_after(run: Run, after: int) -> list[rows.Row]:
@@ -175,19 +179,19 @@ def node(run: Run, tree: int, node: int, until: int | None = None) -> dict[str, 
 
     None if there is no such node.
     """
-    told = {event.kind: event.payload for event in _about(run, tree, node, until)}
-    if "node.open" not in told:
+    payloads = {event.kind: event.payload for event in _about(run, tree, node, until)}
+    if "node.open" not in payloads:
         return None
-    parent = told["node.open"]["parent"]
+    parent = payloads["node.open"]["parent"]
     opened = Event.objects.filter(run=run, tree=tree, kind="tree.open").first()
     return {
         "tree": tree,
         "node": node,
-        "open": told["node.open"],
-        "close": told.get("node.close"),
-        "credit": told.get("node.credit"),
-        "text": told.get("node.text"),
-        "learned": _learned(run, tree, node, until),
+        "open": payloads["node.open"],
+        "close": payloads.get("node.close"),
+        "credit": payloads.get("node.credit"),
+        "text": payloads.get("node.text"),
+        "learned": _token_stats(run, tree, node, until),
         "problem": opened.payload if opened else None,
         "parent": {event.kind: event.payload for event in _about(run, tree, parent, until)}.get(
             "node.close"
@@ -195,10 +199,10 @@ def node(run: Run, tree: int, node: int, until: int | None = None) -> dict[str, 
     }
 
 
-def _learned(run: Run, tree: int, node: int, until: int | None) -> dict[str, Any] | None:
+def _token_stats(run: Run, tree: int, node: int, until: int | None) -> dict[str, Any] | None:
     """Returns {agent, step, version, entropy, ratio} by token, of the update that used the node."""
-    learned = Event.objects.filter(run=run, tree=tree, kind="tree.learned").order_by("-seq")
-    for event in learned if until is None else learned.filter(seq__lte=until):
+    updates = Event.objects.filter(run=run, tree=tree, kind="tree.learned").order_by("-seq")
+    for event in updates if until is None else updates.filter(seq__lte=until):
         for one in event.payload["nodes"]:
             if one["node"] == node:
                 about = {name: event.payload[name] for name in ("agent", "step", "version")}
@@ -207,5 +211,5 @@ def _learned(run: Run, tree: int, node: int, until: int | None) -> dict[str, Any
 
 
 def _about(run: Run, tree: int, node: int, until: int | None) -> list[Event]:
-    told = Event.objects.filter(run=run, tree=tree, node=node).order_by("seq")
-    return list(told if until is None else told.filter(seq__lte=until))
+    events = Event.objects.filter(run=run, tree=tree, node=node).order_by("seq")
+    return list(events if until is None else events.filter(seq__lte=until))

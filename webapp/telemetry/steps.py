@@ -20,35 +20,35 @@ def steps(run: Run, before: int | None, limit: int) -> dict[str, Any]:
 
     A wait counts towards the step in which it began; one that is not over yet does not count.
     """
-    found = list(_before(run, "step.end", before)[: limit + 1])
-    shown = found[:limit]
+    ends = list(_before(run, "step.end", before)[: limit + 1])
+    shown = ends[:limit]
     if not shown:
         return {"steps": [], "next": None}
-    after = found[limit].seq if len(found) > limit else 0
+    after = ends[limit].seq if len(ends) > limit else 0
     waits = _waits(run, after, shown[0].seq)
-    told = [
+    result = [
         {
             "seq": end.seq,
             "step": end.payload["step"],
             "seconds": end.payload.get("seconds", 0.0),
             "phases": end.payload.get("phases", {}),
-            "waits": _within(waits, shown[place + 1].seq if place + 1 < len(shown) else after, end),
+            "waits": _within(waits, shown[index + 1].seq if index + 1 < len(shown) else after, end),
         }
-        for place, end in enumerate(shown)
+        for index, end in enumerate(shown)
     ]
-    return {"steps": told, "next": shown[-1].seq if len(found) > limit else None}
+    return {"steps": result, "next": shown[-1].seq if len(ends) > limit else None}
 
 
 def log_lines(
     run: Run, before: int | None, limit: int, levels: Sequence[str], q: str
 ) -> dict[str, Any]:
     """Returns {lines: [{seq, time, level, message}], next}, newest first; messages contain `q`."""
-    found = _before(run, "log.line", before)
+    events = _before(run, "log.line", before)
     if levels:
-        found = found.filter(payload__level__in=levels)
+        events = events.filter(payload__level__in=levels)
     if q:
-        found = found.filter(payload__message__icontains=q)
-    rows = list(found[: limit + 1])
+        events = events.filter(payload__message__icontains=q)
+    rows = list(events[: limit + 1])
     lines = [
         {
             "seq": row.seq,
@@ -62,14 +62,14 @@ def log_lines(
 
 
 def _before(run: Run, kind: str, before: int | None) -> Any:
-    found = Event.objects.filter(run=run, kind=kind).order_by("-seq")
-    return found if before is None else found.filter(seq__lt=before)
+    events = Event.objects.filter(run=run, kind=kind).order_by("-seq")
+    return events if before is None else events.filter(seq__lt=before)
 
 
 def _waits(run: Run, after: int, until: int) -> list[tuple[int, str, float]]:
     """Returns (seq, name, seconds) of every wait that began in this part of the log and is over."""
-    told = Event.objects.filter(run=run, kind="run.waiting", seq__gt=after, seq__lt=until)
-    events = list(told.order_by("seq").values_list("seq", "time", "payload__name"))
+    waiting = Event.objects.filter(run=run, kind="run.waiting", seq__gt=after, seq__lt=until)
+    events = list(waiting.order_by("seq").values_list("seq", "time", "payload__name"))
     return [
         (seq, name, (ended - began).total_seconds())
         for (seq, began, name), (_, ended, _) in pairwise(events)
@@ -78,8 +78,8 @@ def _waits(run: Run, after: int, until: int) -> list[tuple[int, str, float]]:
 
 
 def _within(waits: Sequence[tuple[int, str, float]], after: int, end: Event) -> dict[str, float]:
-    told: dict[str, float] = {}
+    seconds_by_name: dict[str, float] = {}
     for seq, name, seconds in waits:
         if after < seq < end.seq:
-            told[name] = told.get(name, 0.0) + seconds
-    return told
+            seconds_by_name[name] = seconds_by_name.get(name, 0.0) + seconds
+    return seconds_by_name

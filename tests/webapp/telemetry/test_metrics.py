@@ -17,7 +17,7 @@ from tests.helpers.sample_log import Sample, sample_events
 from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.models import Block, Chunk, Clock, Metric
 from webapp.telemetry.presentation import config_hash
-from webapp.telemetry.series.as_of import known_metrics, metric_or_none
+from webapp.telemetry.series.as_of import metric_or_none, metrics_as_of
 from webapp.telemetry.series.metrics import catch_up
 from webapp.telemetry.series.reads import Axis, Range, Scale, buckets, metrics_of, points
 from webapp.telemetry.series.scalars import Scalars
@@ -159,7 +159,7 @@ def test_an_earlier_event_knows_what_the_log_up_to_it_tells(cast):
     for until in (1, 31, 32, 33, 64, 70, 71, 72, 73, 100, 133, 134, 137, 139, 500):
         then, _ = shipped(cast, events[:until])
         stored = {one.name: one for one in metrics_of(then)}
-        known = {one.name: one for one in known_metrics(whole, until)}
+        known = {one.name: one for one in metrics_as_of(whole, until)}
         assert known.keys() == stored.keys(), until
         for name, metric in stored.items():
             for column in ("points", "step", "time", "tokens", "nodes", "value"):

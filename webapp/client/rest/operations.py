@@ -776,7 +776,7 @@ class Operations(Transport):
         """Stores lines of the log of a run with an external engine (`outside`), in order of
         seq, each once however often it is sent. Events that leave a gap are refused (409) with
         `expected_seq`. The response has the log's head and whether the engine should stop; an
-        empty batch is a sign of life, of which one is due every 15 minutes."""
+        empty batch only renews the lease, which lapses after 15 minutes."""
         return self._ask(
             Heard,
             "POST",

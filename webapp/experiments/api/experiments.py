@@ -186,14 +186,14 @@ class Plan(Schema):
     time of a step."""
 
 
-class Asked(Cursor):
+class ExperimentFilters(Cursor):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     name: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
     """Part of its name, case-insensitive."""
 
 
 @router.get("", response=ExperimentList)
-def list_experiments(request: HttpRequest, query: Query[Asked]):
+def list_experiments(request: HttpRequest, query: Query[ExperimentFilters]):
     """Lists the experiments that you may see, in the order of their creation."""
     experiments = _visible(request)
     if query.project is not None:

@@ -78,31 +78,31 @@ class NodeFilter(Cursor):
 def list_trees(request: HttpRequest, run_id: uuid.UUID, query: Query[TreeFilter]):
     """Lists trees in the order in which they were opened; only those of a step, if given."""
     run = visible_run(request.user, run_id)
-    found, after = forest.trees(run, query.step, query.cursor, query.limit)
-    return {"trees": found, "next": after}
+    trees, after = forest.trees(run, query.step, query.cursor, query.limit)
+    return {"trees": trees, "next": after}
 
 
 @router.get("/{uuid:run_id}/trees/{int:tree}/nodes", response=NodeList)
 def list_nodes(request: HttpRequest, run_id: uuid.UUID, tree: Tree, query: Query[NodeFilter]):
     """Lists the nodes of one tree by number, filtered by agent, verdict, score or depth."""
     run = visible_run(request.user, run_id)
-    found = forest.nodes(run, tree)
-    if found is None:
+    nodes = forest.nodes(run, tree)
+    if nodes is None:
         raise Http404
-    kept = [node for node in found if _is_wanted(node, query)]
-    shown = kept[: query.limit]
-    return {"nodes": shown, "next": shown[-1]["node"] if len(kept) > len(shown) else None}
+    matching = [node for node in nodes if _matches(node, query)]
+    shown = matching[: query.limit]
+    return {"nodes": shown, "next": shown[-1]["node"] if len(matching) > len(shown) else None}
 
 
 @router.get("/{uuid:run_id}/evaluations", response=EvaluationList)
 def list_evaluations(request: HttpRequest, run_id: uuid.UUID, query: Query[Cursor]):
     """Lists the run's evaluations in order of seq."""
     run = visible_run(request.user, run_id)
-    found, after = forest.evaluations(run, query.cursor, query.limit)
-    return {"evaluations": found, "next": after}
+    evaluations, after = forest.evaluations(run, query.cursor, query.limit)
+    return {"evaluations": evaluations, "next": after}
 
 
-def _is_wanted(node: dict[str, Any], query: NodeFilter) -> bool:
+def _matches(node: dict[str, Any], query: NodeFilter) -> bool:
     score = node["score"]
     return (
         node["node"] > (query.cursor or 0)

@@ -95,8 +95,8 @@ def get_events(
 def add_events(request: HttpRequest, run_id: uuid.UUID):
     """Stores lines of the log of a run with an external engine (`outside`), in order of seq, each
     once however often it is sent. Events that leave a gap are refused (409) with `expected_seq`.
-    The response has the log's head and whether the engine should stop; an empty batch is a sign of
-    life, of which one is due every 15 minutes."""
+    The response has the log's head and whether the engine should stop; an empty batch
+    only renews the lease, which lapses after 15 minutes."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.REPORT, run.project)
     try:
@@ -106,7 +106,7 @@ def add_events(request: HttpRequest, run_id: uuid.UUID):
     except NotExternalRun:
         return problem(409, "An engine of this server has the run: its worker sends its events.")
     except Ended:
-        return problem(409, "The run has ended and takes no more events; resume it first.")
+        return problem(409, "The run has ended and accepts no more events; resume it first.")
 
 
 @router.get(
@@ -117,8 +117,8 @@ def get_step_trees(
 ) -> HttpResponse:
     """Returns {epoch, seq, events}: all events of the trees of one step up to `seq`, without
     `node.text`; empty if the step has none."""
-    found = selectors.step(visible_run(request.user, run_id), step, seq)
-    return HttpResponse(found, content_type="application/json")
+    body = selectors.step(visible_run(request.user, run_id), step, seq)
+    return HttpResponse(body, content_type="application/json")
 
 
 def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> HttpResponse:
@@ -132,9 +132,9 @@ def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> Http
         refusal = problem(429, str(refused))
         refusal.headers["Retry-After"] = str(RETRY_SECONDS)
         return refusal
-    said = slot.streamed(tail.server_sent_events(request, run, after, topics))
+    frames = slot.streamed(tail.server_sent_events(request, run, after, topics))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingHttpResponse(said, content_type=tail.MEDIA_TYPE, headers=headers)
+    return StreamingHttpResponse(frames, content_type=tail.MEDIA_TYPE, headers=headers)
 
 
 @router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=answers("application/json", STATE))
@@ -142,31 +142,31 @@ def get_tree(
     request: HttpRequest, run_id: uuid.UUID, tree: int, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
     """Returns {epoch, seq, events}: all events of one tree up to `seq`, without `node.text`."""
-    found = selectors.tree(visible_run(request.user, run_id), tree, seq)
-    if found is None:
+    body = selectors.tree(visible_run(request.user, run_id), tree, seq)
+    if body is None:
         raise Http404
-    return HttpResponse(found, content_type="application/json")
+    return HttpResponse(body, content_type="application/json")
 
 
 @router.get("/{uuid:run_id}/trees/{int:tree}/nodes/{int:node}", response=NodeDetail)
 def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
     """Returns all events of a node, its problem, and its parent's `node.close`."""
-    found = selectors.node(visible_run(request.user, run_id), tree, node)
-    if found is None:
+    events = selectors.node(visible_run(request.user, run_id), tree, node)
+    if events is None:
         raise Http404
-    return found
+    return events
 
 
 @router.get("/{uuid:run_id}/steps", response=StepList)
-def list_steps(request: HttpRequest, run_id: uuid.UUID, asked: Query[Backwards]):
+def list_steps(request: HttpRequest, run_id: uuid.UUID, query: Query[Backwards]):
     """Lists the seconds of each step by phase and by wait, newest first."""
     run = visible_run(request.user, run_id)
-    return steps.steps(run, asked.cursor, asked.limit)
+    return steps.steps(run, query.cursor, query.limit)
 
 
 @router.get("/{uuid:run_id}/logs", response=LogLineList)
-def list_log_lines(request: HttpRequest, run_id: uuid.UUID, asked: Query[LinesIn]):
+def list_log_lines(request: HttpRequest, run_id: uuid.UUID, query: Query[LinesIn]):
     """Lists the log lines of the run, newest first."""
     run = visible_run(request.user, run_id)
-    told = steps.log_lines(run, asked.cursor, asked.limit, asked.level, asked.q)
-    return {**told, "state": run.state}
+    result = steps.log_lines(run, query.cursor, query.limit, query.level, query.q)
+    return {**result, "state": run.state}

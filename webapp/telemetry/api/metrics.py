@@ -17,7 +17,7 @@ from webapp.rest.problem_details import Invalid
 from webapp.telemetry.api.log import answers
 from webapp.telemetry.models import Metric
 from webapp.telemetry.series import reads
-from webapp.telemetry.series.as_of import Known, known_metrics, metric_or_none
+from webapp.telemetry.series.as_of import MetricAsOf, metric_or_none, metrics_as_of
 
 router = Router()
 
@@ -55,7 +55,7 @@ class MetricOut(Schema):
     last: Newest
 
     @staticmethod
-    def resolve_last(metric: Metric | Known) -> Metric | Known:
+    def resolve_last(metric: Metric | MetricAsOf) -> Metric | MetricAsOf:
         return metric
 
 
@@ -119,7 +119,7 @@ class RangeIn(Schema):
     scale: reads.Scale = reads.Scale.LINEAR
     until: Seq = None
 
-    def asked(self, until: int | None) -> reads.Range:
+    def to_range(self, until: int | None) -> reads.Range:
         """Returns the range as of event `until`. Raises `Invalid` for an empty range."""
         if self.from_ is not None and self.to is not None and self.from_ > self.to:
             raise Invalid("from", self.from_, f"give one that is not above `to`, {self.to}")
@@ -135,59 +135,59 @@ class PointsIn(Schema):
 
     def columns(self) -> list[str]:
         """Returns the requested columns. Raises `Invalid` for an unknown column."""
-        asked = [name.strip() for name in self.fields.split(",")]
-        for name in asked:
+        names = [name.strip() for name in self.fields.split(",")]
+        for name in names:
             if name not in reads.POINT_FIELDS:
                 raise Invalid("fields", name, f"give some of {', '.join(reads.POINT_FIELDS)}")
-        return list(dict.fromkeys(asked))
+        return list(dict.fromkeys(names))
 
 
 @router.get("/{uuid:run_id}/metrics", response=MetricList)
-def list_metrics(request: HttpRequest, run_id: uuid.UUID, asked: Query[MetricsIn]):
+def list_metrics(request: HttpRequest, run_id: uuid.UUID, query: Query[MetricsIn]):
     """Lists the metrics of the run in the order in which they were first recorded, each with the
     number of its points and the newest. With `until` they are all on one page, as of that event,
     including points of steps that a resumed run has repeated since."""
-    return metrics_page(visible_run(request.user, run_id), asked, asked.until)
+    return metrics_page(visible_run(request.user, run_id), query, query.until)
 
 
 @router.get("/{uuid:run_id}/metrics/{name}", response=BucketedSeries, by_alias=True)
-def get_metric(request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[RangeIn]):
+def get_metric(request: HttpRequest, run_id: uuid.UUID, name: str, query: Query[RangeIn]):
     """Returns one metric from x = `from` to `to` in at most `points` buckets: minimum, maximum,
     mean and count of the points of each. No point is left out. `scale=log` makes buckets of equal
     width in log x; `until` returns the metric as of that event."""
-    return bucketed(visible_run(request.user, run_id), name, asked, asked.until)
+    return bucketed(visible_run(request.user, run_id), name, query, query.until)
 
 
 @router.get(
     "/{uuid:run_id}/metrics/{name}/points", openapi_extra=answers("application/json", _POINTS)
 )
 def list_points(
-    request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[PointsIn]
+    request: HttpRequest, run_id: uuid.UUID, name: str, query: Query[PointsIn]
 ) -> HttpResponse:
     """Returns the points, page by page, in the order in which they were recorded, as columns of
     equal length. `time` is seconds since the run's first event, `seq` that of the event."""
     metric = _metric(visible_run(request.user, run_id), name, None)
-    told = reads.points(metric, asked.cursor, asked.limit, asked.columns())
-    return HttpResponse(told, content_type="application/json")
+    body = reads.points(metric, query.cursor, query.limit, query.columns())
+    return HttpResponse(body, content_type="application/json")
 
 
-def metrics_page(run: Run, asked: Cursor, until: int | None) -> dict[str, Any]:
+def metrics_page(run: Run, query: Cursor, until: int | None) -> dict[str, Any]:
     """Returns the response of `list_metrics` for a run whose visibility was checked."""
     metrics = reads.metrics_of(run)
     if until is None:
-        return {**page(metrics, "metrics", asked), "state": run.state}
-    return {"metrics": known_metrics(run, until), "next": None}
+        return {**page(metrics, "metrics", query), "state": run.state}
+    return {"metrics": metrics_as_of(run, until), "next": None}
 
 
-def bucketed(run: Run, name: str, asked: RangeIn, until: int | None) -> dict[str, Any]:
+def bucketed(run: Run, name: str, query: RangeIn, until: int | None) -> dict[str, Any]:
     """Returns the response of `get_metric` for a run whose visibility was checked. Raises `Http404`
     for an unknown metric."""
-    return reads.buckets(_metric(run, name, until), asked.asked(until))
+    return reads.buckets(_metric(run, name, until), query.to_range(until))
 
 
 def _metric(run: Run, name: str, until: int | None) -> Metric:
     reads.metrics_of(run)
-    found = None if "\0" in name else metric_or_none(run, name, until)
-    if found is None:
+    metric = None if "\0" in name else metric_or_none(run, name, until)
+    if metric is None:
         raise Http404
-    return found
+    return metric

@@ -18,8 +18,8 @@ _REFERENCE = "#/$defs/"
 
 def _variants() -> list[dict[str, Any]]:
     """Returns the schema of a line of each kind."""
-    told, parts = msgspec.json.schema_components(list(KINDS.values()))
-    names = [one["$ref"].removeprefix(_REFERENCE) for one in told]
+    references, parts = msgspec.json.schema_components(list(KINDS.values()))
+    names = [one["$ref"].removeprefix(_REFERENCE) for one in references]
     return [_line(kind, parts[name], parts) for kind, name in zip(KINDS, names, strict=True)]
 
 
@@ -56,20 +56,20 @@ def _plain(schema: dict[str, Any], parts: dict[str, Any], name: str = "") -> dic
     """Returns the schema with references resolved and bounds added."""
     if "$ref" in schema:
         return _plain(parts[schema["$ref"].removeprefix(_REFERENCE)], parts, name)
-    kept = {key: value for key, value in schema.items() if key not in ("title", "description")}
-    if "properties" in kept:
-        told = kept["properties"].items()
-        kept["properties"] = {key: _plain(part, parts, key) for key, part in told}
+    inlined = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    if "properties" in inlined:
+        properties = inlined["properties"].items()
+        inlined["properties"] = {key: _plain(part, parts, key) for key, part in properties}
     for key in ("items", "additionalProperties"):
-        if isinstance(kept.get(key), dict):
-            kept[key] = _plain(kept[key], parts)
-    if "anyOf" in kept:
-        kept["anyOf"] = [_plain(part, parts, name) for part in kept["anyOf"]]
+        if isinstance(inlined.get(key), dict):
+            inlined[key] = _plain(inlined[key], parts)
+    if "anyOf" in inlined:
+        inlined["anyOf"] = [_plain(part, parts, name) for part in inlined["anyOf"]]
     if name in PAYLOAD_BOUNDS:
-        kept |= {"minimum": 0, "maximum": PAYLOAD_BOUNDS[name]}
-    elif kept.get("type") == "integer":
-        kept |= _INT64
-    return kept
+        inlined |= {"minimum": 0, "maximum": PAYLOAD_BOUNDS[name]}
+    elif inlined.get("type") == "integer":
+        inlined |= _INT64
+    return inlined
 
 
 _HELLO = {

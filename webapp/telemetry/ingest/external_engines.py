@@ -36,9 +36,9 @@ PAYLOAD_BOUNDS = {"step": 2**31 - 1, "steps": 2**31 - 1, "deadline_seconds": LAS
 class Gap(Exception):
     """Raised when events between the stored log and the batch are missing."""
 
-    def __init__(self, expected: int, told: str):
+    def __init__(self, expected: int, message: str):
         self.expected = expected
-        super().__init__(told)
+        super().__init__(message)
 
 
 class Line(msgspec.Struct):
@@ -53,7 +53,7 @@ class Line(msgspec.Struct):
 
 
 class Batch(msgspec.Struct, forbid_unknown_fields=True):
-    """An engine's request: lines of its log, in order; an empty batch is a sign of life."""
+    """An engine's request: lines of its log, in order; an empty batch renews the lease."""
 
     events: list[Line]
 
@@ -75,7 +75,7 @@ def read_batch(body: bytes) -> list[Event]:
         raise Invalid(where.strip("`").removeprefix("$.") or "body", "", what) from None
     if len(events) > MOST_EVENTS:
         raise Invalid("events", len(events), f"send at most {MOST_EVENTS} at once")
-    return [_checked(place, line) for place, line in enumerate(events)]
+    return [_checked(index, line) for index, line in enumerate(events)]
 
 
 def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
@@ -103,17 +103,17 @@ def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
                 external_engines.record_contact(run, _last_state(new))
     except GapError as gap:
         raise Gap(run.head_seq + 1, str(gap)) from None
-    except Unwritable as fault:
-        place = next(place for place, event in enumerate(events) if event.seq == fault.seq)
-        raise Invalid(f"events.{place}.payload", "", printable(str(fault))) from None
+    except Unwritable as unwritable:
+        index = next(index for index, event in enumerate(events) if event.seq == unwritable.seq)
+        raise Invalid(f"events.{index}.payload", "", printable(str(unwritable))) from None
     except (DataError, OverflowError, ValueError) as error:
         raise Invalid("events", "", f"they cannot be stored: {printable(str(error))}") from None
     return Run.objects.get(pk=run_id)
 
 
 def _last_state(events: Sequence[Event]) -> tuple[RunState, str] | None:
-    told = [event.payload for event in events if event.kind == "run.state"]
-    return (RunState(told[-1]["state"]), told[-1]["reason"]) if told else None
+    payloads = [event.payload for event in events if event.kind == "run.state"]
+    return (RunState(payloads[-1]["state"]), payloads[-1]["reason"]) if payloads else None
 
 
 def _decoded(decoder: msgspec.json.Decoder, text: bytes) -> Any:
@@ -133,26 +133,26 @@ def _decoded(decoder: msgspec.json.Decoder, text: bytes) -> Any:
             raise refusal from None
 
 
-def _checked(place: int, event: Line) -> Event:
+def _checked(index: int, event: Line) -> Event:
     for name, (smallest, largest) in _BOUNDS.items():
         value = getattr(event, name)
         if value is not None and not smallest <= value <= largest:
-            raise Invalid(f"events.{place}.{name}", value, f"give one of {smallest} to {largest}")
+            raise Invalid(f"events.{index}.{name}", value, f"give one of {smallest} to {largest}")
     if not 0 <= event.time <= LAST_SECOND:
-        raise Invalid(f"events.{place}.time", event.time, "give Unix seconds")
+        raise Invalid(f"events.{index}.time", event.time, "give Unix seconds")
     if event.kind not in KINDS:
-        raise Invalid(f"events.{place}.kind", event.kind, f"give one of {', '.join(KINDS)}")
+        raise Invalid(f"events.{index}.kind", event.kind, f"give one of {', '.join(KINDS)}")
     needs = {"tree": ("tree", "node"), "node": ("node",)}
     for name, families in needs.items():
         if event.kind.partition(".")[0] in families and getattr(event, name) is None:
-            raise Invalid(f"events.{place}.{name}", None, f"{event.kind} is about one: name it")
-    payload = _payload(place, event)
+            raise Invalid(f"events.{index}.{name}", None, f"{event.kind} is about one: name it")
+    payload = _payload(index, event)
     return Event(event.seq, event.time, event.kind, event.tree, event.node, payload)
 
 
-def _payload(place: int, event: Line) -> dict[str, Any]:
+def _payload(index: int, event: Line) -> dict[str, Any]:
     """Returns the payload after a typed round trip: complete, and without unknown fields."""
-    path = f"events.{place}.payload"
+    path = f"events.{index}.payload"
     try:
         payload = msgspec.to_builtins(_decoded(_READERS[event.kind], bytes(event.payload)))
     except (msgspec.DecodeError, RecursionError) as error:

@@ -76,8 +76,8 @@ def _step(row: Row, event: Event) -> None:
 
 
 def _evaluation(row: Row, event: Event) -> None:
-    told = ("step", "agents", "standard_errors", "problems", "tree", "samples")
-    summary = {name: event.payload.get(name) for name in told}
+    fields = ("step", "agents", "standard_errors", "problems", "tree", "samples")
+    summary = {name: event.payload.get(name) for name in fields}
     split = event.payload["split"]
     evaluations = dict(row["result"].get(split, {}))
     # Before the first step, and the latest: a list compares these two.
@@ -86,8 +86,8 @@ def _evaluation(row: Row, event: Event) -> None:
 
 
 def _answer(row: Row, event: Event) -> None:
-    told = ("agent", "passed", "tests", "private_passed", "ended", "nodes", "tokens", "seconds")
-    row["result"]["answer"] = {"node": event.node} | {name: event.payload[name] for name in told}
+    fields = ("agent", "passed", "tests", "private_passed", "ended", "nodes", "tokens", "seconds")
+    row["result"]["answer"] = {"node": event.node} | {name: event.payload[name] for name in fields}
 
 
 def _error(row: Row, event: Event) -> None:

@@ -22,7 +22,7 @@ AFTER = f"{SELECT} WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s"
 """Rows after a cursor: run, seq, limit."""
 
 
-def wants(topics: frozenset[str], kind: str) -> bool:
+def topics_match(topics: frozenset[str], kind: str) -> bool:
     """Returns whether a topic names this kind, by itself, its first word ("node") or "*", and no
     topic excludes it ("-node.text")."""
     named = not topics.isdisjoint(("*", kind, kind.partition(".")[0]))
@@ -37,11 +37,13 @@ def _kind(kind: str) -> str:
 def encode_row(row: Row) -> bytes:
     """Returns `[seq, t_ms, kind, payload]`: the payload's own text, with tree and node inserted."""
     seq, milliseconds, kind, tree, node, payload = row
-    places = [f'"{name}":{at}' for name, at in (("tree", tree), ("node", node)) if at is not None]
-    if places:
+    ids = [
+        f'"{name}":{value}' for name, value in (("tree", tree), ("node", node)) if value is not None
+    ]
+    if ids:
         rest = payload[1:].lstrip()
         comma = "" if rest == "}" else ","
-        payload = "{" + ",".join(places) + comma + rest
+        payload = "{" + ",".join(ids) + comma + rest
     return f"[{seq},{milliseconds},{_kind(kind)},{payload}]".encode()
 
 

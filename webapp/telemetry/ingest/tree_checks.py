@@ -21,14 +21,14 @@ ROOT = 0
 def refuse_broken_trees(run_id: uuid.UUID, events: Sequence[Event], head_seq: int) -> None:
     """Raises `Invalid` for the first new event of a batch, above `head_seq`, that opens a node
     which cannot be in its tree. The caller holds the run's row lock."""
-    new = [(place, event) for place, event in enumerate(events) if event.seq > head_seq]
+    new = [(index, event) for index, event in enumerate(events) if event.seq > head_seq]
     opened = _opened(run_id, _named(event for _, event in new))
-    for place, event in new:
+    for index, event in new:
         if event.kind == "tree.open":
             opened[event.tree] = set()
         elif event.kind == "node.open":
             present = opened.setdefault(event.tree, set())
-            _refuse_node(f"events.{place}", event, present)
+            _refuse_node(f"events.{index}", event, present)
             present.add(event.node)
 
 
@@ -36,11 +36,11 @@ def _named(events: Iterable[Event]) -> dict[int, set[int]]:
     """Returns, by tree, the nodes that events open or name as parents: those to look up in the
     stored log."""
     named: dict[int, set[int]] = {}
-    anew: set[int] = set()
+    reopened: set[int] = set()
     for event in events:
         if event.kind == "tree.open":
-            anew.add(event.tree)
-        elif event.kind == "node.open" and event.tree not in anew:
+            reopened.add(event.tree)
+        elif event.kind == "node.open" and event.tree not in reopened:
             named.setdefault(event.tree, set()).update((event.node, event.payload["parent"]))
     return named
 
@@ -55,9 +55,9 @@ def _opened(run_id: uuid.UUID, named: Mapping[int, set[int]]) -> dict[int, set[i
     since = dict(begun.values_list("tree", "last"))
     # The engine may send any parent: no stored node has a number beyond the column's range.
     nodes = [node for node in set().union(*named.values()) if 0 <= node < 2**31]
-    found = of_trees.filter(kind="node.open", node__in=nodes).values_list("tree", "node", "seq")
+    rows = of_trees.filter(kind="node.open", node__in=nodes).values_list("tree", "node", "seq")
     opened: dict[int, set[int]] = {tree: set() for tree in named}
-    for tree, node, seq in found:
+    for tree, node, seq in rows:
         if seq > since.get(tree, 0):
             opened[tree].add(node)
     return opened

@@ -29,25 +29,27 @@ WITH RECURSIVE search AS (
       ON block.metric_id = search.id AND block.index = (low + high) / 2
     WHERE low < high
 )
-SELECT search.name, search.id, (low - 1) * {FANOUT} + place, seq[place], step[place], time[place],
-       tokens[place], nodes[place], value[place]
+SELECT search.name, search.id, (low - 1) * {FANOUT} + at, seq[at], step[at], time[at],
+       tokens[at], nodes[at], value[at]
 FROM search JOIN telemetry_block AS block ON block.metric_id = search.id AND block.index = low - 1,
-     LATERAL (SELECT count(*)::int AS place FROM unnest(seq) AS told WHERE told <= %(until)s) AS one
+     LATERAL (
+         SELECT count(*)::int AS at FROM unnest(seq) AS recorded WHERE recorded <= %(until)s
+     ) AS newest
 WHERE low = high
 ORDER BY search.id
 """
 _TAKEN = """
-SELECT DISTINCT ON (name) name, 0, count(*) OVER (PARTITION BY name), told, point.step, point.time,
-       point.tokens, point.nodes, point.value
+SELECT DISTINCT ON (name) name, 0, count(*) OVER (PARTITION BY name), recorded, point.step,
+       point.time, point.tokens, point.nodes, point.value
 FROM telemetry_takenback AS taken, unnest(seq, step, time, tokens, nodes, value)
-     AS point (told, step, time, tokens, nodes, value)
-WHERE run_id = %(run)s AND taken_at > %(until)s AND told <= %(until)s
-ORDER BY name, told DESC
+     AS point (recorded, step, time, tokens, nodes, value)
+WHERE run_id = %(run)s AND taken_at > %(until)s AND recorded <= %(until)s
+ORDER BY name, recorded DESC
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class MetricAsOf:
     """A metric as of an event: the number of its points, and the newest of them."""
 
     name: str
@@ -60,34 +62,34 @@ class Known:
     value: float
 
 
-def known_metrics(run: Run, until: int) -> list[Known]:
+def metrics_as_of(run: Run, until: int) -> list[MetricAsOf]:
     """Returns the metrics of the run as of event `until`."""
-    asked = {"run": run.pk, "name": None, "until": until}
-    found: dict[str, Known] = {}
+    values = {"run": run.pk, "name": None, "until": until}
+    by_name: dict[str, MetricAsOf] = {}
     with connection.cursor() as cursor:
         for query in (_STORED, _TAKEN):
-            cursor.execute(query, asked)
-            for name, _, *told in cursor.fetchall():
+            cursor.execute(query, values)
+            for name, _, *newest in cursor.fetchall():
                 # Discarded points had been recorded after the kept ones.
-                before = found[name].points if name in found else 0
-                found[name] = Known(name, before + told[0], *told[1:])
-    return list(found.values())
+                before = by_name[name].points if name in by_name else 0
+                by_name[name] = MetricAsOf(name, before + newest[0], *newest[1:])
+    return list(by_name.values())
 
 
 def stored_until(metric: Metric, until: int) -> int:
     """Returns the number of the stored points that were recorded up to event `until`."""
-    asked = {"run": metric.run_id, "name": metric.name, "until": until}
+    values = {"run": metric.run_id, "name": metric.name, "until": until}
     with connection.cursor() as cursor:
-        cursor.execute(_STORED, asked)
-        found: tuple[Any, ...] | None = cursor.fetchone()
-    return found[2] if found else 0
+        cursor.execute(_STORED, values)
+        row: tuple[Any, ...] | None = cursor.fetchone()
+    return row[2] if row else 0
 
 
 def metric_or_none(run: Run, name: str, until: int | None) -> Metric | None:
     """Returns the metric of this name, without stored points if all of them were discarded since;
     None if there is none."""
-    found = Metric.objects.filter(run=run, name=name).first()
-    if found is None and until is not None:
+    metric = Metric.objects.filter(run=run, name=name).first()
+    if metric is None and until is not None:
         taken = TakenBack.objects.filter(run=run, name=name, taken_at__gt=until)
         return Metric(run=run, name=name) if taken.exists() else None
-    return found
+    return metric

@@ -17,7 +17,7 @@ import numpy as np
 from django.db import connection
 
 from webapp.telemetry.models import Metric
-from webapp.telemetry.series.buffer import COLUMNS, Table, Told
+from webapp.telemetry.series.buffer import COLUMNS, PointBuffer, Table
 from webapp.telemetry.series.packing import AXES, FANOUT, Lot, block_rows, chunk_rows, copy_in
 
 LEVELS = 3
@@ -41,11 +41,11 @@ RETURNING block.metric_id, {", ".join(f"block.{name}" for name in COLUMNS)}
 """
 _NEWEST = """
 UPDATE telemetry_metric AS metric
-SET points = told.points, step = told.step, time = told.time, tokens = told.tokens,
-    nodes = told.nodes, value = told.value
+SET points = newest.points, step = newest.step, time = newest.time, tokens = newest.tokens,
+    nodes = newest.nodes, value = newest.value
 FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::float8[], %s::bigint[], %s::bigint[],
-            %s::float8[]) AS told (id, points, step, time, tokens, nodes, value)
-WHERE metric.id = told.id
+            %s::float8[]) AS newest (id, points, step, time, tokens, nodes, value)
+WHERE metric.id = newest.id
 """
 _OF_CHUNKS = ", ".join(f"min({axis}_from), max({axis}_to)" for axis in AXES)
 _FROM_CHUNKS = f"""
@@ -65,15 +65,15 @@ WHERE metric_id = %(metric)s AND index = %(index)s
 """
 _AS_LAST = f"""
 UPDATE telemetry_metric AS metric
-SET points = %(kept)s, {", ".join(f"{name} = block.{name}[%(place)s]" for name in COLUMNS[1:])}
+SET points = %(kept)s, {", ".join(f"{name} = block.{name}[%(position)s]" for name in COLUMNS[1:])}
 FROM telemetry_block AS block
 WHERE metric.id = %(metric)s AND block.metric_id = metric.id AND block.index = %(last)s
 """
 
 
-def store(run_id: uuid.UUID, told: Told) -> None:
+def store(run_id: uuid.UUID, buffer: PointBuffer) -> None:
     """Appends these numbers to the metrics of the run and creates new metrics."""
-    tables = told.tables()
+    tables = buffer.tables()
     counts = _counts(run_id, [name for table in tables for name in table.names])
     with connection.cursor() as cursor:
         opened = _take_open(cursor, counts.values())
@@ -105,32 +105,32 @@ def cut(cursor: Any, metric: int, kept: int) -> None:
         return
     if left:
         cursor.execute(_SHORTENED, values)
-    last, place = divmod(kept - 1, FANOUT)
-    cursor.execute(_AS_LAST, {**values, "last": last, "place": place + 1})
+    last, position = divmod(kept - 1, FANOUT)
+    cursor.execute(_AS_LAST, {**values, "last": last, "position": position + 1})
 
 
 def _counts(run_id: uuid.UUID, names: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Returns (id, points) of each of these metrics, creating new ones."""
 
-    def known() -> dict[str, tuple[int, int]]:
+    def stored() -> dict[str, tuple[int, int]]:
         rows = Metric.objects.filter(run=run_id, name__in=names)
         return {name: (pk, points) for name, pk, points in rows.values_list("name", "pk", "points")}
 
     names = list(names)
-    found = known()
-    if missing := sorted(set(names) - found.keys()):
+    counts = stored()
+    if missing := sorted(set(names) - counts.keys()):
         with connection.cursor() as cursor:
             cursor.execute(_NAMED, [run_id, missing])
-        found = known()
-    return found
+        counts = stored()
+    return counts
 
 
 def _take_open(cursor: Any, counts: Iterable[tuple[int, int]]) -> dict[int, list[Any]]:
     """Deletes the blocks that are not full and returns their columns, to be rewritten."""
-    wanted = [(metric, points // FANOUT) for metric, points in counts if points % FANOUT]
-    if not wanted:
+    partial = [(metric, points // FANOUT) for metric, points in counts if points % FANOUT]
+    if not partial:
         return {}
-    cursor.execute(_TAKEN, [list(column) for column in zip(*wanted, strict=True)])
+    cursor.execute(_TAKEN, [list(column) for column in zip(*partial, strict=True)])
     return {metric: columns for metric, *columns in cursor.fetchall()}
 
 
@@ -138,15 +138,17 @@ def _lots(
     table: Table, counts: dict[str, tuple[int, int]], opened: dict[int, list[Any]]
 ) -> Iterator[Lot]:
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for place, name in enumerate(table.names):
+    for index, name in enumerate(table.names):
         block = opened.get(counts[name][0])
-        alike[tuple(block[0]) if block else ()].append(place)
-    for seqs, places in alike.items():
-        metrics, before = zip(*(counts[table.names[place]] for place in places), strict=True)
-        moments, values = table.moments, table.values_MP[places]
+        alike[tuple(block[0]) if block else ()].append(index)
+    for seqs, indices in alike.items():
+        metrics, before = zip(*(counts[table.names[index]] for index in indices), strict=True)
+        moments, values = table.moments, table.values_MP[indices]
         if seqs:
-            *told, _ = opened[metrics[0]]
-            moments = [np.concatenate([old, new]) for old, new in zip(told, moments, strict=True)]
+            *old_moments, _ = opened[metrics[0]]
+            moments = [
+                np.concatenate([old, new]) for old, new in zip(old_moments, moments, strict=True)
+            ]
             values = np.concatenate([[opened[one][-1] for one in metrics], values], axis=1)
         yield Lot(np.array(metrics), np.array(before) // FANOUT, moments, values)
 

@@ -33,7 +33,7 @@ class Table:
     """Values of shape [metrics, points]."""
 
 
-class Told:
+class PointBuffer:
     """Buffer of numbers in the order in which they are recorded, after the stored ones."""
 
     def __init__(self) -> None:
@@ -48,20 +48,20 @@ class Told:
 
     def tables(self) -> list[Table]:
         """Returns all numbers; each name is in one table."""
-        found = [(names, *_columns(*rows)) for names, rows in self._rows.items()]
-        tellers: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for group, (names, _, _) in enumerate(found):
-            for place, name in enumerate(names):
-                tellers[name].append((group, place))
+        groups_of_columns = [(names, *_columns(*rows)) for names, rows in self._rows.items()]
+        reports: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for group, (names, _, _) in enumerate(groups_of_columns):
+            for index, name in enumerate(names):
+                reports[name].append((group, index))
         alike: dict[tuple[int, ...], list[str]] = defaultdict(list)
-        for name, places in tellers.items():
-            alike[tuple(group for group, _ in places)].append(name)
+        for name, reported in reports.items():
+            alike[tuple(group for group, _ in reported)].append(name)
         return [
             _joined(
                 names,
-                [found[group][1] for group in groups],
+                [groups_of_columns[group][1] for group in groups],
                 [
-                    found[group][2][[tellers[name][nth][1] for name in names]]
+                    groups_of_columns[group][2][[reports[name][nth][1] for name in names]]
                     for nth, group in enumerate(groups)
                 ],
             )

@@ -21,11 +21,11 @@ from webapp.experiments.models import Run
 from webapp.telemetry.models import Clock, TakenBack
 from webapp.telemetry.quality import ClosedNode, quality
 from webapp.telemetry.series import blocks
-from webapp.telemetry.series.buffer import COLUMNS, Moment, Told
+from webapp.telemetry.series.buffer import COLUMNS, Moment, PointBuffer
 from webapp.telemetry.series.packing import FANOUT
-from webapp.telemetry.series.scalars import SYSTEM, TELLING, Scalars
+from webapp.telemetry.series.scalars import SCALAR_KINDS, SYSTEM, Scalars
 
-KINDS = frozenset((*TELLING, "step.start", "node.close", "run.resumed"))
+KINDS = frozenset((*SCALAR_KINDS, "step.start", "node.close", "run.resumed"))
 """Kinds of events that metrics are computed from."""
 
 _LARGEST = 2**62
@@ -62,13 +62,13 @@ CROSS JOIN LATERAL (
 WHERE node.closed IS NOT NULL AND node.opened IS NOT NULL
 ORDER BY ended.seq, node.seq
 """
-_KEPT = f"""
+_KEPT_POINTS = f"""
 SELECT metric.id, coalesce((
-    SELECT block.index * {FANOUT} + found.place
+    SELECT block.index * {FANOUT} + newest.position
     FROM telemetry_block AS block, LATERAL (
-        SELECT place FROM unnest(block.step) WITH ORDINALITY AS told (step, place)
-        WHERE told.step <= %(step)s ORDER BY place DESC LIMIT 1
-    ) AS found
+        SELECT position FROM unnest(block.step) WITH ORDINALITY AS point (step, position)
+        WHERE point.step <= %(step)s ORDER BY position DESC LIMIT 1
+    ) AS newest
     WHERE block.metric_id = metric.id ORDER BY block.index DESC LIMIT 1), 0)
 FROM telemetry_metric AS metric
 WHERE run_id = %(run)s AND step > %(step)s AND NOT starts_with(name, %(system)s)
@@ -76,15 +76,15 @@ WHERE run_id = %(run)s AND step > %(step)s AND NOT starts_with(name, %(system)s)
 _TAKEN_BACK = f"""
 INSERT INTO telemetry_takenback (run_id, name, taken_at, {", ".join(COLUMNS)})
 SELECT metric.run_id, metric.name, %(at)s,
-       {", ".join(f"array_agg(point.{column} ORDER BY place)" for column in COLUMNS)}
+       {", ".join(f"array_agg(point.{column} ORDER BY position)" for column in COLUMNS)}
 FROM telemetry_metric AS metric JOIN telemetry_block AS block ON block.metric_id = metric.id,
      unnest({", ".join(f"block.{column}" for column in COLUMNS)})
-     WITH ORDINALITY AS point ({", ".join(COLUMNS)}, place)
+     WITH ORDINALITY AS point ({", ".join(COLUMNS)}, position)
 WHERE metric.id = %(metric)s AND block.index >= %(kept)s / {FANOUT}
-  AND block.index * {FANOUT} + place > %(kept)s
+  AND block.index * {FANOUT} + position > %(kept)s
 GROUP BY metric.run_id, metric.name, block.index
 """
-_STOOD = """
+_TOTALS = """
 SELECT coalesce(max(tokens), 0), coalesce(max(nodes), 0) FROM telemetry_metric
 WHERE run_id = %s AND NOT starts_with(name, %s)
 """
@@ -102,7 +102,7 @@ def recorder(run: Run, events: Sequence[Event]) -> Recorder | None:
 def parts(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
     """Yields the same events, cut before each `run.resumed`: the points that it discards must be
     stored by then."""
-    resumed = [place for place, event in enumerate(events) if event.kind == "run.resumed"]
+    resumed = [index for index, event in enumerate(events) if event.kind == "run.resumed"]
     cuts = sorted({0, *resumed, len(events)})
     return (events[first:after] for first, after in pairwise(cuts))
 
@@ -138,14 +138,14 @@ def _stored(run: Run) -> Iterator[list[Event]]:
     while True:
         with connection.cursor() as cursor:
             cursor.execute(_STORED, [run.pk, list(KINDS), after, run.head_seq])
-            found = cursor.fetchall()
-        if not found:
+            rows = cursor.fetchall()
+        if not rows:
             return
         yield [
             Event(seq, time, kind, None, None, json.loads(payload))
-            for seq, time, kind, payload in found
+            for seq, time, kind, payload in rows
         ]
-        after = found[-1][0]
+        after = rows[-1][0]
 
 
 class Recorder:
@@ -157,7 +157,7 @@ class Recorder:
 
     def __init__(self, clock: Clock):
         self.clock = clock
-        self.told = Told()
+        self.buffer = PointBuffer()
         self._scalars = Scalars()
         self._ended: dict[int, Moment] = {}
         """By seq, the run's position at the ends of steps whose trees are not read yet."""
@@ -174,30 +174,30 @@ class Recorder:
         elif event.kind == "node.close":
             clock.nodes += 1
             clock.tokens += _whole(payload.get("tokens"))
-        elif event.kind in TELLING:
-            self._tell(event)
+        elif event.kind in SCALAR_KINDS:
+            self._record_scalars(event)
 
-    def _tell(self, event: Event) -> None:
+    def _record_scalars(self, event: Event) -> None:
         clock = self.clock
         step = _whole(event.payload.get("step", clock.step))
         moment = (event.seq, step, event.time - clock.origin, clock.tokens, clock.nodes)
-        self.told.add(moment, *self._scalars.of(event.kind, event.payload))
+        self.buffer.add(moment, *self._scalars.of(event.kind, event.payload))
         if event.kind == "step.end":
             self._ended[event.seq] = moment
 
     def store(self) -> None:
         for seq, nodes in _nodes_of_steps(self.clock.run_id, list(self._ended)):
-            told = dict(quality(nodes))
-            self.told.add(self._ended[seq], tuple(told), list(told.values()))
-        blocks.store(self.clock.run_id, self.told)
+            metrics = dict(quality(nodes))
+            self.buffer.add(self._ended[seq], tuple(metrics), list(metrics.values()))
+        blocks.store(self.clock.run_id, self.buffer)
         self.clock.save()
-        self.told, self._ended = Told(), {}
+        self.buffer, self._ended = PointBuffer(), {}
 
 
 def _whole(value: Any) -> int:
     """Returns a count that the database can store, whatever an external engine sent."""
-    known = isinstance(value, int | float) and value == value
-    return int(min(max(value, 0), _LARGEST)) if known else 0
+    is_number = isinstance(value, int | float) and value == value
+    return int(min(max(value, 0), _LARGEST)) if is_number else 0
 
 
 def _nodes_of_steps(
@@ -208,8 +208,8 @@ def _nodes_of_steps(
         return
     with connection.cursor() as cursor:
         cursor.execute(_NODES, {"run": run_id, "ends": ends})
-        found = cursor.fetchall()
-    for seq, rows in groupby(found, key=itemgetter(0)):
+        fetched = cursor.fetchall()
+    for seq, rows in groupby(fetched, key=itemgetter(0)):
         yield seq, (_node(*row) for _, *row in rows)
 
 
@@ -238,10 +238,10 @@ def _node(
 def _take_back(clock: Clock, step: int, at: int) -> None:
     """Discards, by the event `at`, the points of steps after `step`, which are repeated."""
     with connection.cursor() as cursor:
-        cursor.execute(_KEPT, {"run": clock.run_id, "step": step, "system": SYSTEM})
+        cursor.execute(_KEPT_POINTS, {"run": clock.run_id, "step": step, "system": SYSTEM})
         for metric, kept in cursor.fetchall():
             cursor.execute(_TAKEN_BACK, {"metric": metric, "kept": kept, "at": at})
             blocks.cut(cursor, metric, kept)
-        cursor.execute(_STOOD, [clock.run_id, SYSTEM])
+        cursor.execute(_TOTALS, [clock.run_id, SYSTEM])
         clock.tokens, clock.nodes = cursor.fetchone()
     clock.step = step

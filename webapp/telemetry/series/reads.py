@@ -66,35 +66,35 @@ def metrics_of(run: Run) -> Any:
     return Metric.objects.filter(run=run)
 
 
-def buckets(metric: Metric, asked: Range) -> dict[str, Any]:
+def buckets(metric: Metric, requested: Range) -> dict[str, Any]:
     """Returns {name, x, from, to, points, buckets: {at, from, to, min, max, mean, count}}: `points`
     counts those of the range, `at` is a bucket's index among the requested ones; empty buckets are
     left out.
     """
-    known = _known(metric, asked.until)
-    first = _end(known, asked.axis, "min") if asked.first is None else asked.first
-    last = _end(known, asked.axis, "max") if asked.last is None else asked.last
-    place = _log if asked.scale is Scale.LOG else float
-    width = (place(last) - place(first)) / asked.points or 1.0
+    base = _query_values(metric, requested.until)
+    first = _end(base, requested.axis, "min") if requested.first is None else requested.first
+    last = _end(base, requested.axis, "max") if requested.last is None else requested.last
+    scaled = _log if requested.scale is Scale.LOG else float
+    width = (scaled(last) - scaled(first)) / requested.points or 1.0
     values = {
-        **known,
+        **base,
         "first": float(first),
         "last": float(last),
-        "origin": place(first),
+        "origin": scaled(first),
         "width": width,
-        "top": asked.points - 1,
+        "top": requested.points - 1,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_QUERIES[asked.axis, asked.scale], values)
+        cursor.execute(_QUERIES[requested.axis, requested.scale], values)
         columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(_COLUMNS)
-    told = dict(zip(_COLUMNS, columns, strict=True))
+    by_name = dict(zip(_COLUMNS, columns, strict=True))
     return {
         "name": metric.name,
-        "x": asked.axis,
+        "x": requested.axis,
         "from": first,
         "to": last,
-        "points": sum(told["count"]),
-        "buckets": told,
+        "points": sum(by_name["count"]),
+        "buckets": by_name,
     }
 
 
@@ -113,9 +113,9 @@ def points(metric: Metric, after: int | None, limit: int, names: Sequence[str]) 
                 "metric": metric.pk, "from": first, "to": end, "size": FANOUT,
             })  # fmt: skip
             columns = cursor.fetchone()
-    told = ",".join(f'"{name}":[{column}]' for name, column in zip(names, columns, strict=True))
+    body = ",".join(f'"{name}":[{column}]' for name, column in zip(names, columns, strict=True))
     following = end - 1 if end < metric.points else "null"
-    return f'{{"points":{{{told}}},"next":{following}}}'.encode()
+    return f'{{"points":{{{body}}},"next":{following}}}'.encode()
 
 
 @cache
@@ -125,27 +125,27 @@ def _columns(names: tuple[str, ...]) -> str:
     position = """array_to_string(ARRAY(SELECT generate_series(
         greatest(%(from)s, index * %(size)s),
         least(%(to)s, (index + 1) * %(size)s) - 1)), ',')"""
-    told = [
+    expressions = [
         position if name == "position" else f"array_to_string({name}{part}, ',')" for name in names
     ]
     return f"""
-        SELECT {", ".join(f"string_agg({column}, ',' ORDER BY index)" for column in told)}
+        SELECT {", ".join(f"string_agg({column}, ',' ORDER BY index)" for column in expressions)}
         FROM telemetry_block WHERE metric_id = %(metric)s
           AND index >= %(from)s / %(size)s AND index <= (%(to)s - 1) / %(size)s"""
 
 
-def _known(metric: Metric, until: int | None) -> dict[str, Any]:
-    """Returns the query values to read the points recorded up to `until`: `known` counts those that
-    are stored, `tailN` the chunks of level N that they fill."""
-    known = metric.points if until is None else stored_until(metric, until)
-    tails = {f"tail{level}": known // FANOUT**level for level in range(1, LEVELS + 1)}
+def _query_values(metric: Metric, until: int | None) -> dict[str, Any]:
+    """Returns the query values to read the points recorded up to `until`: `stored` is the number of
+    those that are stored, `tailN` the chunks of level N that they fill."""
+    stored = metric.points if until is None else stored_until(metric, until)
+    tails = {f"tail{level}": stored // FANOUT**level for level in range(1, LEVELS + 1)}
     of = {"metric": metric.pk or 0, "run": metric.run_id, "name": metric.name}
-    return {**of, **tails, "known": known, "until": until or 0}
+    return {**of, **tails, "stored": stored, "until": until or 0}
 
 
-def _end(known: dict[str, Any], axis: Axis, function: str) -> float:
+def _end(base: dict[str, Any], axis: Axis, function: str) -> float:
     with connection.cursor() as cursor:
-        cursor.execute(_END[axis, function], known)
+        cursor.execute(_END[axis, function], base)
         return cursor.fetchone()[0] or 0
 
 
@@ -160,11 +160,11 @@ def _query(axis: Axis, scale: Scale) -> str:
     """Returns the query of buckets, levels from coarse to fine: what does not fit into a bucket,
     extends beyond the range, or is in no chunk yet, is read one level deeper."""
 
-    def place(x: str) -> str:
+    def scaled(x: str) -> str:
         return f"ln(greatest({x}, 1.0))" if scale is Scale.LOG else f"{x}::float8"
 
     columns = f"index, least, most, total, {axis}_from AS a, {axis}_to AS b"
-    fits = f"a >= %(first)s AND b <= %(last)s AND {place('b')} - {place('a')} <= %(width)s"
+    fits = f"a >= %(first)s AND b <= %(last)s AND {scaled('b')} - {scaled('a')} <= %(width)s"
     overlaps = f"{axis}_to >= %(first)s AND {axis}_from <= %(last)s"
     parts, withs = [], []
     for level in range(LEVELS, 0, -1):
@@ -185,16 +185,16 @@ def _query(axis: Axis, scale: Scale) -> str:
     inside = "x >= %(first)s AND x <= %(last)s"
     points = f"""SELECT x AS a, x AS b, y AS least, y AS most, y AS total, 1 AS count
         FROM telemetry_block AS block,
-             unnest(block.{axis}, block.value) WITH ORDINALITY AS point (x, y, place)
+             unnest(block.{axis}, block.value) WITH ORDINALITY AS point (x, y, position)
         WHERE metric_id = %(metric)s AND {inside}"""
-    parts.append(f"{points} AND index = %(tail1)s AND index * {FANOUT} + place <= %(known)s")
+    parts.append(f"{points} AND index = %(tail1)s AND index * {FANOUT} + position <= %(stored)s")
     parts.append(
         f"""SELECT deeper.* FROM level1 AS up, LATERAL (
             {points} AND block.index = up.index OFFSET 0
         ) AS deeper WHERE NOT up.fits"""
     )
     parts.append(f"SELECT x, x, y, y, y, 1 FROM ({_taken(axis)}) AS taken WHERE {inside}")
-    at = f"least(%(top)s, greatest(0, floor(({place('a')} - %(origin)s) / %(width)s)))::int"
+    at = f"least(%(top)s, greatest(0, floor(({scaled('a')} - %(origin)s) / %(width)s)))::int"
     return f"""
         WITH {", ".join(withs)}
         SELECT {at}, min(a), max(b), min(least), max(most), sum(total) / sum(count),
@@ -205,9 +205,9 @@ def _query(axis: Axis, scale: Scale) -> str:
 def _taken(axis: Axis) -> str:
     """Returns the query of the points recorded up to `until` that the run has discarded since."""
     return f"""SELECT x, y FROM telemetry_takenback AS taken,
-            unnest(taken.{axis}, taken.value, taken.seq) AS point (x, y, told)
+            unnest(taken.{axis}, taken.value, taken.seq) AS point (x, y, recorded)
         WHERE %(until)s > 0 AND run_id = %(run)s AND name = %(name)s
-          AND taken_at > %(until)s AND told <= %(until)s"""
+          AND taken_at > %(until)s AND recorded <= %(until)s"""
 
 
 def _end_query(axis: Axis, function: str) -> str:
@@ -221,9 +221,9 @@ def _end_query(axis: Axis, function: str) -> str:
     ]
     parts.append(
         f"""SELECT {function}(x) FROM telemetry_block AS block,
-            unnest(block.{axis}) WITH ORDINALITY AS point (x, place)
+            unnest(block.{axis}) WITH ORDINALITY AS point (x, position)
         WHERE metric_id = %(metric)s AND index = %(tail1)s
-          AND index * {FANOUT} + place <= %(known)s"""
+          AND index * {FANOUT} + position <= %(stored)s"""
     )
     parts.append(f"SELECT {function}(x) FROM ({_taken(axis)}) AS taken")
     return f"SELECT {function}(x)::float8 FROM ({' UNION ALL '.join(parts)}) AS ends"

@@ -41,19 +41,19 @@ class Scalars:
 
     def of(self, kind: str, payload: dict[str, Any]) -> tuple[Names, Sequence[float]]:
         """Returns names and values of all finite numbers of the event; none for other kinds."""
-        if kind not in TELLING:
+        if kind not in SCALAR_KINDS:
             return (), ()
         fields, values = _flat(payload)
         if kind == "step.end":
             fields.append(_SHARE)
             values.append(_filtered_share(payload))
-        whose = str(payload.get("agent") or payload.get("split") or "")
-        look = kind, whose, tuple(fields), tuple(map(type, values))
-        if look not in self._alike:
-            self._alike[look] = _numbers(*look)
-        names, numbers = self._alike[look]
-        told = numbers(values)
-        return (names, told) if _all_finite(told) else _finite(names, told)
+        owner = str(payload.get("agent") or payload.get("split") or "")
+        key = kind, owner, tuple(fields), tuple(map(type, values))
+        if key not in self._alike:
+            self._alike[key] = _numbers(*key)
+        names, numbers = self._alike[key]
+        selected = numbers(values)
+        return (names, selected) if _all_finite(selected) else _finite(names, selected)
 
 
 @lru_cache(maxsize=4096)
@@ -84,21 +84,21 @@ def _filtered_share(payload: dict[str, Any]) -> float | None:
 
 
 def _numbers(
-    kind: str, whose: str, fields: tuple[Field, ...], types: tuple[type, ...]
+    kind: str, owner: str, fields: tuple[Field, ...], types: tuple[type, ...]
 ) -> tuple[Names, Callable[[Sequence[Any]], Sequence[Any]]]:
     """Returns the names of the numbers among such values, and a function that selects them."""
     namer = _NAMERS[kind]
-    names = [name for field in fields for name in namer(field, whose)]
+    names = [name for field in fields for name in namer(field, owner)]
     # A boolean is no number.
-    places = [
-        place
-        for place, (name, type_) in enumerate(zip(names, types, strict=True))
+    indices = [
+        index
+        for index, (name, type_) in enumerate(zip(names, types, strict=True))
         if name is not None and type_ in _NUMBERS
     ]
-    told = tuple(name for place in places if (name := names[place]) is not None)
-    if len(places) > 1:
-        return told, itemgetter(*places)
-    return told, lambda values: [values[place] for place in places]
+    selected = tuple(name for index in indices if (name := names[index]) is not None)
+    if len(indices) > 1:
+        return selected, itemgetter(*indices)
+    return selected, lambda values: [values[index] for index in indices]
 
 
 def _all_finite(values: Sequence[Any]) -> bool:
@@ -110,8 +110,8 @@ def _all_finite(values: Sequence[Any]) -> bool:
 
 def _finite(names: Names, values: Sequence[Any]) -> tuple[Names, Sequence[float]]:
     # Drops NaN, whose comparisons are false, and infinities.
-    kept = [pair for pair in zip(names, values, strict=True) if -_LARGEST < pair[1] < _LARGEST]
-    return tuple(name for name, _ in kept), [float(value) for _, value in kept]
+    finite = [pair for pair in zip(names, values, strict=True) if -_LARGEST < pair[1] < _LARGEST]
+    return tuple(name for name, _ in finite), [float(value) for _, value in finite]
 
 
 def _of_step(field: Field, _: str) -> list[str | None]:
@@ -150,5 +150,5 @@ _NAMERS: dict[str, Callable[[Field, str], list[str | None]]] = {
     "eval.result": _of_evaluation,
     "system.sample": _of_sample,
 }
-TELLING = frozenset(_NAMERS)
+SCALAR_KINDS = frozenset(_NAMERS)
 """Kinds of events that report numbers."""

@@ -35,7 +35,7 @@ def address_of(scope: dict[str, Any]) -> str:
     return counted_address((scope.get("client") or ("",))[0])
 
 
-class Nobody(AnonymousUser):
+class RejectedUser(AnonymousUser):
     """Anonymous user with an invalid secret; `why` is the reason with which the socket closes."""
 
     def __init__(self, why: Closing):
@@ -44,21 +44,21 @@ class Nobody(AnonymousUser):
 
 
 @database_sync_to_async
-def user_by_token(header: bytes, address: str) -> User | Nobody:
-    """Returns the user of an authorization header's token; `Nobody` if it is invalid."""
+def user_by_token(header: bytes, address: str) -> User | RejectedUser:
+    """Returns the user of an authorization header's token; `RejectedUser` if it is invalid."""
     user = user_by_secret(secret_in(header.decode("latin-1")) or "")
-    return user or nobody(address, "this token is not valid: make another")
+    return user or rejected(address, "this token is not valid: create another")
 
 
-def nobody(address: str, why: str) -> Nobody:
-    """Counts a wrong secret and returns `Nobody` with `why`; if the address exceeds its limit, with
-    that as the reason."""
+def rejected(address: str, why: str) -> RejectedUser:
+    """Counts a wrong secret and returns `RejectedUser` with `why`; if the address exceeds its
+    limit, with that as the reason."""
     try:
         count_guess(address)
     except TooMany as refusal:
         why = f"too many wrong tokens came from your address: {refusal}"
-        return Nobody(Closing(Close.TOO_MANY, why, 1000 * refusal.seconds))
-    return Nobody(Closing(Close.NOT_SIGNED_IN, why))
+        return RejectedUser(Closing(Close.TOO_MANY, why, 1000 * refusal.seconds))
+    return RejectedUser(Closing(Close.NOT_SIGNED_IN, why))
 
 
 def may_read(user: User | Visitor) -> bool:
@@ -102,7 +102,7 @@ def why_to_leave(scope: dict[str, Any]) -> str | None:
 
 def _is_still_signed_in(scope: dict[str, Any]) -> bool:
     """Returns whether the session is stored and began with the user's current password."""
-    told = SessionStore(scope["session"].session_key).load()
+    session = SessionStore(scope["session"].session_key).load()
     user = User.objects.filter(pk=scope["user"].pk).first()
-    began_with = told.get(HASH_SESSION_KEY, "")
+    began_with = session.get(HASH_SESSION_KEY, "")
     return user is not None and constant_time_compare(began_with, user.get_session_auth_hash())

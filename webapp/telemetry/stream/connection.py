@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from webapp.telemetry.stream import protocol
 from webapp.telemetry.stream.access import (
-    Nobody,
+    RejectedUser,
     address_of,
     ends_at,
     may_read,
@@ -110,10 +110,10 @@ class Connection:
 
     def _admit(self, user: Any) -> Slot:
         """Takes a slot of the socket's address. Raises `Closing` if the socket is not allowed."""
-        if isinstance(user, Nobody):
+        if isinstance(user, RejectedUser):
             raise user.why
         if not user.is_authenticated:
-            raise Closing(Close.NOT_SIGNED_IN, "sign in first, or show a token that is valid")
+            raise Closing(Close.NOT_SIGNED_IN, "sign in first, or send a valid token")
         if not may_read(user):
             raise Closing(Close.NO_ACCESS, "this token does not read runs: it needs runs:read")
         limit = protocol.MAX_SOCKETS_PER_USER
@@ -134,7 +134,7 @@ class Connection:
                 async with asyncio.timeout(self.deadlines.send):
                     await self._send(frame)
             except TimeoutError:
-                raise Closing(Close.TOO_SLOW, "a frame was not taken in time", 0) from None
+                raise Closing(Close.TOO_SLOW, "a frame was not accepted in time", 0) from None
             except OSError:
                 raise _Disconnected from None
             self._last_sent = time.monotonic()
@@ -184,7 +184,7 @@ class Connection:
             case protocol.Hello():
                 await self._welcome(message)
             case _ if not self._greeted:
-                raise Closing(Close.PROTOCOL, "say hello first")
+                raise Closing(Close.PROTOCOL, "send hello first")
             case protocol.Sub():
                 await self._subscribe(message)
             case protocol.Unsub():

@@ -49,14 +49,14 @@ class Close(IntEnum):
 
 
 _MEANINGS = {
-    Close.RESTARTING: "The server restarts: come again.",
-    Close.TRY_LATER: "The database does not answer: come again.",
-    Close.PROTOCOL: "What was sent is not of this protocol.",
-    Close.NOT_SIGNED_IN: "Session, token or link let nobody in, or do so no longer.",
-    Close.NO_ACCESS: "The token reads no runs, or the run is no longer yours to see.",
-    Close.TOO_SLOW: "Frames were not taken in time: come again.",
+    Close.RESTARTING: "The server is restarting: reconnect.",
+    Close.TRY_LATER: "The database does not answer: reconnect.",
+    Close.PROTOCOL: "The message is not valid in this protocol.",
+    Close.NOT_SIGNED_IN: "Session, token or link is not valid, or no longer.",
+    Close.NO_ACCESS: "The token cannot read runs, or you may no longer see the run.",
+    Close.TOO_SLOW: "Frames were not accepted in time: reconnect.",
     Close.TOO_MANY: "Too many sockets of a user or an address, too many messages, or too many "
-    "wrong tokens: come again after the time that is told.",
+    "wrong tokens: reconnect after the given time.",
 }
 
 

@@ -40,7 +40,7 @@ class Pump:
         self.hub, self.sub, self.send, self.view = hub, sub, send, view
         self.max_hz = sub.max_hz
         self.cursor = 0
-        self._said: dict | None = None
+        self._last_status: dict | None = None
         self._kinds = frozenset(sub.topics)
 
     async def run(self) -> None:
@@ -51,7 +51,7 @@ class Pump:
                 await news.wait()
                 news.clear()
                 began = time.monotonic()
-                await self._tell_status()
+                await self._send_status()
                 await self._catch_up()
                 await asyncio.sleep(max(0.0, began + 1 / self.max_hz - time.monotonic()))
 
@@ -69,44 +69,44 @@ class Pump:
         if not replay:
             await self.send(Snapshot(self.sub.sid, head, f"{self.view.base}/state?seq={head}"))
 
-    async def _tell_status(self) -> None:
-        found = await self.hub.rows(_STATUS, [self.sub.run])
-        if not found:
+    async def _send_status(self) -> None:
+        fetched = await self.hub.rows(_STATUS, [self.sub.run])
+        if not fetched:
             return
-        *columns, comments = found[0]
-        told = self.view.status(status(dict(zip(STATUS_COLUMNS, columns, strict=True))))
-        if told is not None and self.view.comments:
-            told = {**told, "comments_changed": comments}
-        if told is not None and told != self._said:
-            self._said = told
-            await self.send(Status(self.sub.sid, told))
+        *columns, comments = fetched[0]
+        shown = self.view.status(status(dict(zip(STATUS_COLUMNS, columns, strict=True))))
+        if shown is not None and self.view.comments:
+            shown = {**shown, "comments_changed": comments}
+        if shown is not None and shown != self._last_status:
+            self._last_status = shown
+            await self.send(Status(self.sub.sid, shown))
 
     async def _catch_up(self) -> None:
-        while found := await self._next_rows():
-            first = found[0][0]
+        while batch := await self._next_rows():
+            first = batch[0][0]
             if first > self.cursor + 1:
                 await self.send(Gap(self.sub.sid, self.cursor + 1, first - 1, "retention"))
                 self.cursor = first - 1
-            for to, events in self._frames(found):
+            for to, events in self._frames(batch):
                 await self.send(Batch(self.sub.sid, self.cursor + 1, to, events))
                 self.cursor = to
-            if len(found) < protocol.BATCH_EVENTS:
+            if len(batch) < protocol.BATCH_EVENTS:
                 return
 
     async def _next_rows(self) -> list[rows.Row]:
         limit = protocol.BATCH_EVENTS
         if self.view.until is not None:
             limit = max(0, min(limit, self.view.until - self.cursor))
-        found = await self.hub.rows(rows.AFTER, [self.sub.run, self.cursor, limit])
-        return [row for row in found if row[0] == self.view.clamp(row[0])]
+        fetched = await self.hub.rows(rows.AFTER, [self.sub.run, self.cursor, limit])
+        return [row for row in fetched if row[0] == self.view.clamp(row[0])]
 
-    def _frames(self, found: list[rows.Row]) -> Iterator[tuple[int, list[msgspec.Raw]]]:
+    def _frames(self, batch: list[rows.Row]) -> Iterator[tuple[int, list[msgspec.Raw]]]:
         """Yields (last seq, events) of frames that each stay under the limit of bytes."""
         events: list[msgspec.Raw] = []
         size, last = 0, self.cursor
-        for row in found:
-            wanted = self.view.shows(row) and rows.wants(self._kinds, row[2])
-            encoded = rows.encode_row(row) if wanted else b""
+        for row in batch:
+            is_selected = self.view.shows(row) and rows.topics_match(self._kinds, row[2])
+            encoded = rows.encode_row(row) if is_selected else b""
             if events and size + len(encoded) > protocol.BATCH_BYTES:
                 yield last, events
                 events, size = [], 0

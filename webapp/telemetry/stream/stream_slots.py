@@ -28,9 +28,9 @@ ADDRESS = "address"
 class TooManyStreams(Exception):
     """Raised when the caller must close a stream first."""
 
-    def __init__(self, limit: int, whose: str):
-        what = "event streams and sockets" if whose == ADDRESS else "event streams"
-        super().__init__(f"At most {limit} {what} at once per {whose}: close one first.")
+    def __init__(self, limit: int, owner: str):
+        what = "event streams and sockets" if owner == ADDRESS else "event streams"
+        super().__init__(f"At most {limit} {what} at once per {owner}: close one first.")
 
 
 _open: Counter[Hashable] = Counter()
@@ -49,10 +49,10 @@ def take_slot(user: User, address: str) -> Slot:
         TooManyStreams: the caller, or the address, has reached its limit.
     """
     token = user.token
-    whose = "token" if token else "session"
+    owner = "token" if token else "session"
     return _taken(
         [
-            ((whose, token.pk if token else user.pk), MAX_PER_TOKEN, whose),
+            ((owner, token.pk if token else user.pk), MAX_PER_TOKEN, owner),
             (("user", user.pk), MAX_PER_USER, "user"),
             _of_address(address),
         ]
@@ -70,9 +70,9 @@ def _of_address(address: str) -> tuple[Hashable, int, str]:
 
 def _taken(limits: list[tuple[Hashable, int, str]]) -> Slot:
     with _lock:
-        for key, limit, whose in limits:
+        for key, limit, owner in limits:
             if _open[key] >= limit:
-                raise TooManyStreams(limit, whose)
+                raise TooManyStreams(limit, owner)
         keys = [key for key, _, _ in limits]
         _open.update(keys)
     return Slot(keys)

@@ -28,20 +28,20 @@ class View:
 
     def clamp(self, seq: int | None) -> int | None:
         """Returns the smaller of `seq` and the last visible event."""
-        known = [one for one in (seq, self.until) if one is not None]
-        return min(known) if known else None
+        limits = [one for one in (seq, self.until) if one is not None]
+        return min(limits) if limits else None
 
     def shows(self, row: Row) -> bool:
         return self.tree is None or row[3] == self.tree
 
-    def status(self, told: dict[str, Any]) -> dict[str, Any] | None:
+    def status(self, row: dict[str, Any]) -> dict[str, Any] | None:
         """Returns the visible part of the run's row; None if the view ends at an earlier event."""
         if self.until is not None:
             return None
         if self.tree is None:
-            return told
-        kept = {"state": told["state"], "step": told["step"], "steps": told["steps"]}
-        return {**EMPTY_STATUS, **kept}
+            return row
+        visible = {"state": row["state"], "step": row["step"], "steps": row["steps"]}
+        return {**EMPTY_STATUS, **visible}
 
 
 EMPTY_STATUS: dict[str, Any] = {
