@@ -39,7 +39,7 @@ from webapp.datasets.reports import request_validation
 from webapp.experiments.models import Run
 from webapp.experiments.runs_list.listing import RunQuery
 from webapp.exports.models import Format, Table
-from webapp.exports.services import ask_for
+from webapp.exports.services import request_export
 from webapp.telemetry.ingest.ingest import ingest
 
 # The checks repeat every case without a token and with a wrong one; the fuzzing does so too, for
@@ -125,7 +125,7 @@ def furnish(url: str, cast: Cast) -> Site:
         "a stranger": a_token(cast.charlie, other, Scope.ADMIN),
     }
     comment = write_comment(Target((run,)), cast.alice, "It learns.", url)
-    export = ask_for(run.project, cast.alice, Table.RUNS, Format.CSV, RunQuery())
+    export = request_export(run.project, cast.alice, Table.RUNS, Format.CSV, RunQuery())
     upload = begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3)
     made = export.pk, version, a_registry(cast), comment.pk, a_search(cast).run_id, upload.pk
     measured = DatasetVersion.objects.get(dataset__name="measured").pk

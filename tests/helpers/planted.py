@@ -31,8 +31,8 @@ from webapp.datasets.reports import request_overlap, request_validation
 from webapp.experiments.runs_list.listing import RunQuery
 from webapp.exports.making import make
 from webapp.exports.models import Export, Format, Table
-from webapp.exports.selectors import why_not_there
-from webapp.exports.services import ask_for, take
+from webapp.exports.selectors import unavailable_reason
+from webapp.exports.services import request_export, take
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Role
 from webapp.sharing import comparisons
@@ -150,11 +150,11 @@ def _a_passkey_of_another() -> Authenticator:
 
 
 def _a_written_export(cast: Any) -> Export:
-    ask_for(cast.project, cast.alice, Table.RUNS, Format.CSV, RunQuery())
+    request_export(cast.project, cast.alice, Table.RUNS, Format.CSV, RunQuery())
     export = take()
     make(export, Event())
     export.refresh_from_db()
-    assert not why_not_there(export), why_not_there(export)
+    assert not unavailable_reason(export), unavailable_reason(export)
     return export
 
 

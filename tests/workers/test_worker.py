@@ -19,7 +19,7 @@ from webapp.experiments.runs_list.listing import RunQuery
 from webapp.experiments.scheduling.leases import release_all
 from webapp.experiments.services import request_stop
 from webapp.exports.models import Export, Format, Table
-from webapp.exports.services import ask_for
+from webapp.exports.services import request_export
 from webapp.projects.services import create_project, create_workspace
 from workers.local.services import worker_command
 from workers.runs.active_runs import owner
@@ -106,7 +106,7 @@ def test_killing_engine_and_worker_together_loses_no_step(var):
 
 def test_what_was_queued_is_swept_given_back_at_sigterm_and_finished_by_the_next_worker(var):
     run = a_run()
-    export = ask_for(run.project, run.created_by, Table.RUNS, Format.PARQUET, RunQuery())
+    export = request_export(run.project, run.created_by, Table.RUNS, Format.PARQUET, RunQuery())
     with Worker(var, steps=40, hold_at=2) as worker:
         wait_for(lambda: "step.end" in kinds_of(run))
         wait_for(lambda: Export.objects.filter(pk=export.pk, state="ready").exists())

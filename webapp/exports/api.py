@@ -143,7 +143,7 @@ class ExportList(Schema):
     """Cursor of the next page, null on the last."""
 
 
-class Asked(Schema):
+class ExportFilters(Schema):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     state: ExportState | None = None
     cursor: str | None = Field(None, max_length=100, pattern=f"^{MOMENT_PATTERN}_{UUID_PATTERN}$")
@@ -152,14 +152,14 @@ class Asked(Schema):
 
 
 @router.get("", response=ExportList)
-def list_exports(request: HttpRequest, asked: Query[Asked]):
+def list_exports(request: HttpRequest, query: Query[ExportFilters]):
     """Lists exports of the projects that you may see, newest first."""
     try:
-        found, following = selectors.exports_page(request.user, **asked.dict())
+        rows, following = selectors.exports_page(request.user, **query.dict())
     except ValueError:
         reason = "give the `next` of an earlier page of the same list, or none"
-        raise Invalid("cursor", asked.cursor, reason, 409) from None
-    return {"exports": found, "next": following}
+        raise Invalid("cursor", query.cursor, reason, 409) from None
+    return {"exports": rows, "next": following}
 
 
 @router.post("", response={201: ExportOut})
@@ -174,19 +174,21 @@ def create_export(request: HttpRequest, new: NewExport):
     )  # fmt: skip
     require(request.user, Action.READ, project)
     try:
-        wish = _wish(new)
-        made = services.ask_for(project, request.user, new.table, new.format, wish, run)
-    except services.TooMany as error:
+        run_query = _run_query(new)
+        made = services.request_export(project, request.user, new.table, new.format, run_query, run)
+    except services.TooManyExports as error:
         return problem(409, f"{error}.")
     return Status(201, made)
 
 
-def _wish(new: NewExport) -> RunQuery:
+def _run_query(new: NewExport) -> RunQuery:
     if new.run and (given := new.filters.dict(exclude_unset=True)):
-        raise Invalid("filters", ", ".join(given), "they choose among the runs of a project")
-    told = new.filters.dict(exclude_defaults=True)
+        raise Invalid(
+            "filters", ", ".join(given), "they select among the runs of a project; leave them out"
+        )
+    filters = new.filters.dict(exclude_defaults=True)
     try:
-        return RunQuery(**told)
+        return RunQuery(**filters)
     except InvalidQuery as error:
         raise Invalid(f"filters.{error.path}", error.value, error.reason) from None
 
@@ -205,14 +207,14 @@ _FILE = {"schema": {"type": "string", "format": "binary"}}
     openapi_extra={
         "responses": {
             200: {"content": {one.media_type: _FILE for one in Format}},
-            409: {"description": "It is not there yet, or it failed"},
+            409: {"description": "The file is not ready, or the export failed"},
         }
     },
 )
 def get_export_file(request: HttpRequest, export_id: uuid.UUID) -> HttpResponse:
     """Returns the export's file; 409 with the reason while there is none."""
     export = selectors.visible_export(request.user, export_id)
-    if reason := selectors.why_not_there(export):
+    if reason := selectors.unavailable_reason(export):
         return problem(409, reason)
     headers = {
         "Content-Disposition": f'attachment; filename="{export.file_name}"',

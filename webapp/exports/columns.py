@@ -21,7 +21,7 @@ from webapp.exports.models import Table
 from webapp.telemetry.models import Clock
 from webapp.telemetry.series.metrics import catch_up
 
-AT_ONCE = 2000
+BATCH_ROWS = 2000
 """Rows that a server-side cursor fetches at a time."""
 
 
@@ -89,7 +89,7 @@ SELECT metric.name, block.index * 32, block.seq, block.step, block.time, block.t
 FROM telemetry_metric AS metric JOIN telemetry_block AS block ON block.metric_id = metric.id
 WHERE metric.run_id = %(run)s ORDER BY metric.id, block.index
 """
-_STILL_SO = """NOT EXISTS (
+_NOT_SUPERSEDED = """NOT EXISTS (
     SELECT FROM telemetry_event AS resumed
     WHERE resumed.run_id = %(run)s AND resumed.kind = 'run.resumed' AND resumed.seq > {event}.seq
       AND (resumed.payload->>'step')::numeric < ({step}.payload->>'step')::numeric)"""
@@ -111,15 +111,15 @@ LEFT JOIN telemetry_event AS credited ON credited.run_id = %(run)s
     AND credited.kind = 'node.credit' AND credited.tree = closed.tree
     AND credited.node = closed.node
 WHERE closed.run_id = %(run)s AND closed.kind = 'node.close'
-  AND {_STILL_SO.format(event="closed", step="planted")}
+  AND {_NOT_SUPERSEDED.format(event="closed", step="planted")}
 ORDER BY closed.seq
 """
 _OF_EVALUATIONS = f"""
-SELECT jsonb_build_array(told.seq, extract(epoch FROM told.time), told.payload)::text
-FROM telemetry_event AS told
-WHERE told.run_id = %(run)s AND told.kind = 'eval.result'
-  AND {_STILL_SO.format(event="told", step="told")}
-ORDER BY told.seq
+SELECT jsonb_build_array(result.seq, extract(epoch FROM result.time), result.payload)::text
+FROM telemetry_event AS result
+WHERE result.run_id = %(run)s AND result.kind = 'eval.result'
+  AND {_NOT_SUPERSEDED.format(event="result", step="result")}
+ORDER BY result.seq
 """
 
 
@@ -127,8 +127,8 @@ def _read(query: str, run: Run) -> Iterator[tuple[Any, ...]]:
     """Rows by a server-side cursor: memory does not grow with their number."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(query, {"run": run.pk})
-        while found := cursor.fetchmany(AT_ONCE):
-            yield from found
+        while rows := cursor.fetchmany(BATCH_ROWS):
+            yield from rows
 
 
 def _of(run: Run) -> tuple[str, str, int]:
@@ -154,14 +154,14 @@ def _points(run: Run) -> Iterator[Row]:
 
 def _nodes(run: Run) -> Iterator[Row]:
     of = _of(run)
-    for (told,) in _read(_OF_NODES, run):
-        yield *of, *msgspec.json.decode(told)
+    for (row,) in _read(_OF_NODES, run):
+        yield *of, *msgspec.json.decode(row)
 
 
 def _evaluations(run: Run) -> Iterator[Row]:
     of = _of(run)
-    for (told,) in _read(_OF_EVALUATIONS, run):
-        seq, seconds, payload = msgspec.json.decode(told)
+    for (row,) in _read(_OF_EVALUATIONS, run):
+        seq, seconds, payload = msgspec.json.decode(row)
         at = (seq, datetime.fromtimestamp(seconds, UTC), payload["step"], payload["split"])
         rest = [payload.get(name) for name in ("problems", "tree_nodes", "rollouts", "tokens",
                                                "seconds")]  # fmt: skip

@@ -15,7 +15,7 @@ from webapp.projects.selectors import visible_projects
 
 class ExportForm(forms.Form):
     project = forms.ModelChoiceField(
-        Project.objects.none(), error_messages={"invalid_choice": "Choose a project of the list."}
+        Project.objects.none(), error_messages={"invalid_choice": "Choose a project from the list."}
     )
     run = forms.ModelChoiceField(Run.objects.none(), required=False, widget=forms.HiddenInput)
     table = forms.ChoiceField(choices=Table.choices, initial=Table.RUNS)
@@ -28,8 +28,8 @@ class ExportForm(forms.Form):
         self.fields["run"].queryset = Run.objects.visible_to(user)
 
     def clean(self) -> dict[str, Any]:
-        told = super().clean()
-        run, project = told.get("run"), told.get("project")
+        given = super().clean()
+        run, project = given.get("run"), given.get("project")
         if run and project and run.project != project:
-            self.add_error("project", f"The run lies in {run.project}.")
-        return told
+            self.add_error("project", f"The run belongs to {run.project}.")
+        return given

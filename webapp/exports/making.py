@@ -23,17 +23,17 @@ from webapp.experiments.models import Run
 from webapp.experiments.runs_list.listing import InvalidQuery, RunQuery, matching_runs
 from webapp.experiments.selectors import visible_runs
 from webapp.exports import services
-from webapp.exports.columns import AT_ONCE, SOURCES, Row, Source
+from webapp.exports.columns import BATCH_ROWS, SOURCES, Row, Source
 from webapp.exports.models import Export, Format, Table
 from webapp.exports.writers import writer
 
 logger = logging.getLogger(__name__)
 
 MOST_BYTES = 4 << 30
-RUNS_AT_ONCE = 100
+BATCH_RUNS = 100
 
 
-class _Given(Exception):
+class _WorkerEnding(Exception):
     """Raised when the worker ends."""
 
 
@@ -47,11 +47,11 @@ def make(export: Export, closing: Event) -> None:
     try:
         draft.parent.mkdir(parents=True, exist_ok=True)
         rows = _write(export, draft, closing)
-        told = rows, draft.stat().st_size, _sha256(draft)
+        result = rows, draft.stat().st_size, _sha256(draft)
         draft.replace(export.path)
-        if not services.finish(export, *told):
+        if not services.finish(export, *result):
             export.path.unlink(missing_ok=True)
-    except _Given:
+    except _WorkerEnding:
         services.give_back(export)
     except (ExportFailed, InvalidQuery) as error:
         services.fail(export, str(error))
@@ -73,7 +73,7 @@ def _write(export: Export, draft: Path, closing: Event) -> int:
     written = 0
     try:
         with transaction.atomic():
-            _see_one_moment()
+            _use_one_snapshot()
             for rows in _batches(source, runs):
                 file.add(rows)
                 written += len(rows)
@@ -89,7 +89,7 @@ def _runs_of(export: Export):
     if export.run_id:
         runs = visible_runs(export.created_by).filter(pk=export.run_id)
         if not runs.exists():
-            raise ExportFailed("who asked for it may not see the run any more")
+            raise ExportFailed("its requester may not see the run any more")
         return runs
     if (
         not type(export.project)
@@ -97,26 +97,26 @@ def _runs_of(export: Export):
         .filter(pk=export.project_id)
         .exists()
     ):
-        raise ExportFailed("who asked for it may not see the project any more")
+        raise ExportFailed("its requester may not see the project any more")
     return matching_runs(export.created_by, RunQuery(**export.filters, project=export.project_id))
 
 
 def _batches(source: Source, runs: list) -> Iterator[list[Row]]:
     rows = _rows(source, runs)
-    while batch := list(islice(rows, AT_ONCE)):
+    while batch := list(islice(rows, BATCH_ROWS)):
         yield batch
 
 
 def _rows(source: Source, run_ids: list) -> Iterator[Row]:
-    for first in range(0, len(run_ids), RUNS_AT_ONCE):
-        some = run_ids[first : first + RUNS_AT_ONCE]
-        found = Run.objects.select_related("experiment__project", "created_by").in_bulk(some)
-        for run_id in some:
-            if run_id in found:
-                yield from source.rows(found[run_id])
+    for first in range(0, len(run_ids), BATCH_RUNS):
+        ids = run_ids[first : first + BATCH_RUNS]
+        runs = Run.objects.select_related("experiment__project", "created_by").in_bulk(ids)
+        for run_id in ids:
+            if run_id in runs:
+                yield from source.rows(runs[run_id])
 
 
-def _see_one_moment() -> None:
+def _use_one_snapshot() -> None:
     # In a transaction within another, as in tests, the outer one decides.
     if len(connection.savepoint_ids) == 0:
         with connection.cursor() as cursor:
@@ -125,12 +125,12 @@ def _see_one_moment() -> None:
 
 def _check(draft: Path, until: float, closing: Event) -> None:
     if closing.is_set():
-        raise _Given
+        raise _WorkerEnding
     if time.monotonic() > until:
-        raise ExportFailed(f"it was not done within {_seconds() / 60:.0f} minutes: ask for fewer "
+        raise ExportFailed(f"it was not done within {_seconds() / 60:.0f} minutes: export fewer "
                            "runs")  # fmt: skip
     if draft.exists() and draft.stat().st_size > MOST_BYTES:
-        raise ExportFailed(f"it is larger than {MOST_BYTES >> 30} GB: ask for fewer runs")
+        raise ExportFailed(f"it is larger than {MOST_BYTES >> 30} GB: export fewer runs")
 
 
 def _seconds() -> float:

@@ -68,7 +68,7 @@ class Export(models.Model):
     table = models.CharField(max_length=12, choices=Table.choices)
     format = models.CharField(max_length=8, choices=Format.choices)
     filters = models.JSONField(default=dict)
-    """Filters of the list of runs: fields of `experiments.runs_list.listing.Wish` by name."""
+    """Filters of the list of runs: fields of `experiments.runs_list.listing.RunQuery` by name."""
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+"
     )

@@ -18,8 +18,8 @@ READ_BYTES = 1 << 18
 
 def visible_exports(user: User) -> QuerySet[Export]:
     """Exports that `user` sees, newest first."""
-    found = Export.objects.visible_to(user)
-    return found.select_related("project", "run__experiment", "created_by").order_by(
+    exports = Export.objects.visible_to(user)
+    return exports.select_related("project", "run__experiment", "created_by").order_by(
         "-created", "-pk"
     )
 
@@ -36,29 +36,29 @@ def exports_page(
 
     Raises `ValueError` for a cursor that no page returned.
     """
-    found = visible_exports(user)
+    exports = visible_exports(user)
     if project is not None:
-        found = found.filter(project=project)
+        exports = exports.filter(project=project)
     if state is not None:
-        found = found.filter(state=state)
+        exports = exports.filter(state=state)
     if cursor:
         text, _, pk = cursor.rpartition("_")
         created, pk = moment_in(text), uuid.UUID(pk)
-        found = found.filter(Q(created__lt=created) | Q(created=created, pk__lt=pk))
-    shown = list(found[: limit + 1])
+        exports = exports.filter(Q(created__lt=created) | Q(created=created, pk__lt=pk))
+    shown = list(exports[: limit + 1])
     if len(shown) <= limit:
         return shown, None
     last = shown[limit - 1]
     return shown[:limit], f"{last.created.isoformat()}_{last.pk}"
 
 
-def why_not_there(export: Export) -> str:
+def unavailable_reason(export: Export) -> str:
     """Why its file cannot be downloaded; "" if it can."""
     if export.export_state is ExportState.READY:
-        return "" if export.path.is_file() else "Its file is lost; ask for it again."
+        return "" if export.path.is_file() else "Its file is lost; request it again."
     if export.export_state is ExportState.FAILED:
         return f"It failed: {export.error}"
-    return f"It is {export.export_state.label.lower()}: ask again in some seconds."
+    return f"It is {export.export_state.label.lower()}: try again in a few seconds."
 
 
 async def content(export: Export) -> AsyncIterator[bytes]:

@@ -24,37 +24,46 @@ LIFETIME = timedelta(days=7)
 DEADLINE = timedelta(minutes=15)
 MOST_QUEUED = 20
 """Exports of one project that are queued or being written."""
-_LATE = "its worker ended, or it was not done within 15 minutes; ask again, or for fewer runs"
+_LATE = (
+    "its worker ended, or it was not done within 15 minutes; request it again, or export fewer runs"
+)
 _FILTERS = ("state", "q", "tag", "name", "created_by", "starred", "archived", "sort")
 
 
-class TooMany(Exception):
+class TooManyExports(Exception):
     """Raised if a project has as many pending exports as it may."""
 
 
 @transaction.atomic
-def ask_for(
-    project: Project, user: User, table: Table, file: Format, wish: RunQuery, run: Run | None = None
+def request_export(
+    project: Project,
+    user: User,
+    table: Table,
+    file: Format,
+    query: RunQuery,
+    run: Run | None = None,
 ) -> Export:
-    """Queues an export of the one run, or of the project's runs that match `wish`.
+    """Queues an export of the one run, or of the project's runs that match `query`.
 
     Raises:
-        TooMany: the project has `MOST_QUEUED` pending.
+        TooManyExports: the project has `MOST_QUEUED` pending.
     """
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-    under_way = Export.objects.filter(project=project, finished=None)
-    if under_way.count() >= MOST_QUEUED:
-        raise TooMany(f"{MOST_QUEUED} exports of {project} are under way: wait for one of them")
+    pending = Export.objects.filter(project=project, finished=None)
+    if pending.count() >= MOST_QUEUED:
+        raise TooManyExports(
+            f"{MOST_QUEUED} exports of {project} are pending: wait until one is done"
+        )
     return Export.objects.create(
-        project=project, run=run, table=table, format=file, filters=filters_of(wish),
+        project=project, run=run, table=table, format=file, filters=filters_of(query),
         created_by=user,
     )  # fmt: skip
 
 
-def filters_of(wish: RunQuery) -> dict[str, Any]:
+def filters_of(query: RunQuery) -> dict[str, Any]:
     """The stored filters of a query, without those at their default."""
-    told, plain = asdict(wish), asdict(RunQuery())
-    return {name: told[name] for name in _FILTERS if told[name] != plain[name]}
+    values, defaults = asdict(query), asdict(RunQuery())
+    return {name: values[name] for name in _FILTERS if values[name] != defaults[name]}
 
 
 @transaction.atomic
@@ -82,8 +91,8 @@ def give_back(export: Export) -> None:
 def finish(export: Export, rows: int, size: int, sha256: str) -> bool:
     """Marks the export ready; False if another worker took it meanwhile: the file is then
     orphaned."""
-    told = {"rows": rows, "size": size, "sha256": sha256}
-    return bool(_end(_taken(export), ExportState.READY, **told))
+    result = {"rows": rows, "size": size, "sha256": sha256}
+    return bool(_end(_taken(export), ExportState.READY, **result))
 
 
 def fail(export: Export, cause: str) -> None:
@@ -115,10 +124,10 @@ def remove(export: Export) -> None:
 
 def remove_expired() -> int:
     """Removes expired exports; returns how many."""
-    gone = Export.objects.filter(expires__lt=Now())
-    for export in gone:
+    expired = Export.objects.filter(expires__lt=Now())
+    for export in expired:
         remove(export)
-    return len(gone)
+    return len(expired)
 
 
 def remove_strays() -> int:
@@ -128,7 +137,7 @@ def remove_strays() -> int:
     states = dict(
         Export.objects.filter(pk__in={_id_of(path) for path in files}).values_list("pk", "state")
     )
-    strays = [path for path in files if not _is_wanted(path, states.get(_id_of(path)))]
+    strays = [path for path in files if not _is_needed(path, states.get(_id_of(path)))]
     for path in strays:
         path.unlink(missing_ok=True)
     return len(strays)
@@ -141,7 +150,7 @@ def _id_of(path: Path) -> uuid.UUID | None:
         return None
 
 
-def _is_wanted(path: Path, state: str | None) -> bool:
+def _is_needed(path: Path, state: str | None) -> bool:
     is_draft = path.suffix == ".part"
     return state is not None and not (is_draft and ExportState(state).is_over)
 
@@ -151,7 +160,7 @@ def _taken(export: Export) -> Any:
     return Export.objects.filter(**held)
 
 
-def _end(exports: Any, state: ExportState, **told: Any) -> int:
+def _end(exports: Any, state: ExportState, **values: Any) -> int:
     return exports.update(
-        state=state, finished=Now(), deadline=None, expires=Now() + LIFETIME, **told
+        state=state, finished=Now(), deadline=None, expires=Now() + LIFETIME, **values
     )

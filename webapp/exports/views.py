@@ -28,15 +28,15 @@ def exports(request: HttpRequest) -> HttpResponse:
     """exports.html: `form` (ExportForm), `run` (Run or None) and `filters` (of the list of runs, by
     name) of the requested export, `exports` (Export, newest first), `pending` (whether one is not
     over)."""
-    wish = _wish(request)
+    query = _run_query(request)
     run = visible_run(request.user, _id(request)) if request.GET.get("run") else None
-    first = {"project": run.project.pk if run else wish.project, "run": run and run.pk}
+    first = {"project": run.project.pk if run else query.project, "run": run and run.pk}
     form = ExportForm(request.user, request.POST or None, initial=first)
-    if request.method == "POST" and form.is_valid() and _asked(request, form, wish):
+    if request.method == "POST" and form.is_valid() and _request_export(request, form, query):
         return redirect(f"{reverse('exports')}?{request.GET.urlencode()}")
-    found = list(visible_exports(request.user)[:SHOWN])
-    context = {"form": form, "run": run, "filters": services.filters_of(wish), "exports": found}
-    context["pending"] = any(not one.export_state.is_over for one in found)
+    rows = list(visible_exports(request.user)[:SHOWN])
+    context = {"form": form, "run": run, "filters": services.filters_of(query), "exports": rows}
+    context["pending"] = any(not one.export_state.is_over for one in rows)
     return render(request, "exports.html", context, status=422 if form.errors else 200)
 
 
@@ -49,18 +49,18 @@ def remove(request: HttpRequest, export_id: uuid.UUID) -> HttpResponse:
     return redirect("exports")
 
 
-def _asked(request: HttpRequest, form: ExportForm, wish: RunQuery) -> bool:
-    told = form.cleaned_data
-    require(request.user, Action.READ, told["project"])
-    what = Table(told["table"]), Format(told["format"])
+def _request_export(request: HttpRequest, form: ExportForm, query: RunQuery) -> bool:
+    given = form.cleaned_data
+    require(request.user, Action.READ, given["project"])
+    what = Table(given["table"]), Format(given["format"])
     try:
-        services.ask_for(told["project"], request.user, *what, wish, told["run"])
-    except services.TooMany as error:
+        services.request_export(given["project"], request.user, *what, query, given["run"])
+    except services.TooManyExports as error:
         form.add_error(None, f"{error}.")
     return not form.errors
 
 
-def _wish(request: HttpRequest) -> RunQuery:
+def _run_query(request: HttpRequest) -> RunQuery:
     try:
         return parse_query(request.GET)
     except InvalidQuery as error:

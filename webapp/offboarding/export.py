@@ -49,7 +49,7 @@ Parts = Iterator[tuple[str, Iterable[bytes]]]
 """Name of a member, and its content in blocks."""
 
 
-class Outlet:
+class BufferedOutput:
     """Output file of zipfile that buffers only what was not sent yet."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Outlet:
 
 def export(workspace: Workspace, user: User) -> Iterator[bytes]:
     """The zip, block by block; recorded once the last one was consumed."""
-    state, outlet = state_of(workspace), Outlet()
+    state, outlet = state_of(workspace), BufferedOutput()
     with zipfile.ZipFile(outlet, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:  # type: ignore[arg-type]
         for name, blocks in _parts(workspace):
             with made.open(name, "w", force_zip64=True) as member:
@@ -146,10 +146,10 @@ def _blocks(content: IO[bytes]) -> Iterator[bytes]:
         yield block
 
 
-def _table(found: QuerySet[Any], *left_out: str, names: tuple[str, ...] = ()) -> Iterator[bytes]:
+def _table(rows: QuerySet[Any], *left_out: str, names: tuple[str, ...] = ()) -> Iterator[bytes]:
     """All columns of all rows, by page."""
-    columns = [f.attname for f in found.model._meta.concrete_fields if f.name not in left_out]
-    last, ordered = None, found.order_by("pk")
+    columns = [f.attname for f in rows.model._meta.concrete_fields if f.name not in left_out]
+    last, ordered = None, rows.order_by("pk")
     while page := list(
         (ordered.filter(pk__gt=last) if last else ordered).values(*columns, *names)[:_PAGE]
     ):
@@ -160,8 +160,8 @@ def _table(found: QuerySet[Any], *left_out: str, names: tuple[str, ...] = ()) ->
 def _audit(workspace: Workspace) -> Iterator[bytes]:
     cursor = None
     while True:
-        found, cursor = entries(workspace, AuditQuery(), cursor, _AUDIT_PAGE)
-        yield b"".join(_json({"at": one.at, "kind": one.kind, "text": one.text}) for one in found)
+        records, cursor = entries(workspace, AuditQuery(), cursor, _AUDIT_PAGE)
+        yield b"".join(_json({"at": one.at, "kind": one.kind, "text": one.text}) for one in records)
         if cursor is None:
             return
 
@@ -171,18 +171,18 @@ def _events(run_id: Any) -> Iterator[bytes]:
     while True:
         with connection.cursor() as cursor:
             cursor.execute(rows.AFTER, [run_id, last, _PAGE])
-            found = cursor.fetchall()
-        if not found:
+            events = cursor.fetchall()
+        if not events:
             return
-        yield b"".join(rows.encode_row(row) + b"\n" for row in found)
-        last = found[-1][0]
+        yield b"".join(rows.encode_row(row) + b"\n" for row in events)
+        last = events[-1][0]
 
 
 def _metrics(run_id: Any) -> Iterator[bytes]:
     columns = ("metric__name", "index", "seq", "step", "time", "tokens", "nodes", "value")
-    found = Block.objects.filter(metric__run=run_id).order_by("metric", "index")
+    blocks = Block.objects.filter(metric__run=run_id).order_by("metric", "index")
     first = 0
-    while page := list(found.values(*columns)[first : first + _PAGE]):
+    while page := list(blocks.values(*columns)[first : first + _PAGE]):
         first += _PAGE
         yield b"".join(_json({"name": row.pop("metric__name"), **row}) for row in page)
 

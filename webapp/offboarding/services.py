@@ -41,12 +41,12 @@ def refusal(workspace: Workspace) -> str:
     """Why the workspace cannot be deleted now; empty if it can."""
     active = _runs(workspace).exclude(state__in=ENDED).count()
     if active:
-        return f"{active} of its runs {'is' if active == 1 else 'are'} not at an end: stop them."
+        return f"{active} of its runs {'is' if active == 1 else 'are'} active: stop them."
     checks = DatasetReport.objects.filter(version__dataset__project__workspace=workspace)
     if checks.filter(state__in=("queued", "running")).exists():
-        return "A dataset is being checked: wait for it."
+        return "A dataset is being checked: wait until it is done."
     if not workspace.exports.filter(state=state_of(workspace)).exists():
-        return "There is no export of what it holds now: make one, to its end."
+        return "There is no export of its current contents: export the workspace first."
     return ""
 
 
@@ -59,7 +59,7 @@ def delete_workspace(workspace: Workspace, name: str) -> None:
     with transaction.atomic():
         locked = Workspace.objects.select_for_update().get(pk=workspace.pk)
         if name != locked.name:
-            raise CloseRefused(f"Type its name as it stands here: {locked.name}")
+            raise CloseRefused(f"Type the name of the workspace: {locked.name}")
         if reason := refusal(locked):
             raise CloseRefused(reason)
         _delete(locked)
@@ -91,9 +91,9 @@ def _delete(workspace: Workspace) -> None:
     Model.objects.filter(pk__in=models).delete()
     DatasetVersion.objects.filter(dataset__in=datasets).update(parent=None)
     Dataset.objects.filter(pk__in=datasets).delete()
-    place = workspace.pk
+    workspace_id = workspace.pk
     workspace.delete()
-    delete_records(place, runs, datasets, models)
+    delete_records(workspace_id, runs, datasets, models)
     transaction.on_commit(partial(_remove_files, runs, files, paths, contents))
 
 

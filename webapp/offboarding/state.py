@@ -21,10 +21,10 @@ def state_of(workspace: Workspace) -> str:
     """SHA-256, 64 hexadecimal digits."""
     runs = Run.objects.filter(experiment__project__workspace=workspace)
     reports = DatasetReport.objects.filter(version__dataset__project__workspace=workspace)
-    told = [
+    parts = [
         newest_record_ids(workspace),
         runs.aggregate(runs=Count("pk"), events=Sum("head_seq"), leases=Sum("fencing")),
         sorted(runs.values_list("state").annotate(Count("pk"))),
         reports.aggregate(reports=Count("pk"), newest=Max("finished")),
     ]
-    return hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()

@@ -29,7 +29,7 @@ def close(request: HttpRequest, slug: str) -> HttpResponse:
         except CloseRefused as refusal:
             form.add_error("name", str(refusal))
         else:
-            messages.success(request, f"{workspace} is deleted, with all that it held.")
+            messages.success(request, f"{workspace} is deleted with all its contents.")
             return redirect("workspaces")
     context = {
         "workspace": workspace,

@@ -190,7 +190,9 @@ def test_an_export_says_so_and_leaves_nothing(cast, var, file):
     run.refresh_from_db()
 
     def written():
-        export = services.ask_for(cast.project, cast.alice, Table.NODES, file, RunQuery(), run)
+        export = services.request_export(
+            cast.project, cast.alice, Table.NODES, file, RunQuery(), run
+        )
         assert write_one()
         export.refresh_from_db()
         return export

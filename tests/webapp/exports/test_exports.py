@@ -47,7 +47,7 @@ def told(cast, var_directory):
 
 
 def asked(run, table, file=Format.JSONL, **wish):
-    return services.ask_for(run.project, run.created_by, table, file, RunQuery(**wish))
+    return services.request_export(run.project, run.created_by, table, file, RunQuery(**wish))
 
 
 def written(export):
@@ -128,7 +128,9 @@ def test_the_filters_are_those_of_the_list_of_runs(told, cast):
     assert ids() == {str(told.pk), str(done.pk)}
     assert ids(state="finished") == ids(tag="baseline") == {str(done.pk)}
     assert ids(archived=True) == {str(hidden.pk)} and ids(q="hyperlink") == {str(told.pk)}
-    one = services.ask_for(told.project, cast.vera, Table.RUNS, Format.JSONL, RunQuery(), done)
+    one = services.request_export(
+        told.project, cast.vera, Table.RUNS, Format.JSONL, RunQuery(), done
+    )
     assert [row["run"] for row in rows_of(written(one))] == [str(done.pk)]
 
 
@@ -139,7 +141,7 @@ def test_no_text_begins_a_formula(text):
 
 
 def test_who_may_not_see_the_project_any_more_gets_no_file(told, cast):
-    export = services.ask_for(told.project, cast.vera, Table.RUNS, Format.CSV, RunQuery())
+    export = services.request_export(told.project, cast.vera, Table.RUNS, Format.CSV, RunQuery())
     cast.vera.memberships.all().delete()
     assert written(export).export_state is ExportState.FAILED
     assert "may not see" in export.error and not list(exports_directory().iterdir())
@@ -196,7 +198,7 @@ def test_no_file_outlives_its_project_nor_a_draft_its_writer(told):
 def test_a_project_has_only_so_many_under_way(told, monkeypatch):
     monkeypatch.setattr(services, "MOST_QUEUED", 1)
     asked(told, Table.RUNS)
-    with pytest.raises(services.TooMany, match="wait"):
+    with pytest.raises(services.TooManyExports, match="wait"):
         asked(told, Table.RUNS)
 
 

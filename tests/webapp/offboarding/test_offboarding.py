@@ -203,11 +203,11 @@ def test_after_any_change_the_export_must_be_made_again(cast, full):
 def test_nothing_is_deleted_while_a_run_is_at_work_or_under_a_wrong_name(cast, full):
     run = a_run(cast, RunState.RUNNING)
     exported(cast)
-    with pytest.raises(CloseRefused, match="1 of its runs is not at an end"):
+    with pytest.raises(CloseRefused, match="1 of its runs is active"):
         delete_workspace(cast.project.workspace, "Trees")
     run.delete()
     exported(cast)
-    with pytest.raises(CloseRefused, match="as it stands here: Trees"):
+    with pytest.raises(CloseRefused, match="the name of the workspace: Trees"):
         delete_workspace(cast.project.workspace, "trees")
     half = export(cast.project.workspace, cast.alice)
     annotations.describe(full.pk, notes="later")
