@@ -32,9 +32,9 @@ _SPREADS = {
 _COUNTS = {
     "kinds": "Tests by kind",
     "asks": "Entry point",
-    "languages": "Script of the statement",
+    "languages": "Script",
     "programs": "Language of the reference",
-    "difficulties": "Difficulty by the data set",
+    "difficulties": "Difficulty in the dataset",
     "tags": "Tags",
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -15,6 +16,12 @@ from webapp.http.module_preload import imported
 from webapp.markdown import render
 
 register = template.Library()
+
+
+@register.simple_tag
+def mail_is_sent() -> bool:
+    """Whether mail is configured, for templates that are rendered without a request."""
+    return settings.MAIL_IS_SENT
 
 
 @register.filter

@@ -99,8 +99,8 @@ export class MetricPage {
     this.loading.hidden = true;
     part("charts").setAttribute("aria-busy", "false");
     part("connection").hidden = false;
-    const shown = this.isLoaded ? `Showing the state at ${clock(this.lostSince)}.` : "The charts could not be loaded.";
-    setText(part("connectionText"), `${shown} ${text}`);
+    setText(part("connectionTitle"), this.isLoaded ? "Connection lost." : "The charts could not be loaded.");
+    setText(part("connectionText"), this.isLoaded ? `Showing the state at ${clock(this.lostSince)}. ${text}` : text);
     showState("stale", final ? "not available" : "reconnecting");
   }
 

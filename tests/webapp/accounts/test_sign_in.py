@@ -131,6 +131,19 @@ def test_a_forgotten_password_is_reset_by_mail(client, cast, mailed):
     assert sign_in(client, password="deeply-rooted-17").url == "/"
 
 
+FORGOTTEN = b"Forgot your password?"
+
+
+def test_a_reset_is_offered_once_where_mail_is_configured_and_else_nowhere(client, cast, settings):
+    give_password(cast.bob)
+    for is_sent, number in ((False, 0), (True, 1)):
+        settings.MAIL_IS_SENT = is_sent
+        client.logout()
+        assert client.get("/sign-in/").content.count(FORGOTTEN) == number
+        sign_in(client)
+        assert client.get("/account/password/").content.count(FORGOTTEN) == number
+
+
 NEW = "deeply-rooted-17"
 
 
