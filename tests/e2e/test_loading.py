@@ -180,3 +180,31 @@ def test_comments_say_that_they_load_and_why_they_cannot(page, run, status, text
     note.get_by_role("button", name="Try again").click()
     expect(card.get_by_text("No comments yet.")).to_be_visible(timeout=WAIT_MS)
     expect(note).to_have_count(0)
+
+
+def test_charts_of_a_run_name_the_cause_and_retry(page, run, log):
+    run.feed(log)
+    refuse(page, SERIES, 500)
+    page.goto(f"/runs/{run.run.pk}/")
+    message = page.locator('[data-metric="reward"] .none')
+    text = "The charts could not be loaded. The server answered 500. Retrying automatically."
+    expect(message).to_have_text(text, timeout=WAIT_MS)
+    page.unroute(SERIES)
+    page.locator('[data-metric="reward"][data-points]').wait_for(timeout=WAIT_MS)
+
+
+def test_compared_trees_name_the_cause_and_are_loaded_again(page, run, log):
+    events = list(log)
+    run.feed(events)
+    trees = [event.tree for event in events if event.kind == "tree.open"][-2:]
+    refuse(page, "**/api/v1/runs/*/trees/*", 500)
+    chosen = "&".join(f"tree={run.run.pk}:{tree}" for tree in trees)
+    page.goto(f"/compare/trees/?{chosen}")
+    note = part(page, "error")
+    text = "The trees could not be loaded. The server answered 500."
+    expect(note).to_contain_text(text, timeout=WAIT_MS)
+    expect(page.get_by_text("Loading…")).to_be_hidden()
+    page.unroute("**/api/v1/runs/*/trees/*")
+    note.get_by_role("button", name="Try again").click()
+    expect(page.locator(".tree-pair canvas").first).to_be_visible(timeout=WAIT_MS)
+    expect(note).to_be_hidden()

@@ -7,7 +7,6 @@ from typing import Any
 from allauth.account.forms import ChangePasswordForm
 from django import forms
 
-
 _LABELS = {
     "oldpassword": "Current password",
     "password1": "New password",

@@ -41,9 +41,7 @@ class OverlapForm(forms.Form):
     other = forms.ModelChoiceField(
         queryset=DatasetVersion.objects.none(), empty_label=None, label="Compare with"
     )
-    threshold = forms.FloatField(
-        min_value=0.01, max_value=1, initial=THRESHOLD, label="Threshold"
-    )
+    threshold = forms.FloatField(min_value=0.01, max_value=1, initial=THRESHOLD, label="Threshold")
 
     def __init__(self, others: Any, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)

@@ -8,6 +8,7 @@
 
 import { element, setText } from "../lib/dom.js";
 import { number, percent } from "../lib/format.js";
+import { loadError } from "../lib/load-error.js";
 import { alerts } from "../run/health.js";
 import { isStacked, linesOf } from "./metric-lines.js";
 import { align } from "./metric-buckets.js";
@@ -77,7 +78,7 @@ export class MetricCard {
       if (this.request !== request) return;
       this.stale = true;
       this.root.setAttribute("aria-busy", "false");
-      if (!this.lines) this.#showMessage(`This chart could not be loaded: ${error.message}. Retrying…`);
+      if (!this.lines) this.#showMessage(`This chart could not be loaded. ${loadError(error).text}`);
       throw error;
     }
   }

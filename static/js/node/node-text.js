@@ -1,6 +1,7 @@
 /** Prompt and tokens of a node, fetched on request: they are too big for the stream. */
 
 import { element } from "../lib/dom.js";
+import { errorText } from "../lib/load-error.js";
 import { bounds, columnOf, COLUMNS, readOf } from "./token-figures.js";
 
 const MAX_CACHED = 60; // cached texts of nodes
@@ -41,7 +42,7 @@ export class NodeText {
           body.replaceChildren();
           fill();
         } }, "Try again");
-        const why = element("p", { class: "small" }, `Could not be loaded (${error.message}). `);
+        const why = element("p", { class: "small" }, `Could not be loaded. ${errorText(error.status)} `);
         body.replaceChildren(why, again);
       }
     };

@@ -3,6 +3,7 @@
 import { bestSoFar, spent, within } from "../run/budget.js";
 import { HOME } from "../forest/camera.js";
 import { element, setText, svg } from "../lib/dom.js";
+import { errorText } from "../lib/load-error.js";
 import { fold } from "../stream/fold.js";
 import { paintFocus } from "../forest/forest-paint.js";
 import { count, number, percent } from "../lib/format.js";
@@ -112,11 +113,19 @@ addEventListener("themechange", () => {
   palette = readPalette();
   if (trees.length) draw();
 });
-load()
-  .catch((error) => {
+async function attempt() {
+  part("error").hidden = true;
+  part("loading").hidden = false;
+  try {
+    await load();
+  } catch (error) {
+    console.warn("grove trees:", error.message);
     part("error").hidden = false;
-    setText(part("error").firstElementChild, `The trees could not be loaded (${error.message}). Reload the page to try again.`);
-  })
-  .finally(() => {
+    setText(part("errorText"), errorText(error.status));
+  } finally {
     part("loading").hidden = true;
-  });
+  }
+}
+
+part("retry").addEventListener("click", attempt);
+attempt();

@@ -9,6 +9,7 @@
  */
 
 import { element, setText } from "../lib/dom.js";
+import { loadError } from "../lib/load-error.js";
 import { MetricBoard } from "../metrics/metric-board.js";
 import { chartsFrom } from "../metrics/metric-names.js";
 import { readZoom, withZoom } from "../metrics/metric-view.js";
@@ -103,7 +104,7 @@ export class RunCharts {
   #onError(error) {
     console.warn("grove: the charts cannot be drawn:", error.message);
     if (!this.loading) return;
-    this.#arrange(`The charts could not be loaded: ${error.message}. Retrying…`);
+    this.#arrange(`The charts could not be loaded. ${loadError(error).text}`);
     this.board.refresh().catch(() => {}); // empty charts make no requests
   }
 }
