@@ -32,7 +32,7 @@ from engine.events.vocabulary import (
     RunWaiting,
 )
 from engine.inference.local_team import LocalTeam
-from engine.inference.scheduler import Interrupted
+from engine.inference.sources import Interrupted
 from engine.policy.models.load import check_agent
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.identity import content_hash

@@ -6,7 +6,7 @@ model share one backend, so that the model is in memory once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Self
@@ -16,15 +16,16 @@ from engine.config.generator_support import start_deadline
 from engine.config.schema import RunConfig
 from engine.inference.agents import is_endpoint
 from engine.inference.backends import AnswerBackend, LocalPlayer
-from engine.inference.scheduler import Scheduler, Task
+from engine.inference.sources import local_scheduler
 from engine.policy.models.load import model_directory
-from engine.policy.types import Answer, Request
-from engine.rollout.forest import Forest, GrowingTree, OpenNode
+from engine.policy.types import Request
+from engine.rollout.forest import Forest, GrowingTree
+from engine.rollout.growth import close_node, opened_tasks
+from engine.rollout.scheduler import Task, VerifiedTask
 from engine.rollout.types import Judged, RolloutSink
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.self_check import SelfCheck
 from engine.sandbox.host.verdict_cache import RememberingVerifier
-from engine.sandbox.host.verify import Verification
 
 
 class LocalTeam:
@@ -88,17 +89,15 @@ class LocalTeam:
         self, part: str, requests: Sequence[Request], temperature: float | None = None
     ) -> dict[str, list[Judged]]:
         """Returns a judged answer of every agent to every request, by agent, in request order."""
-        found: dict[tuple[str, int], Judged] = {}
+        judged: dict[tuple[str, int], Judged] = {}
         total = len(requests) * len(self.names)
-
-        def finished(task: Task, answer: Answer, verification: Verification) -> Iterable[Task]:
-            found[task.agent, task.mark] = (answer, verification)
-            self.tell(f"{part}: {len(found)} of {total} answers")
-            return ()
-
-        tasks = [Task(a, r, row) for row, r in enumerate(requests) for a in self.names]
-        Scheduler(self, part, finished, temperature).run(tasks)
-        return {a: [found[a, row] for row in range(len(requests))] for a in self.names}
+        scheduler = local_scheduler(self, part, temperature)
+        scheduler.submit(Task(a, r, row) for row, r in enumerate(requests) for a in self.names)
+        while not scheduler.is_idle:
+            for done in scheduler.advance():
+                judged[done.task.agent, done.task.mark] = (done.answer, done.verification)
+                self.tell(f"{part}: {len(judged)} of {total} answers")
+        return {a: [judged[a, row] for row in range(len(requests))] for a in self.names}
 
     def grow(
         self,
@@ -108,41 +107,16 @@ class LocalTeam:
         sink: RolloutSink | None = None,
     ) -> None:
         """Grows every tree to its end, at most `inference.trees_at_once` concurrently."""
-        waiting = iter(forest.trees)
-        active: set[GrowingTree] = set()
-        nodes = ended = 0
-
-        def claimed(trees: Iterable[GrowingTree]) -> Iterator[Task]:
-            for claim in forest.claim(list(trees)):
-                if sink:
-                    sink.opened(claim)
-                expansion = claim.expansion
-                yield Task(expansion.agent, claim.tree.request(expansion), claim)
-
-        def begun() -> Iterator[Task]:
-            while len(active) < self.config.inference.trees_at_once:
-                if (tree := next(waiting, None)) is None:
-                    return
-                active.add(tree)
-                yield from claimed([tree])
-
-        def finished(task: Task, answer: Answer, verification: Verification) -> Iterator[Task]:
-            nonlocal nodes, ended
-            claim: OpenNode = task.mark
-            node = forest.close(claim, answer, verification)
-            if sink:
-                sink.closed(claim.tree, node)
-            if not self.stopping:
-                yield from claimed([claim.tree])
-            nodes += 1
-            if claim.tree.search.in_flight == 0:
-                ended += 1
-                active.discard(claim.tree)
-                if not self.stopping:
-                    yield from begun()
-            self.tell(f"{part}: {ended} of {len(forest.trees)} ended, {nodes} nodes")
-
-        Scheduler(self, part, finished, temperature).run(begun())
+        growth = LocalGrowth(self, forest, sink)
+        scheduler = local_scheduler(self, part, temperature)
+        scheduler.submit(growth.begin())
+        while not scheduler.is_idle:
+            tasks: list[Task] = []
+            for done in scheduler.advance():
+                tasks += growth.close(done)
+                ended = f"{growth.ended} of {len(forest.trees)} ended"
+                self.tell(f"{part}: {ended}, {growth.nodes} nodes")
+            scheduler.submit(tasks)
 
     def close(self) -> None:
         """Ends all processes and threads."""
@@ -153,6 +127,40 @@ class LocalTeam:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class LocalGrowth:
+    """Trees of one rollout of a local team: `inference.trees_at_once` of them grow at a time."""
+
+    def __init__(self, team: LocalTeam, forest: Forest, sink: RolloutSink | None):
+        self.team = team
+        self.forest = forest
+        self.sink = sink
+        self.nodes = self.ended = 0
+        """Numbers of closed nodes and of ended trees."""
+        self._queued = iter(forest.trees)
+        self._growing: set[GrowingTree] = set()
+
+    def begin(self) -> Iterator[Task]:
+        """Begins queued trees; yields the tasks of the nodes that open."""
+        while len(self._growing) < self.team.config.inference.trees_at_once:
+            if (tree := next(self._queued, None)) is None:
+                return
+            self._growing.add(tree)
+            yield from opened_tasks(self.forest, [tree], self.sink)
+
+    def close(self, done: VerifiedTask) -> Iterator[Task]:
+        """Closes a node; yields the tasks of those that open after it, none once the team stops."""
+        close_node(self.forest, done, self.sink)
+        tree = done.task.mark.tree
+        if not self.team.stopping:
+            yield from opened_tasks(self.forest, [tree], self.sink)
+        self.nodes += 1
+        if tree.search.in_flight == 0:
+            self.ended += 1
+            self._growing.discard(tree)
+            if not self.team.stopping:
+                yield from self.begin()
 
 
 def _same_model(agents: Sequence[AgentConfig]) -> list[list[AgentConfig]]:

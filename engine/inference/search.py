@@ -17,8 +17,8 @@ import msgspec
 
 from engine.inference.backends import PlayerError
 from engine.inference.local_team import LocalTeam
-from engine.inference.scheduler import Interrupted
 from engine.inference.selection import Scorer, rewards_of, tree_answer
+from engine.inference.sources import Interrupted
 from engine.policy.types import Answer
 from engine.problems.problem import Problem
 from engine.rollout.forest import ClosedNode, Forest, GrowingTree, public_score

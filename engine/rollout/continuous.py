@@ -5,8 +5,17 @@ tree, which join the running batch of their agent. A step takes the complete tre
 are enough; the others are carried over to the next step (`training.extra_trees`). The trees of a
 step may be planted while those of the previous step still grow; each begins as one of these
 completes, so that the number of growing trees stays the same. Their events are buffered until
-their step begins. The loop waits for the next turn of an agent or piece of verification, whichever
-ends first, and for calls that have a continuation (`Then`).
+their step begins.
+
+    plant ──► QUEUED ──── another tree completes ────► GROWING ──── its last node closes ──► WHOLE
+              waits for   or its step begins           its nodes are IN_FLIGHT or PENDING     │
+              a tree                                   in the `Scheduler`        gather takes it
+
+    AHEAD ──── its step begins (`gather`) ────► CURRENT ──── its step ends without it ────► CARRIED
+    buffers its events                          the step waits for enough of them, of either step
+
+`gather` waits for the scheduler, and the scheduler for the next turn of an agent, the next piece of
+verification, or an update of the learners alongside (`Then`), whichever ends first.
 
 Invariants:
 - A tree is in flight until it is returned complete, and is returned once.
@@ -17,20 +26,19 @@ Invariants:
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from engine.config.schema import RunConfig
-from engine.policy.types import Answer
 from engine.problems.source import ProblemSet
 from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode, training_score
 from engine.rollout.generation_dispatcher import GenerationDispatcher
+from engine.rollout.growth import task_of
+from engine.rollout.scheduler import Demand, Order, Scheduler, Task, VerifiedTask
 from engine.rollout.types import RolloutSink, RolloutTeam, Stopped
-from engine.run.timing import timed
-from engine.run.waits import wait_for_any
-from engine.sandbox.host.verify import Verification
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,40 @@ class Then:
 
     calls: Sequence[Any] = ()
     do: Callable[[], None] = lambda: None
+
+
+class Growth(StrEnum):
+    """How far a tree in flight has grown."""
+
+    QUEUED = "queued"
+    """No node is open: it waits for another tree to complete, or for its step."""
+    GROWING = "growing"
+    WHOLE = "whole"
+    """Nothing is left to open and nothing is in flight; the next `gather` of its step takes it."""
+
+
+class Membership(StrEnum):
+    """Which step a tree in flight belongs to."""
+
+    AHEAD = "ahead"
+    """The next step, which has not begun: its events are buffered."""
+    CURRENT = "current"
+    CARRIED = "carried"
+    """An earlier step, which ended without it; the current step takes it like its own."""
+
+
+@dataclass(eq=False)
+class TreeInFlight:
+    """A tree that no step has taken."""
+
+    tree: GrowingTree
+    forest: Forest
+    position: int
+    """Index of its problem in the training set."""
+    growth: Growth = Growth.QUEUED
+    membership: Membership = Membership.AHEAD
+    completion: int = -1
+    """Index among all trees in the order in which they became whole."""
 
 
 class ContinuousRollout:
@@ -55,50 +97,40 @@ class ContinuousRollout:
         self.team = team
         self.problems = problems
         self.should_stop = should_stop
-        self.trees: dict[GrowingTree, int] = {}
-        """Trees that no step has taken, with the index of their problem in the training set."""
-        self._forests: dict[GrowingTree, Forest] = {}
-        self.ahead: dict[GrowingTree, None] = {}
-        """Trees whose step has not begun ..."""
-        self._untold: list[tuple[GrowingTree, OpenNode | ClosedNode]] = []
-        """... and the nodes opened and closed in them, in order, not yet reported."""
-        self._unopened: deque[GrowingTree] = deque()
-        """Trees of `ahead` that wait for others to complete before they begin."""
-        self._whole: list[GrowingTree] = []
-        self._writing = GenerationDispatcher(team)
-        self._asked: dict[int, OpenNode] = {}
-        """Nodes being generated, by request number."""
-        self._judged: dict[int, tuple[OpenNode, Answer]] = {}
-        """Nodes being verified, by ticket."""
-        self._beside: list[Any] = []
-        """Calls of an update in flight."""
+        self.in_flight: dict[GrowingTree, TreeInFlight] = {}
+        """Trees that no step has taken, in the order in which they were planted."""
+        self.scheduler = Scheduler(
+            Order.CONTINUOUS, GenerationDispatcher(team), team.verifier, team.wait, self._demand
+        )
+        self._buffered: list[tuple[GrowingTree, OpenNode | ClosedNode]] = []
+        """Nodes opened and closed in trees whose step has not begun, in order, not yet reported."""
+        self._completions = itertools.count()
+
+    def members(self, *memberships: Membership) -> list[TreeInFlight]:
+        """Returns the trees in flight of these memberships."""
+        return [one for one in self.in_flight.values() if one.membership in memberships]
 
     def plant(self, positions: Sequence[int], step: int, first: int) -> list[GrowingTree]:
         """Returns new trees of these problems; `first` is the number of trees that this step opened
         before. They begin as others complete; the next `gather` begins the rest, and their step."""
-        growing = len(self.trees) - len(self._whole) - len(self._unopened)
+        growing = sum(one.growth is Growth.GROWING for one in self.in_flight.values())
         config = self.config
         batch = [self.problems.training_batch(position, 1)[0] for position in positions]
         names = tuple(agent.name for agent in config.agents)
         judge = training_score(config.credit.score)
         forest = Forest(batch, names, config.search, judge, [config.seed, step], first)
-        self.trees |= zip(forest.trees, positions, strict=True)
-        self._forests |= dict.fromkeys(forest.trees, forest)
-        self.ahead |= dict.fromkeys(forest.trees)
-        self._unopened += forest.trees
-        self._open(len(forest.trees) - growing)
+        for tree, position in zip(forest.trees, positions, strict=True):
+            self.in_flight[tree] = TreeInFlight(tree, forest, position)
+        self._begin(len(forest.trees) - growing)
         return forest.trees
 
-    def forget(self) -> None:
+    def discard_ahead(self) -> None:
         """Discards the trees whose step has not begun; answers in flight for them are ignored."""
-        gone, self.ahead = self.ahead, {}
-        self._unopened.clear()
-        for tree in gone:
-            del self.trees[tree], self._forests[tree]
-        self._untold.clear()
-        self._whole = [tree for tree in self._whole if tree not in gone]
-        self._asked = {n: claim for n, claim in self._asked.items() if claim.tree not in gone}
-        self._judged = {n: pair for n, pair in self._judged.items() if pair[0].tree not in gone}
+        discarded = {one.tree for one in self.members(Membership.AHEAD)}
+        for tree in discarded:
+            del self.in_flight[tree]
+        self._buffered.clear()
+        self.scheduler.discard(lambda task: task.mark.tree in discarded)
 
     def gather(
         self, count: int, sink: RolloutSink, phases: dict[str, float], then: Then
@@ -112,108 +144,103 @@ class ContinuousRollout:
         """
         for phase in ("generate", "verify"):
             phases.setdefault(phase, 0.0)
-        self._open(len(self._unopened))
-        self.ahead.clear()
-        untold, self._untold = self._untold, []
-        for tree, what in untold:
-            self._tell(tree, what, sink)
-        self._beside = list(then.calls)
-        while len(whole := self._taken()) < min(count, len(self.trees) - len(self.ahead)):
+        self._begin(len(self.in_flight))
+        self._begin_step(sink)
+        self.scheduler.alongside = list(then.calls)
+        while len(whole := self._whole()) < min(count, len(self._mine())):
             if self.should_stop():
                 raise Stopped
-            learning = bool(self._beside)
-            self._go_on(sink, phases)
-            if learning and not self._beside:
+            updating = bool(self.scheduler.alongside)
+            self._advance(sink, phases)
+            if updating and not self.scheduler.alongside:
                 then.do()
-        self._whole = [tree for tree in self._whole if tree in self.ahead]
-        for tree in whole:
-            del self.trees[tree], self._forests[tree]
-        return whole
+        for one in whole:
+            del self.in_flight[one.tree]
+        for one in self._mine():
+            one.membership = Membership.CARRIED
+        return [one.tree for one in whole]
 
     def attend(self, calls: Sequence[Any], name: str, sink: RolloutSink) -> None:
         """Keeps trees that no step waits for growing until these calls have ended, or nothing is
         in flight any more; a long wait is reported as `name`."""
-        self._beside = list(calls)
-        while self._beside and (self._asked or self._judged):
-            self._go_on(sink, {}, name)
+        self.scheduler.alongside = list(calls)
+        while self.scheduler.alongside and not self.scheduler.is_idle:
+            self._advance(sink, {}, name)
 
-    def _open(self, count: int) -> None:
-        """Begins up to `count` of the trees that wait."""
-        if some := [self._unopened.popleft() for _ in range(min(count, len(self._unopened)))]:
-            self._untold += [(claim.tree, claim) for claim in self._claim(some)]
+    def _mine(self) -> list[TreeInFlight]:
+        """The trees that the current step may take."""
+        return self.members(Membership.CURRENT, Membership.CARRIED)
 
-    def _claim(self, trees: Sequence[GrowingTree]) -> list[OpenNode]:
+    def _whole(self) -> list[TreeInFlight]:
+        """The complete trees of the current step, in the order of their completion."""
+        whole = [one for one in self._mine() if one.growth is Growth.WHOLE]
+        return sorted(whole, key=lambda one: one.completion)
+
+    def _begin_step(self, sink: RolloutSink) -> None:
+        """Makes the trees of the next step those of the current one, and reports their nodes."""
+        for one in self.members(Membership.AHEAD):
+            one.membership = Membership.CURRENT
+        buffered, self._buffered = self._buffered, []
+        for tree, node in buffered:
+            self._report(tree, node, sink)
+
+    def _begin(self, count: int) -> None:
+        """Begins up to `count` of the queued trees."""
+        queued = [one for one in self.in_flight.values() if one.growth is Growth.QUEUED]
+        if beginning := queued[: max(0, count)]:
+            for one in beginning:
+                one.growth = Growth.GROWING
+            self._buffered += [(claim.tree, claim) for claim in self._open(beginning)]
+
+    def _open(self, growing: Iterable[TreeInFlight]) -> list[OpenNode]:
         """Opens the nodes that the budgets of these trees allow now, and requests their answers."""
-        claims = [claim for tree in trees for claim in self._forests[tree].claim([tree])]
-        for claim in claims:
-            request = claim.tree.request(claim.expansion)
-            self._asked[self._writing.ask(claim.expansion.agent, request)] = claim
-        self._writing.send(self._urgent(), self._coming())
+        claims = [claim for one in growing for claim in one.forest.claim([one.tree])]
+        self.scheduler.submit(map(task_of, claims))
         return claims
+
+    def _advance(self, sink: RolloutSink, phases: dict[str, float], name: str = "") -> None:
+        """Closes the nodes that are verified next, and opens those that follow from them."""
+        grown: dict[GrowingTree, TreeInFlight] = {}
+        for done in self._verified(phases, name):
+            claim: OpenNode = done.task.mark
+            one = grown[claim.tree] = self.in_flight[claim.tree]
+            node = one.forest.close(claim, done.answer, done.verification)
+            self._report(claim.tree, node, sink)
+        for claim in self._open(grown.values()):
+            self._report(claim.tree, claim, sink)
+        whole = [one for one in grown.values() if one.forest.is_spent(one.tree)]
+        for one in whole:
+            one.growth, one.completion = Growth.WHOLE, next(self._completions)
+        self._begin(len(whole))
+
+    def _verified(self, phases: dict[str, float], name: str) -> list[VerifiedTask]:
+        return self.scheduler.advance(phases, name)
+
+    def _report(self, tree: GrowingTree, node: OpenNode | ClosedNode, sink: RolloutSink) -> None:
+        if self.in_flight[tree].membership is Membership.AHEAD:
+            self._buffered.append((tree, node))
+        elif isinstance(node, OpenNode):
+            sink.opened(node)
+        else:
+            sink.closed(tree, node)
+
+    def _demand(self) -> Demand:
+        return Demand(self._urgent(), self._coming())
 
     def _urgent(self) -> list[int]:
         """Requests of the current step; empty unless trees of a later step are in flight too."""
-        asked = self._asked.items() if self.ahead else ()
-        return [number for number, claim in asked if claim.tree not in self.ahead]
+        if not self.members(Membership.AHEAD):
+            return []
+        requests = self.scheduler.in_flight.items()
+        return [number for number, task in requests if not self._is_ahead(task)]
 
-    def _coming(self, answered: Sequence[OpenNode] = ()) -> int:
-        """Number of nodes in verification, or `answered` and about to be verified, whose verdicts
-        will issue more requests; 0 where to wait for them saves nothing: on GPUs, or while no
-        learner needs the cores."""
-        if self.team.on_gpus or not self._beside:
+    def _is_ahead(self, task: Task) -> bool:
+        return self.in_flight[task.mark.tree].membership is Membership.AHEAD
+
+    def _coming(self) -> int:
+        """Number of nodes in verification whose verdicts will issue more requests; 0 where to wait
+        for them saves nothing: on GPUs, or while no learner needs the cores."""
+        if self.team.on_gpus or not self.scheduler.alongside:
             return 0
-        judged = [*(claim for claim, _ in self._judged.values()), *answered]
-        return sum(self._forests[claim.tree].end(claim.tree) is None for claim in judged)
-
-    def _taken(self) -> list[GrowingTree]:
-        """The complete trees of the current step."""
-        return [tree for tree in self._whole if tree not in self.ahead]
-
-    def _tell(self, tree: GrowingTree, what: OpenNode | ClosedNode, sink: RolloutSink) -> None:
-        if tree in self.ahead:
-            self._untold.append((tree, what))
-        elif isinstance(what, OpenNode):
-            sink.opened(what)
-        else:
-            sink.closed(tree, what)
-
-    def _go_on(
-        self,
-        sink: RolloutSink,
-        phases: dict[str, float],
-        name: str = "",
-    ) -> None:
-        """Processes the calls that end next, and requests what follows from them."""
-        verifier, turns = self.team.verifier, self._writing.turns
-        if not (verdicts := verifier.taken(())):  # verdicts that ended while others verified
-            waited_for = "agents to write" if self._asked else "sandbox"
-            with timed(phases, "generate" if self._asked else "verify"):
-                calls = [*turns, *verifier.calls, *self._beside]
-                ended = wait_for_any(calls, name or waited_for, self.team.waiting)
-            self._beside = [call for call in self._beside if call not in ended]
-            turned = [turn for turn in turns if turn in ended]
-            self._verify(self._writing.taken(turned))
-            verdicts = verifier.taken(call for call in ended if call in verifier.calls)
-        self._close(verdicts, sink)
-
-    def _verify(self, answers: Mapping[int, Answer]) -> None:
-        wanted = {number: answer for number, answer in answers.items() if number in self._asked}
-        pairs = [(self._asked.pop(number), answer) for number, answer in wanted.items()]
-        programs = [(claim.tree.problem, answer.program) for claim, answer in pairs]
-        self._writing.send(self._urgent(), self._coming([claim for claim, _ in pairs]))
-        self._judged |= zip(self.team.verifier.ask(programs), pairs, strict=True)
-
-    def _close(self, verdicts: Mapping[int, Verification], sink: RolloutSink) -> None:
-        grown: dict[GrowingTree, None] = {}
-        for ticket, verification in verdicts.items():
-            if ticket not in self._judged:
-                continue  # of a discarded tree
-            claim, answer = self._judged.pop(ticket)
-            node = self._forests[claim.tree].close(claim, answer, verification)
-            self._tell(claim.tree, node, sink)
-            grown[claim.tree] = None
-        for claim in self._claim(list(grown)):
-            self._tell(claim.tree, claim, sink)
-        whole = [tree for tree in grown if self._forests[tree].is_spent(tree)]
-        self._whole += whole
-        self._open(len(whole))
+        pending = [self.in_flight[task.mark.tree] for task, _ in self.scheduler.pending.values()]
+        return sum(one.forest.end(one.tree) is None for one in pending)

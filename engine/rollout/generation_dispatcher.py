@@ -14,13 +14,13 @@ actor has at most one turn in flight.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 from engine.policy.handles import PolicyHandle
 from engine.policy.types import Answer, Request
+from engine.rollout.scheduler import Demand, Task
 from engine.rollout.types import RolloutTeam
 
 TURN_SECONDS = 0.25
@@ -28,11 +28,11 @@ TURN_SECONDS = 0.25
 
 
 class GenerationDispatcher:
-    """Requests in flight, by number, and the turns of the actors that serve them."""
+    """Requests in flight, by number, and the turns of the actors that serve them: the
+    `AnswerSource` of a continuous rollout."""
 
     def __init__(self, team: RolloutTeam):
         self.team = team
-        self._numbers = itertools.count()
         self._waiting: dict[PolicyHandle, dict[int, tuple[str, Request]]] = {}
         self._loads: Counter[PolicyHandle] = Counter()
         """Answers that each actor owes."""
@@ -40,36 +40,35 @@ class GenerationDispatcher:
         """The actor of each call in flight."""
 
     @property
-    def turns(self) -> list[Any]:
-        """Calls in flight; pass those that have ended to `taken`."""
+    def calls(self) -> list[Any]:
+        """Turns in flight; pass those that have ended to `take`."""
         return list(self._turns)
 
-    def ask(self, agent: str, request: Request) -> int:
-        """Queues a request with the agent's least loaded generating actor; returns its number."""
-        number = next(self._numbers)
-        actor = min(self.team.generators[agent], key=lambda actor: self._loads[actor])
+    def submit(self, number: int, task: Task) -> None:
+        """Queues a request with the agent's least loaded generating actor."""
+        actor = min(self.team.generators[task.agent], key=lambda actor: self._loads[actor])
         self._loads[actor] += 1
-        self._waiting.setdefault(actor, {})[number] = (agent, request)
-        return number
+        self._waiting.setdefault(actor, {})[number] = (task.agent, task.request)
 
-    def send(self, urgent: Collection[int] = (), coming: int = 0) -> None:
+    def send(self, demand: Demand) -> None:
         """Starts a turn of every idle actor that owes answers, at least as many as its share of the
         `coming` requests; a turn returns `urgent` answers soon."""
-        busy, share = set(self._turns.values()), coming / max(1, len(self._loads))
+        busy = set(self._turns.values())
+        share = demand.coming / max(1, len(self._loads))
         due = [a for a, load in self._loads.items() if load >= max(1, share) and a not in busy]
         for actor in due:
-            asked = self._waiting.pop(actor, {})
-            self._turns[actor.write.remote(asked, TURN_SECONDS, urgent)] = actor
+            requests = self._waiting.pop(actor, {})
+            self._turns[actor.write.remote(requests, TURN_SECONDS, demand.urgent)] = actor
 
-    def taken(self, ended: Iterable[Any]) -> dict[int, Answer]:
+    def take(self, ended: Collection[Any]) -> dict[int, Answer]:
         """Returns the answers of ended turns, by number; `send` starts their actors' next turns.
 
         Raises:
             TeamError: an actor failed, with its first cause.
         """
-        turns = list(ended)
-        found: dict[int, Answer] = {}
+        turns = [turn for turn in self._turns if turn in ended]
+        by_number: dict[int, Answer] = {}
         for turn, answers in zip(turns, self.team.get(turns, "agents to write"), strict=True):
             self._loads[self._turns.pop(turn)] -= len(answers)
-            found |= answers
-        return found
+            by_number |= answers
+        return by_number

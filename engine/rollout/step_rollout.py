@@ -12,7 +12,7 @@ from engine.config.agents import GeneratorName
 from engine.config.schema import RunConfig
 from engine.credit.filters import usable
 from engine.problems.source import ProblemSet
-from engine.rollout.continuous import ContinuousRollout, Then
+from engine.rollout.continuous import ContinuousRollout, Membership, Then
 from engine.rollout.forest import Forest, GrowingTree, training_score
 from engine.rollout.recorder import TreeRecorder
 from engine.rollout.types import RolloutTeam
@@ -68,9 +68,8 @@ class StepRollout:
     @property
     def carried(self) -> list[int]:
         """Indices of problems whose trees are in flight, without those of the next step."""
-        under_way = self.growth.trees.items()
-        ahead = self.growth.ahead
-        return [*(place for tree, place in under_way if tree not in ahead), *self.again]
+        carried = self.growth.members(Membership.CURRENT, Membership.CARRIED)
+        return [*(one.position for one in carried), *self.again]
 
     def grow(
         self, step: int, seen: int, recorder: TreeRecorder, phases: dict[str, float], then: Then
@@ -106,16 +105,16 @@ class StepRollout:
     def begin_ahead(self, step: int, seen: int) -> None:
         """Plants the next step's trees before `grow` is called for them, if their problems are
         already known; `seen` problems were begun before that step."""
-        if self._settled and not self.again and not self.growth.ahead:
+        if self._settled and not self.again and not self.growth.members(Membership.AHEAD):
             training = self.config.training
             # Without extra trees, all trees in flight belong to the current step.
-            left = len(self.growth.trees) if training.extra_trees else 0
+            left = len(self.growth.in_flight) if training.extra_trees else 0
             missing = max(0, training.trees_per_step + training.extra_trees - left)
             self.growth.plant(range(seen, seen + missing), step, 0)
 
-    def forget_ahead(self) -> None:
+    def discard_ahead(self) -> None:
         """Discards the trees planted for the next step."""
-        self.growth.forget()
+        self.growth.discard_ahead()
 
     def _in_waves(
         self, count: int, step: int, first: int, recorder: TreeRecorder, phases: dict[str, float]
@@ -144,7 +143,7 @@ class StepRollout:
         then: Then,
     ) -> list[GrowingTree]:
         """Returns at least `count` complete trees; `extra_trees` more grow alongside them."""
-        trees = list(self.growth.ahead)
+        trees = [one.tree for one in self.growth.members(Membership.AHEAD)]
         self.begun += len(trees)
         if not trees:
             missing = self._missing(count)
@@ -160,4 +159,4 @@ class StepRollout:
 
     def _missing(self, count: int) -> int:
         """Returns how many trees to plant for `count` complete ones."""
-        return max(0, count + self.config.training.extra_trees - len(self.growth.trees))
+        return max(0, count + self.config.training.extra_trees - len(self.growth.in_flight))

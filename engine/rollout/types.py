@@ -82,10 +82,10 @@ class RolloutTeam(Protocol):
         """Requests an answer to every request of every agent."""
         ...
 
-    def answered(self, asked: AnswerBatch) -> dict[str, list[Answer]]:
-        """Waits for the answers; returns those of every agent in the order of its requests."""
-        ...
-
     def get(self, futures: Any, name: str) -> Any:
         """Returns the results of calls; raises TeamError with the first cause of a failure."""
+        ...
+
+    def wait(self, calls: Sequence[Any], name: str) -> list[Any]:
+        """Returns those of several calls that have ended, at least one; reports a long wait."""
         ...

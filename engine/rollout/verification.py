@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -108,23 +108,20 @@ class VerifierPool:
                 self._tell(place, cause_of(error))
 
     def verify(self, programs: Sequence[Program], name: str = "sandbox") -> list[Verification]:
-        """Returns verdicts, in order; programs submitted by `ask` are verified concurrently.
+        """Returns verdicts, in order; those of `submit` are verified concurrently.
 
         Raises:
             TeamError: the deadline passed, or no node is left; with the first cause.
         """
-        tickets = self.ask(programs)
-        others: dict[int, Verification] = {}
-        found: dict[int, Verification] = {}
-        mine = set(tickets)
-        while found.keys() != mine:
-            for ticket, verdict in self.taken(wait_for_any(self.calls, name, self.waiting)).items():
-                (found if ticket in mine else others)[ticket] = verdict
-        self._verdicts |= others
-        return [found[ticket] for ticket in tickets]
+        tickets = self.submit(programs)
+        verdicts: dict[int, Verification] = {}
+        while len(verdicts) < len(tickets):
+            ended = wait_for_any(self.calls, name, self.waiting)
+            verdicts |= self.take(ended, tickets)
+        return [verdicts[ticket] for ticket in tickets]
 
-    def ask(self, programs: Sequence[Program]) -> list[int]:
-        """Submits programs; returns tickets for their verdicts, which `taken` returns."""
+    def submit(self, programs: Sequence[Program]) -> list[int]:
+        """Submits programs; returns tickets for their verdicts, which `take` returns."""
         tickets = [next(self._tickets) for _ in programs]
         self._programs += zip(tickets, programs, strict=True)
         self._send()
@@ -132,17 +129,19 @@ class VerifierPool:
 
     @property
     def calls(self) -> list[Any]:
-        """Calls in flight; pass those that have ended to `taken`."""
+        """Calls in flight; pass those that have ended to `take`."""
         return list(self._calls)
 
-    def taken(self, ended: Iterable[Any]) -> dict[int, Verification]:
-        """Returns the verdicts of ended calls, and any not taken before, by ticket.
+    def take(self, ended: Collection[Any], tickets: Collection[int]) -> dict[int, Verification]:
+        """Processes ended calls; returns the verdicts for these tickets that are known by now.
+        Those for other tickets wait for the caller that submitted their programs.
 
         Raises:
             TeamError: no node is left; with the first cause.
         """
-        found, self._verdicts = self._verdicts, {}
         for call in ended:
+            if call not in self._calls:
+                continue  # of an agent
             place, piece = self._calls.pop(call)
             place.pieces -= 1
             place.programs -= len(piece)
@@ -152,9 +151,10 @@ class VerifierPool:
                 self._programs.extendleft(reversed(piece))
                 self._lose(place, f"sandbox of node {place.node}: {cause_of(error)}")
             else:
-                found |= zip((ticket for ticket, _ in piece), verdicts, strict=True)
+                self._verdicts |= zip((ticket for ticket, _ in piece), verdicts, strict=True)
         self._send()
-        return found
+        known = [ticket for ticket in tickets if ticket in self._verdicts]
+        return {ticket: self._verdicts.pop(ticket) for ticket in known}
 
     def tier(self) -> str:
         """Returns the weakest tier of all nodes: `none`, `restricted` or `full`."""

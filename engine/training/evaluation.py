@@ -19,8 +19,9 @@ from engine.policy.types import Request, Stream
 from engine.problems.identity import content_hash
 from engine.problems.problem import Problem
 from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode
+from engine.rollout.scheduler import Task
 from engine.rollout.types import Judged
-from engine.rollout.waves import Rollout
+from engine.rollout.waves import Rollout, TeamAnswers, wave_scheduler
 from engine.training.evaluation_wait import EvaluationWait, program_count
 from engine.training.team import Team
 
@@ -138,20 +139,15 @@ class TeamBench:
     def samples(
         self, part: str, requests: Sequence[Request], temperature: float
     ) -> dict[str, list[Judged]]:
-        everyone = dict.fromkeys(self.team.agents, requests)
         stream = (*self.stream, part)
-        asked = self.team.answer(everyone, temperature, self.starting_weights, stream)
-        by_agent = self.team.answered(asked)
-        answers = [by_agent[name] for name in self.team.agents]
-        programs = [
-            (request.problem, answer.program)
-            for written in answers
-            for request, answer in zip(requests, written, strict=True)
-        ]
-        verdicts = iter(self.team.verifier.verify(programs))
-        judged = [[(answer, next(verdicts)) for answer in written] for written in answers]
-        self.judged(len(programs))
-        return dict(zip(self.team.agents, judged, strict=True))
+        answers = TeamAnswers(self.team, temperature, self.starting_weights, stream)
+        scheduler = wave_scheduler(self.team, answers)
+        scheduler.submit(Task(name, request) for name in self.names for request in requests)
+        judged: dict[str, list[Judged]] = {name: [] for name in self.names}
+        for done in scheduler.advance():
+            judged[done.task.agent].append((done.answer, done.verification))
+        self.judged(sum(map(len, judged.values())))
+        return judged
 
     def grow(self, part: str, forest: Forest, temperature: float) -> None:
         Rollout(

@@ -27,11 +27,11 @@ from engine.config.generator_support import start_deadline
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, weight_groups
 from engine.policy.handles import PolicyHandle
-from engine.policy.types import Answer, Request, Size, Stream
+from engine.policy.types import Request, Size, Stream
 from engine.preload.environment import runtime_environment
 from engine.rollout.types import AnswerBatch
 from engine.rollout.verification import VerifierPool
-from engine.run.waits import CALL_DEADLINE, Waiting, wait_for
+from engine.run.waits import CALL_DEADLINE, Waiting, wait_for, wait_for_any
 from engine.training.actors import PolicyActor
 from engine.training.cluster import Seat, connect, reserve, seated, seats_of
 
@@ -99,10 +99,6 @@ class Team:
             calls.append((future, parts))
         return AnswerBatch(calls)
 
-    def answered(self, asked: AnswerBatch) -> dict[str, list[Answer]]:
-        """Waits for the answers; returns those of every agent in the order of its requests."""
-        return asked.merged(self.get(asked.futures, "agents to write"))
-
     def sync(self, owners: Iterable[str]) -> list[Any]:
         """Sends the learners' weights to their generators, without waiting; returns the calls.
 
@@ -135,6 +131,15 @@ class Team:
             TeamError: the deadline passed, or the actor failed (with its first cause).
         """
         return wait_for(futures, name, self.waiting, deadline, self._roles)
+
+    def wait(self, calls: Sequence[Any], name: str) -> list[Any]:
+        """Returns those of several calls that have ended, at least one, without checking for
+        failures; reports a long wait as `name`.
+
+        Raises:
+            TeamError: none ended before the deadline.
+        """
+        return wait_for_any(calls, name, self.waiting)
 
     def save(self, directory: Path) -> None:
         """Saves the state of every set of weights under `directory/OWNER`."""

@@ -221,7 +221,7 @@ class Trainer:
         return best is None or self.validation >= best.validation
 
     def _save(self) -> None:
-        self.trees.forget_ahead()
+        self.trees.discard_ahead()
         self._finish_learning({})
         if self.saved_step == self.progress.step:
             return

@@ -27,19 +27,19 @@ class Starving(ContinuousRollout):
 
     def gather(self, count, sink, phases, then):
         whole = super().gather(count, sink, phases, then)
-        self.left_over = set(self.trees)
+        self.left_over = set(self.in_flight)
         return whole
 
-    def _close(self, verdicts, sink):
-        starved = {n for n, (claim, _) in self._judged.items() if claim.tree in self.left_over}
-        super()._close({n: v for n, v in verdicts.items() if n not in starved}, sink)
+    def _verified(self, phases, name):
+        verified = super()._verified(phases, name)
+        return [done for done in verified if done.task.mark.tree not in self.left_over]
 
 
 class WaitingForAll(ContinuousRollout):
     """A step ends with the last of its trees."""
 
     def gather(self, count, sink, phases, then):
-        return super().gather(len(self.trees), sink, phases, then)
+        return super().gather(len(self.in_flight), sink, phases, then)
 
 
 class KeepingWeightsBack(StepRollout):

@@ -20,6 +20,7 @@ from engine.events.vocabulary import Verdict
 from engine.policy.types import Request
 from engine.problems.generator import make_problem
 from engine.rollout.generation_dispatcher import GenerationDispatcher
+from engine.rollout.scheduler import Demand, Task
 from engine.rollout.verification import VerifierPool
 from engine.run.waits import TeamError, wait_for_any
 from engine.training.cluster import RAY_SETTINGS, Bundle, reserve
@@ -195,11 +196,11 @@ def failure_of(call):
 
 def write(team):
     writing = GenerationDispatcher(team)
-    writing.ask("oak", Request(PROBLEM))
-    writing.send()
-    while not (found := writing.taken(wait_for_any(writing.turns, "agents to write", unheard))):
-        writing.send()
-    return found
+    writing.submit(0, Task("oak", Request(PROBLEM)))
+    writing.send(Demand())
+    while not (answers := writing.take(wait_for_any(writing.calls, "agents to write", unheard))):
+        writing.send(Demand())
+    return answers
 
 
 def test_a_killed_process_or_node_is_named_or_does_without(cluster):

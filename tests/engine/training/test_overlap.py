@@ -12,6 +12,7 @@ import pytest
 from engine.config.schema import ConfigError, parse_config
 from engine.events.log import EventLog, read_all
 from engine.problems.source import load_problem_set
+from engine.rollout.continuous import Membership
 from engine.rollout.types import Stopped
 from engine.training.compatibility import RunRecord
 from engine.training.team import Team
@@ -66,7 +67,9 @@ def stopped_once_ahead(folder, config, address, step):
 
     def should_stop():
         """Valid between two steps: within one, what has started ahead is the step's own."""
-        return trainer.progress.step == step and bool(trainer.trees.growth.ahead)
+        return trainer.progress.step == step and bool(
+            trainer.trees.growth.members(Membership.AHEAD)
+        )
 
     try:
         team.ready()
@@ -74,7 +77,7 @@ def stopped_once_ahead(folder, config, address, step):
         trainer = Trainer(config, folder, log, team, problems, should_stop, record)
         with pytest.raises(Stopped):
             trainer.run()
-        assert not trainer.trees.growth.ahead and not trainer.trees.growth.trees
+        assert not trainer.trees.growth.in_flight
     finally:
         team.close()
         log.close()
