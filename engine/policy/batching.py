@@ -47,7 +47,7 @@ def prompt_groups(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
 
 
 def left_pad(rows: Sequence[list[int]], pad_id: int, device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns (ids_BL, mask_BL) with the rows flush right."""
+    """Returns (ids_NL, mask_NL) with the rows flush right."""
     width = max(map(len, rows))
     ids = [[pad_id] * (width - len(row)) + row for row in rows]
     mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
@@ -57,7 +57,7 @@ def left_pad(rows: Sequence[list[int]], pad_id: int, device) -> tuple[torch.Tens
 def right_pad(
     rows: Sequence[Sequence[float]], width: int, fill: float, dtype, device
 ) -> torch.Tensor:
-    """Returns values_BL with the rows flush left."""
+    """Returns values_NL with the rows flush left."""
     return torch.tensor(
         [[*row, *[fill] * (width - len(row))] for row in rows], dtype=dtype, device=device
     )

@@ -73,7 +73,7 @@ class RowMemory:
     def __init__(self, layout: Layout, rows: int, columns: int, end: int, device: torch.device):
         self.layout, self.device = layout, device
         self.rows, self.start, self.end = 0, end, end
-        self.real_BS: Tensor | None = None
+        self.real_NS: Tensor | None = None
         """Mask of real tokens, while prompts of several lengths are written."""
         self.blocks = self._blocks(rows, columns)
         self._views: list[list[Tensor]] = []
@@ -153,8 +153,8 @@ class RowMemory:
         view = self._views[slot[0]][slot[1]]
         end = self.end + states.shape[2]
         new = view[:, :, self.end : end]
-        if self.real_BS is not None:
-            states = torch.where(self.real_BS[:, None, :, None], states, new)
+        if self.real_NS is not None:
+            states = torch.where(self.real_NS[:, None, :, None], states, new)
         new.copy_(states)
         return view[:, :, self.start : end]
 

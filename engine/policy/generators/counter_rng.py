@@ -23,11 +23,11 @@ def row_seed(*name: str | int) -> int:
     return int.from_bytes(digest[:8], "big") >> 2
 
 
-def uniforms(seeds_B: np.ndarray, first_B: np.ndarray, count: int) -> np.ndarray:
-    """Returns uniforms_BN in [0, 1): numbers first, first + 1, ... of every row, in float64."""
-    counters_BN = (first_B[:, None] + np.arange(1, count + 1)).astype(np.uint64)
-    mixed_BN = seeds_B.astype(np.uint64)[:, None] + GAMMA * counters_BN
+def uniforms(seeds_N: np.ndarray, first_N: np.ndarray, count: int) -> np.ndarray:
+    """Returns uniforms_NL in [0, 1): numbers first, first + 1, ... of every row, in float64."""
+    counters_NL = (first_N[:, None] + np.arange(1, count + 1)).astype(np.uint64)
+    mixed_NL = seeds_N.astype(np.uint64)[:, None] + GAMMA * counters_NL
     for shift, factor in MIX:
-        mixed_BN = (mixed_BN ^ (mixed_BN >> np.uint64(shift))) * np.uint64(factor)
-    mixed_BN ^= mixed_BN >> np.uint64(31)
-    return (mixed_BN >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        mixed_NL = (mixed_NL ^ (mixed_NL >> np.uint64(shift))) * np.uint64(factor)
+    mixed_NL ^= mixed_NL >> np.uint64(31)
+    return (mixed_NL >> np.uint64(11)).astype(np.float64) * 2.0**-53

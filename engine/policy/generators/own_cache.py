@@ -33,9 +33,9 @@ class OwnCacheRows:
     def run(self, prompts: Sequence[list[int]], prefix_cache: PrefixCache) -> list[Prompts]:
         """Runs different prompts as one batch, which replaces the previous one."""
         self.cache = None
-        ids_BL, self.mask_BL = left_pad(prompts, self.pad_id, self.model.device)
-        self.positions_BL = (self.mask_BL.cumsum(1) - 1).clamp(min=0)
-        logits_UV = self._forward(ids_BL)
+        ids_NL, self.mask_NL = left_pad(prompts, self.pad_id, self.model.device)
+        self.positions_NL = (self.mask_NL.cumsum(1) - 1).clamp(min=0)
+        logits_UV = self._forward(ids_NL)
         return [Prompts(list(prompts), None, logits_UV)]
 
     def join(self, prompts: Prompts, index: Sequence[int], tokens_ahead: int) -> None:
@@ -47,19 +47,19 @@ class OwnCacheRows:
         order = dict(zip(targets, sources, strict=True))
         self._select([order.get(row, row) for row in range(rows)])
 
-    def step(self, tokens_B: Tensor) -> Tensor:
-        """Returns logits_BV after one more token in every row."""
-        self.mask_BL = torch.cat([self.mask_BL, self.mask_BL.new_ones(len(tokens_B), 1)], dim=1)
-        self.positions_BL = self.positions_BL[:, -1:] + 1
-        return self._forward(tokens_B[:, None])
+    def step(self, tokens_N: Tensor) -> Tensor:
+        """Returns logits_NV after one more token in every row."""
+        self.mask_NL = torch.cat([self.mask_NL, self.mask_NL.new_ones(len(tokens_N), 1)], dim=1)
+        self.positions_NL = self.positions_NL[:, -1:] + 1
+        return self._forward(tokens_N[:, None])
 
-    def _forward(self, ids_BL: Tensor) -> Tensor:
+    def _forward(self, ids_NL: Tensor) -> Tensor:
         # Nothing is padded after the prompt, and models with states alone take no mask of the past.
         states = self.name == "cache_params" and self.cache is not None
         out = self.model(
-            input_ids=ids_BL,
-            attention_mask=None if states else self.mask_BL,
-            position_ids=self.positions_BL,
+            input_ids=ids_NL,
+            attention_mask=None if states else self.mask_NL,
+            position_ids=self.positions_NL,
             use_cache=True,
             logits_to_keep=1,
             **{self.name: self.cache},
@@ -68,7 +68,7 @@ class OwnCacheRows:
         return out.logits[:, -1]
 
     def _select(self, rows: Sequence[int]) -> None:
-        index_B = torch.tensor(rows, dtype=torch.long, device=self.model.device)
-        self.mask_BL, self.positions_BL = self.mask_BL[index_B], self.positions_BL[index_B]
+        index_N = torch.tensor(rows, dtype=torch.long, device=self.model.device)
+        self.mask_NL, self.positions_NL = self.mask_NL[index_N], self.positions_NL[index_N]
         if rows:
-            self.cache.reorder_cache(index_B)
+            self.cache.reorder_cache(index_N)

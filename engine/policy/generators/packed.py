@@ -60,7 +60,7 @@ class PackedRows:
         self.siblings = Siblings(layout)
         self.plan: Plan | None = None
         """The plan of attention, where the model's own attention costs more."""
-        self._first_B = torch.zeros(0, dtype=torch.long, device=self.device)
+        self._first_N = torch.zeros(0, dtype=torch.long, device=self.device)
 
     @property
     def longest(self) -> int:
@@ -95,18 +95,18 @@ class PackedRows:
         self.lengths[targets] = self.lengths[sources]
         self._changed(self.lengths[:rows])
 
-    def step(self, tokens_B: Tensor) -> Tensor:
-        """Returns logits_BV after one more token in every row."""
+    def step(self, tokens_N: Tensor) -> Tensor:
+        """Returns logits_NV after one more token in every row."""
         memory = self.memory
         if memory.end == memory.capacity[1]:
             memory.make_room(len(self.lengths), 0, CHUNK)
             self._changed(self.lengths)
-        logits_BV = self._forward(
-            memory, self.cache, tokens_B[:, None], self._first_B, self._even, self.plan
+        logits_NV = self._forward(
+            memory, self.cache, tokens_N[:, None], self._first_N, self._even, self.plan
         )
         memory.end += 1
         self.lengths += 1
-        return logits_BV
+        return logits_NV
 
     def _changed(self, lengths: np.ndarray) -> None:
         self.lengths = lengths
@@ -114,7 +114,7 @@ class PackedRows:
         first = memory.end - lengths
         memory.start = int(first.min()) if len(first) else memory.end
         self._even = not len(first) or memory.start == int(first.max())
-        self._first_B = torch.from_numpy(first).to(self.device)
+        self._first_N = torch.from_numpy(first).to(self.device)
         if self.finished_mask and self.device.type == "cpu":
             self.plan = self.siblings.plan(first - memory.start, self.longest)
 
@@ -143,7 +143,7 @@ class PackedRows:
         ragged = len(set(new_lengths)) > 1
         if ragged and any(cached_lengths):
             behind = width - torch.tensor(new_lengths, device=self.device)
-            memory.real_BS = torch.arange(width, device=self.device) >= behind[:, None]
+            memory.real_NS = torch.arange(width, device=self.device) >= behind[:, None]
         even = not first.any()
         logits_UV = self._forward(
             memory,
@@ -153,30 +153,30 @@ class PackedRows:
             even,
         )
         memory.end += width
-        memory.real_BS = None
+        memory.real_NS = None
         return Prompts(prompts, memory, logits_UV)
 
     def _forward(
         self,
         memory: RowMemory,
         cache: object,
-        ids_BS: Tensor,
-        first_B: Tensor,
+        ids_NS: Tensor,
+        first_N: Tensor,
         even: bool,
         plan: Plan | None = None,
     ) -> Tensor:
         """Returns logits of the last column; `even`: every row begins at the first column."""
-        count = ids_BS.shape[1]
+        count = ids_NS.shape[1]
         end = memory.end + count
         columns_T = torch.arange(memory.start, end, device=self.device)
         columns_S = columns_T[-count:]
         options = {}
         if self.takes_positions:
-            options["position_ids"] = (columns_S - first_B[:, None]).clamp_(min=0)
+            options["position_ids"] = (columns_S - first_N[:, None]).clamp_(min=0)
         if even and (count == 1 or memory.end == memory.start):
             mask = None  # nothing is padded
         else:
-            mask = columns_T >= first_B[:, None]
+            mask = columns_T >= first_N[:, None]
             if not self.finished_mask:
                 mask = mask.long()
             elif count == 1:
@@ -188,7 +188,7 @@ class PackedRows:
                 mask = ((mask[:, None, :] & causal_ST) | itself_ST)[:, None]
         with attending(self.model, plan, mask) if plan else nullcontext():
             return self.model(
-                input_ids=ids_BS,
+                input_ids=ids_NS,
                 attention_mask=mask,
                 past_key_values=cache,
                 use_cache=True,

@@ -164,18 +164,18 @@ def _settings(sampling: SamplingConfig) -> tuple[float, float, float, float]:
     )
 
 
-def _device_settings(settings_B4: np.ndarray, device: torch.device) -> Settings:
-    temperature, top_p, top_k, min_p = settings_B4.T
+def _device_settings(settings_N4: np.ndarray, device: torch.device) -> Settings:
+    temperature, top_p, top_k, min_p = settings_N4.T
 
     def tensor(values: np.ndarray, used: bool) -> torch.Tensor | None:
         return torch.from_numpy(values.copy()).to(device) if used else None
 
     sizes = np.minimum(top_k, 2.0**31).astype(np.int64)
     return Settings(
-        temperatures_B=tensor(temperature, bool((temperature != 1).any())),
-        top_p_B=tensor(top_p, bool((top_p < 1).any())),
-        top_k_B=tensor(sizes, bool(np.isfinite(top_k).any())),
-        log_min_p_B=tensor(min_p, bool(np.isfinite(min_p).any())),
+        temperatures_N=tensor(temperature, bool((temperature != 1).any())),
+        top_p_N=tensor(top_p, bool((top_p < 1).any())),
+        top_k_N=tensor(sizes, bool(np.isfinite(top_k).any())),
+        log_min_p_N=tensor(min_p, bool(np.isfinite(min_p).any())),
     )
 
 

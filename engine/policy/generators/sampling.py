@@ -16,62 +16,62 @@ from torch import Tensor
 class Settings:
     """Sampling settings of each row. One that no row uses is None, and costs nothing."""
 
-    temperatures_B: Tensor | None
-    top_p_B: Tensor | None
+    temperatures_N: Tensor | None
+    top_p_N: Tensor | None
     """Above 1 where a row keeps the whole distribution."""
-    top_k_B: Tensor | None
+    top_k_N: Tensor | None
     """The size of the vocabulary or more where it is off."""
-    log_min_p_B: Tensor | None
+    log_min_p_N: Tensor | None
     """-inf where it is off."""
 
 
-def draw(logits_BV: Tensor, settings: Settings, uniforms_B: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns (tokens_B, logprobs_B), with log-probabilities in the softmax of the whole vocabulary
+def draw(logits_NV: Tensor, settings: Settings, uniforms_N: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns (tokens_N, logprobs_N), with log-probabilities in the softmax of the whole vocabulary
     at the temperature, regardless of truncation."""
-    logits_BV = logits_BV.float()
-    if settings.temperatures_B is not None:
-        logits_BV = logits_BV / settings.temperatures_B[:, None]
-    logprobs_BV = torch.log_softmax(logits_BV, dim=-1)
-    tokens_B1 = _inverse_transform(_allowed(logprobs_BV, settings), uniforms_B)
-    return tokens_B1[:, 0], logprobs_BV.gather(1, tokens_B1)[:, 0]
+    logits_NV = logits_NV.float()
+    if settings.temperatures_N is not None:
+        logits_NV = logits_NV / settings.temperatures_N[:, None]
+    logprobs_NV = torch.log_softmax(logits_NV, dim=-1)
+    tokens_N1 = _inverse_transform(_allowed(logprobs_NV, settings), uniforms_N)
+    return tokens_N1[:, 0], logprobs_NV.gather(1, tokens_N1)[:, 0]
 
 
-def _allowed(logprobs_BV: Tensor, settings: Settings) -> Tensor:
+def _allowed(logprobs_NV: Tensor, settings: Settings) -> Tensor:
     """Returns the log-probs with -inf for excluded tokens, in vLLM's order: min_p, top_k, top_p."""
-    if settings.log_min_p_B is not None:
-        least_B1 = logprobs_BV.max(dim=-1, keepdim=True).values + settings.log_min_p_B[:, None]
-        logprobs_BV = logprobs_BV.masked_fill(logprobs_BV < least_B1, float("-inf"))
-    if settings.top_k_B is not None:
-        top_k_B1 = settings.top_k_B.clamp(max=logprobs_BV.shape[-1])[:, None]
-        most = int(top_k_B1.max())
-        least_B1 = logprobs_BV.topk(most, dim=-1).values.gather(1, top_k_B1 - 1)
-        logprobs_BV = logprobs_BV.masked_fill(logprobs_BV < least_B1, float("-inf"))
-    return logprobs_BV if settings.top_p_B is None else _nucleus(logprobs_BV, settings.top_p_B)
+    if settings.log_min_p_N is not None:
+        least_N1 = logprobs_NV.max(dim=-1, keepdim=True).values + settings.log_min_p_N[:, None]
+        logprobs_NV = logprobs_NV.masked_fill(logprobs_NV < least_N1, float("-inf"))
+    if settings.top_k_N is not None:
+        top_k_N1 = settings.top_k_N.clamp(max=logprobs_NV.shape[-1])[:, None]
+        most = int(top_k_N1.max())
+        least_N1 = logprobs_NV.topk(most, dim=-1).values.gather(1, top_k_N1 - 1)
+        logprobs_NV = logprobs_NV.masked_fill(logprobs_NV < least_N1, float("-inf"))
+    return logprobs_NV if settings.top_p_N is None else _nucleus(logprobs_NV, settings.top_p_N)
 
 
-def _nucleus(logprobs_BV: Tensor, top_p_B: Tensor) -> Tensor:
+def _nucleus(logprobs_NV: Tensor, top_p_N: Tensor) -> Tensor:
     """Keeps the smallest set of tokens whose share of the remaining mass reaches top_p."""
-    ordered_BV, order_BV = torch.log_softmax(logprobs_BV, dim=-1).sort(dim=-1, descending=True)
-    before_BV = ordered_BV.exp().cumsum(-1) - ordered_BV.exp()
-    beyond_BV = before_BV >= top_p_B[:, None]
-    cut_BV = torch.zeros_like(beyond_BV).scatter(1, order_BV, beyond_BV)
-    return logprobs_BV.masked_fill(cut_BV, float("-inf"))
+    ordered_NV, order_NV = torch.log_softmax(logprobs_NV, dim=-1).sort(dim=-1, descending=True)
+    before_NV = ordered_NV.exp().cumsum(-1) - ordered_NV.exp()
+    beyond_NV = before_NV >= top_p_N[:, None]
+    cut_NV = torch.zeros_like(beyond_NV).scatter(1, order_NV, beyond_NV)
+    return logprobs_NV.masked_fill(cut_NV, float("-inf"))
 
 
-def _inverse_transform(logprobs_BV: Tensor, uniforms_B: Tensor) -> Tensor:
-    """Returns tokens_B1: one draw per row by inversion of the cumulative distribution, of any
+def _inverse_transform(logprobs_NV: Tensor, uniforms_N: Tensor) -> Tensor:
+    """Returns tokens_N1: one draw per row by inversion of the cumulative distribution, of any
     total mass.
 
     Takes one random number per row, where torch.multinomial takes one per row and token, which cost
     a sixth of the time of a small model. Sums in float64, so that a large vocabulary loses no mass.
     A token of probability 0 is never drawn: its step of the distribution has no width.
     """
-    cumulative_BV = logprobs_BV.exp().cumsum(-1, dtype=torch.float64)
-    total_B1 = cumulative_BV[:, -1:]
+    cumulative_NV = logprobs_NV.exp().cumsum(-1, dtype=torch.float64)
+    total_N1 = cumulative_NV[:, -1:]
     # Uniforms are below 1, so targets stay below the total even after rounding.
-    target_B1 = (uniforms_B[:, None] * total_B1).minimum(
-        total_B1.nextafter(torch.zeros_like(total_B1))
+    target_N1 = (uniforms_N[:, None] * total_N1).minimum(
+        total_N1.nextafter(torch.zeros_like(total_N1))
     )
     # Where logits are NaN no step matches; the log-probability is then NaN.
-    index_B1 = torch.searchsorted(cumulative_BV, target_B1, right=True)
-    return index_B1.clamp_(max=cumulative_BV.shape[-1] - 1)
+    index_N1 = torch.searchsorted(cumulative_NV, target_N1, right=True)
+    return index_N1.clamp_(max=cumulative_NV.shape[-1] - 1)

@@ -62,7 +62,7 @@ class Plan:
     """The parts in which the rows of a batch are attended to."""
 
     parts: list[Part]
-    output_index_B: Tensor | None
+    output_index_N: Tensor | None
     """Index of each row in the parts' concatenated outputs; None: in order."""
 
 
@@ -73,31 +73,31 @@ class Siblings:
         self.bytes_per_token = layout.bytes_per_token // len(layout.keys)
         """Bytes per token in one layer."""
         self._families = 0
-        self._family_B = np.zeros(0, np.int64)
-        self._prompt_B = np.zeros(0, np.int64)
+        self._family_N = np.zeros(0, np.int64)
+        self._prompt_N = np.zeros(0, np.int64)
 
     def join(self, index: Sequence[int], lengths: np.ndarray) -> None:
         """Adds rows from prompts of these lengths; siblings have the same number."""
         family = self._families + np.array(index)
         self._families = int(family.max()) + 1
-        self._family_B = np.concatenate([self._family_B, family])
-        self._prompt_B = np.concatenate([self._prompt_B, lengths])
+        self._family_N = np.concatenate([self._family_N, family])
+        self._prompt_N = np.concatenate([self._prompt_N, lengths])
 
     def leave(self, targets: Sequence[int], sources: Sequence[int], rows: int) -> None:
         """Moves rows from `sources` to the indices of ended ones, `targets`; `rows` remain."""
-        for array in (self._family_B, self._prompt_B):
+        for array in (self._family_N, self._prompt_N):
             array[targets] = array[sources]
-        self._family_B, self._prompt_B = self._family_B[:rows], self._prompt_B[:rows]
+        self._family_N, self._prompt_N = self._family_N[:rows], self._prompt_N[:rows]
 
-    def plan(self, first_B: np.ndarray, columns: int) -> Plan | None:
+    def plan(self, first_N: np.ndarray, columns: int) -> Plan | None:
         """Returns the plan for rows that begin at these columns of a window; None if the model's
         own attention costs no more."""
-        families, ones, sizes = np.unique(self._family_B, return_index=True, return_counts=True)
-        most_saved = (sizes - 1) * self._prompt_B[ones] * self.bytes_per_token
-        gain, parts, lone_B = 0, [], np.ones(len(first_B), bool)
+        families, ones, sizes = np.unique(self._family_N, return_index=True, return_counts=True)
+        most_saved = (sizes - 1) * self._prompt_N[ones] * self.bytes_per_token
+        gain, parts, lone_N = 0, [], np.ones(len(first_N), bool)
         for family in families[most_saved > FAMILY_COST]:
-            rows = np.flatnonzero(self._family_B == family)
-            part = _part(rows, first_B[rows], int(self._prompt_B[rows[0]]))
+            rows = np.flatnonzero(self._family_N == family)
+            part = _part(rows, first_N[rows], int(self._prompt_N[rows[0]]))
             # Own tokens of rows that are not adjacent are copied: written, and read once more.
             own = columns - part.first - part.prompt
             copied = 0 if isinstance(part.rows, slice) else 2 * len(rows) * own
@@ -105,18 +105,18 @@ class Siblings:
             if saved > 0:
                 gain += saved
                 parts.append((rows, part))
-                lone_B[rows] = False
+                lone_N[rows] = False
         if not parts:
             return None
-        lone = np.flatnonzero(lone_B)
+        lone = np.flatnonzero(lone_N)
         runs = np.split(lone, np.flatnonzero(np.diff(lone) > 1) + 1) if len(lone) else []
         if gain <= RUN_COST * len(runs):
             return None
-        parts += [(rows, _part(rows, first_B[rows], 0)) for rows in runs]
+        parts += [(rows, _part(rows, first_N[rows], 0)) for rows in runs]
         order = np.concatenate([rows for rows, _ in parts])
         in_order = bool((order[:-1] < order[1:]).all())
-        output_index_B = None if in_order else torch.from_numpy(np.argsort(order))
-        return Plan([part for _, part in parts], output_index_B)
+        output_index_N = None if in_order else torch.from_numpy(np.argsort(order))
+        return Plan([part for _, part in parts], output_index_N)
 
 
 def _part(rows: np.ndarray, first: np.ndarray, prompt: int) -> Part:
@@ -159,7 +159,7 @@ def _attend(
     scaling: float | None = None,
     **options,
 ) -> tuple[Tensor, None]:
-    """query (B, H, 1, D), key and value (B, G, T, D); returns (B, 1, H, D)."""
+    """query (N, H, 1, D), key and value (N, G, T, D); returns (N, 1, H, D)."""
     step = _current_step.get()
     assert step is not None
     odd = [k for k, v in options.items() if k not in HANDLED and not (v is None or v is False)]
@@ -179,8 +179,8 @@ def _attend(
             sdpa_attention_forward(module, query[rows], *window, mask, dropout, scaling)[0]
         )
     flat = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
-    output_index_B = step.plan.output_index_B
-    return flat if output_index_B is None else flat.index_select(0, output_index_B), None
+    output_index_N = step.plan.output_index_N
+    return flat if output_index_N is None else flat.index_select(0, output_index_N), None
 
 
 def _family(query: Tensor, key: Tensor, value: Tensor, part: Part, scale: float | None) -> Tensor:
@@ -205,8 +205,8 @@ def _family(query: Tensor, key: Tensor, value: Tensor, part: Part, scale: float 
     return torch.lerp(of_own, of_prompt, share_RGN1).reshape(count, 1, -1, width)
 
 
-def _rows(x_B: Tensor, part: Part) -> Tensor:
-    return x_B[part.rows] if isinstance(part.rows, slice) else x_B.index_select(0, part.rows)
+def _rows(x_N: Tensor, part: Part) -> Tensor:
+    return x_N[part.rows] if isinstance(part.rows, slice) else x_N.index_select(0, part.rows)
 
 
 AttentionInterface.register(NAME, _attend)

@@ -135,10 +135,10 @@ class TorchGenerator(Generator):
         ended = self._admit()
         if self._rows.count:
             batch = self._batch
-            last_B = torch.from_numpy(self._rows.last[: self._rows.count]).to(self.model.device)
-            logits_BV = batch.step(last_B)
+            last_N = torch.from_numpy(self._rows.last[: self._rows.count]).to(self.model.device)
+            logits_NV = batch.step(last_N)
             indices = range(self._rows.count)
-            finished = self._draw(indices, logits_BV, self._rows.next_uniforms())
+            finished = self._draw(indices, logits_NV, self._rows.next_uniforms())
             ended |= self._leave(finished)
         return ended
 
@@ -224,8 +224,8 @@ class TorchGenerator(Generator):
         prompt_numbers = [number for number, mine in enumerate(same) for _ in mine]
         indices = self._rows.append([order for mine in same for order in mine])
         numbers = torch.tensor(prompt_numbers, device=prompts.logits_UV.device)
-        logits_BV = prompts.logits_UV.index_select(0, numbers)
-        finished = self._draw(indices, logits_BV, self._rows.first_uniforms(indices))
+        logits_NV = prompts.logits_UV.index_select(0, numbers)
+        finished = self._draw(indices, logits_NV, self._rows.first_uniforms(indices))
         ended = {self._rows.orders[index].ticket: self._generation(index) for index in finished}
         if len(finished) < len(indices):
             # Rows that have ended join as well, if others do, and are removed afterwards.
@@ -238,18 +238,18 @@ class TorchGenerator(Generator):
             self._rows.remove(finished)
         return ended
 
-    def _draw(self, indices: range, logits_BV: torch.Tensor, uniforms: np.ndarray) -> list[int]:
+    def _draw(self, indices: range, logits_NV: torch.Tensor, uniforms: np.ndarray) -> list[int]:
         """Draws one token in each of these rows; returns the indices of those that end with it."""
-        device = logits_BV.device
-        uniforms_B = torch.from_numpy(uniforms).to(device)
-        tokens_B, logprobs_B = draw(logits_BV, self._rows.settings(indices, device), uniforms_B)
-        logprobs = logprobs_B.cpu().numpy()
+        device = logits_NV.device
+        uniforms_N = torch.from_numpy(uniforms).to(device)
+        tokens_N, logprobs_N = draw(logits_NV, self._rows.settings(indices, device), uniforms_N)
+        logprobs = logprobs_N.cpu().numpy()
         if np.isnan(logprobs).any():
             raise FloatingPointError(
                 "the model's logits are no numbers: its weights are damaged, or were trained to "
                 "infinity; go on from an earlier checkpoint with a lower optimizer.learning_rate"
             )
-        return self._rows.record(indices, tokens_B.cpu().numpy(), logprobs).tolist()
+        return self._rows.record(indices, tokens_N.cpu().numpy(), logprobs).tolist()
 
     def _leave(self, indices: list[int]) -> dict[int, Generation]:
         ended = {self._rows.orders[index].ticket: self._generation(index) for index in indices}

@@ -127,10 +127,10 @@ def output_logprobs(
         return _packed_logprobs(model, rows, entropy_gradient, at_once)
     # The output layer also runs on every row's last token, whose result is dropped.
     tokens_NW = torch.nn.functional.pad(rows.outputs_NL, (0, 1))
-    temperatures_M = rows.temperatures_N[:, None].expand_as(tokens_NW).flatten()
-    logprobs_M1, entropy_M = query_logits(
+    temperatures_flat_N = rows.temperatures_N[:, None].expand_as(tokens_NW).flatten()
+    logprobs_flat_N1, entropy_flat_N = query_logits(
         model,
-        LogitsQuery(temperatures_M, tokens_NW.flatten()[:, None], entropy_gradient),
+        LogitsQuery(temperatures_flat_N, tokens_NW.flatten()[:, None], entropy_gradient),
         at_once,
         input_ids=rows.ids,
         attention_mask=rows.attention,
@@ -139,7 +139,7 @@ def output_logprobs(
         logits_to_keep=tokens_NW.shape[1],
     )
     shape = tokens_NW.shape
-    return logprobs_M1.view(shape)[:, :-1], entropy_M.view(shape)[:, :-1]
+    return logprobs_flat_N1.view(shape)[:, :-1], entropy_flat_N.view(shape)[:, :-1]
 
 
 def _packed_logprobs(

@@ -38,11 +38,11 @@ class NotPackable(ValueError):
 
 @dataclass(frozen=True)
 class SegmentBatch:
-    """B segments of at most R tokens with P tokens above each."""
+    """N segments of at most R tokens with P tokens above each."""
 
-    queries_BR: Tensor
+    queries_NR: Tensor
     """Layout indices of the segments' tokens; padding on the right repeats the last one."""
-    above_BP: Tensor | None
+    above_NP: Tensor | None
     mask_RK: Tensor | None
     """Which of the P + R keys each token attends to; None: causal, where P is 0."""
 
@@ -139,14 +139,14 @@ def _attending_step(attended: Attended) -> Iterator[None]:
 
 
 def _segment_batch(batch: list[Segment], width: int, device: torch.device) -> SegmentBatch:
-    queries_BR = np.stack([s.start + np.minimum(np.arange(width), s.length - 1) for s in batch])
-    above, above_BP, mask_RK = len(batch[0].above_P), None, None
+    queries_NR = np.stack([s.start + np.minimum(np.arange(width), s.length - 1) for s in batch])
+    above, above_NP, mask_RK = len(batch[0].above_P), None, None
     if above:
-        above_BP = torch.from_numpy(np.stack([s.above_P for s in batch])).to(device)
+        above_NP = torch.from_numpy(np.stack([s.above_P for s in batch])).to(device)
         mask_RK = causal_lower_right(width, above + width)
         if device.type == "cpu":  # made once; on CUDA the kernel needs none
             mask_RK = torch.ones(width, above + width, dtype=torch.bool).tril(above)
-    return SegmentBatch(torch.from_numpy(queries_BR).to(device), above_BP, mask_RK)
+    return SegmentBatch(torch.from_numpy(queries_NR).to(device), above_NP, mask_RK)
 
 
 def _attend(
@@ -169,8 +169,8 @@ def _attend(
     query_THD, key_THD, value_THD = (x[0].transpose(0, 1) for x in (query, key, value))
     outputs = []
     for batch in attended.plan.batches:
-        out_BHRD = scaled_dot_product_attention(
-            _gathered(query_THD, batch.queries_BR),
+        out_NHRD = scaled_dot_product_attention(
+            _gathered(query_THD, batch.queries_NR),
             _with_above(key_THD, batch),
             _with_above(value_THD, batch),
             attn_mask=batch.mask_RK,
@@ -179,21 +179,21 @@ def _attend(
             scale=scaling,
             enable_gqa=query.shape[1] != key.shape[1],
         )
-        outputs.append(out_BHRD.transpose(1, 2).flatten(0, 1))
+        outputs.append(out_NHRD.transpose(1, 2).flatten(0, 1))
     flat = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
     return flat.index_select(0, attended.plan.output_index_T)[None], None
 
 
 def _with_above(x_THD: Tensor, batch: SegmentBatch) -> Tensor:
-    own = batch.queries_BR
-    columns = own if batch.above_BP is None else torch.cat([batch.above_BP, own], dim=1)
+    own = batch.queries_NR
+    columns = own if batch.above_NP is None else torch.cat([batch.above_NP, own], dim=1)
     return _gathered(x_THD, columns)
 
 
-def _gathered(x_THD: Tensor, index_BK: Tensor) -> Tensor:
-    """Returns (B, H, K, D)."""
-    gathered = x_THD.index_select(0, index_BK.flatten())
-    return gathered.unflatten(0, index_BK.shape).transpose(1, 2)
+def _gathered(x_THD: Tensor, index_NK: Tensor) -> Tensor:
+    """Returns (N, H, K, D)."""
+    gathered = x_THD.index_select(0, index_NK.flatten())
+    return gathered.unflatten(0, index_NK.shape).transpose(1, 2)
 
 
 AttentionInterface.register(NAME, _attend)

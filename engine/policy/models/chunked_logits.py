@@ -26,24 +26,24 @@ from engine.resources.shapes import LOGITS_AT_ONCE
 
 @dataclass(frozen=True)
 class LogitsQuery:
-    """The query at M positions, in the order in which the output layer receives them."""
+    """The query at N positions, in the order in which the output layer receives them."""
 
-    temperatures_M: Tensor
-    tokens_MR: Tensor
+    temperatures_N: Tensor
+    tokens_NR: Tensor
     """The R tokens at each position whose log-probabilities are requested, padded with any token
     where there are fewer."""
     entropy_gradient: bool = False
 
     def part(self, positions: slice) -> LogitsQuery:
         return LogitsQuery(
-            self.temperatures_M[positions], self.tokens_MR[positions], self.entropy_gradient
+            self.temperatures_N[positions], self.tokens_NR[positions], self.entropy_gradient
         )
 
 
 def query_logits(
     model: PreTrainedModel, query: LogitsQuery, at_once: int | None, **inputs: Any
 ) -> tuple[Tensor, Tensor]:
-    """Returns (logprobs_MR, entropies_M), in nats, of a forward pass. Log-probabilities carry a
+    """Returns (logprobs_NR, entropies_N), in nats, of a forward pass. Log-probabilities carry a
     gradient; entropies do only if `query.entropy_gradient` is set.
 
     `at_once` is the most logits that exist at a time; None is all of them, for a model that
@@ -51,12 +51,12 @@ def query_logits(
     """
     if at_once is None:
         logits = model(**inputs).logits
-        outputs_MX = _in_chunks(
-            lambda part: part, logits.flatten(0, -2), query, len(query.tokens_MR)
+        outputs_NX = _in_chunks(
+            lambda part: part, logits.flatten(0, -2), query, len(query.tokens_NR)
         )
     else:
-        outputs_MX = _through_head(model, query, at_once, inputs)[0]
-    return outputs_MX[:, :-1], outputs_MX[:, -1]
+        outputs_NX = _through_head(model, query, at_once, inputs)[0]
+    return outputs_NX[:, :-1], outputs_NX[:, -1]
 
 
 @torch.no_grad()
@@ -85,10 +85,10 @@ def _through_head(
     outputs: list[Tensor] = []
 
     def chunked_forward(hidden: Tensor) -> Tensor:
-        inputs_MH = hidden.flatten(0, -2)
+        inputs_NH = hidden.flatten(0, -2)
         positions = max(1, at_once // max(1, head.weight.shape[0]))
         outputs.append(
-            _in_chunks(layer, inputs_MH, query, positions).unflatten(0, hidden.shape[:-1])
+            _in_chunks(layer, inputs_NH, query, positions).unflatten(0, hidden.shape[:-1])
         )
         return outputs[-1]
 
@@ -105,16 +105,16 @@ def _through_head(
 
 
 def _in_chunks(
-    layer: Callable[[Tensor], Tensor], inputs_MH: Tensor, query: LogitsQuery, positions: int
+    layer: Callable[[Tensor], Tensor], inputs_NH: Tensor, query: LogitsQuery, positions: int
 ) -> Tensor:
-    """Returns (M, R + 1): log-probabilities and entropy at each of the positions."""
-    if len(inputs_MH) <= positions:
-        return _logprobs_and_entropy(layer, inputs_MH, query)
-    parts = [slice(first, first + positions) for first in range(0, len(inputs_MH), positions)]
+    """Returns (N, R + 1): log-probabilities and entropy at each of the positions."""
+    if len(inputs_NH) <= positions:
+        return _logprobs_and_entropy(layer, inputs_NH, query)
+    parts = [slice(first, first + positions) for first in range(0, len(inputs_NH), positions)]
     return torch.cat(
         [
             checkpoint(
-                _logprobs_and_entropy, layer, inputs_MH[part], query.part(part),
+                _logprobs_and_entropy, layer, inputs_NH[part], query.part(part),
                 use_reentrant=False, preserve_rng_state=False,
             )
             for part in parts
@@ -123,11 +123,11 @@ def _in_chunks(
 
 
 def _logprobs_and_entropy(
-    layer: Callable[[Tensor], Tensor], inputs_MH: Tensor, query: LogitsQuery
+    layer: Callable[[Tensor], Tensor], inputs_NH: Tensor, query: LogitsQuery
 ) -> Tensor:
-    logits_MV = layer(inputs_MH)
-    precise_MV = logits_MV.to(torch.promote_types(logits_MV.dtype, torch.float32))
-    logprobs_MV = torch.log_softmax(precise_MV / query.temperatures_M[:, None], dim=-1)
+    logits_NV = layer(inputs_NH)
+    precise_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32))
+    logprobs_NV = torch.log_softmax(precise_NV / query.temperatures_N[:, None], dim=-1)
     with torch.set_grad_enabled(query.entropy_gradient and torch.is_grad_enabled()):
-        entropy_M1 = -(logprobs_MV.exp() * logprobs_MV).sum(-1, keepdim=True)
-    return torch.cat([logprobs_MV.gather(1, query.tokens_MR), entropy_M1], dim=1)
+        entropy_N1 = -(logprobs_NV.exp() * logprobs_NV).sum(-1, keepdim=True)
+    return torch.cat([logprobs_NV.gather(1, query.tokens_NR), entropy_N1], dim=1)

@@ -123,7 +123,7 @@ def test_families_that_come_and_shrink_at_random_write_what_each_row_writes_alon
     assert any(not part.prompt for each in parts for part in each)  # alongside rows without one
     assert any(isinstance(part.rows, torch.Tensor) for each in parts for part in each)
     assert any(not part.even for each in parts for part in each)
-    assert any(plan and plan.output_index_B is not None for plan in plans)
+    assert any(plan and plan.output_index_N is not None for plan in plans)
     assert_as_alone(model, written)
 
 
@@ -143,7 +143,7 @@ def test_eight_children_are_one_part_and_what_they_read_is_their_prompt_and_thei
     own.step()
     (part,) = own._batch.plan.parts
     assert (part.rows, part.first, part.prompt, part.even) == (slice(0, 8), 0, 70, True)
-    assert own._batch.plan.output_index_B is None
+    assert own._batch.plan.output_index_N is None
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_in_every_precision_logits_are_as_near_as_the_order_of_sums_allows(dtype
             apart.join(apart.run([prompt], PrefixCache(10**4))[0], [0], 16)
         assert together.plan and not apart.plan
         for _ in range(12):
-            tokens_B = torch.tensor(prompt_of(luck, 8))
-            ours, theirs = together.step(tokens_B).float(), apart.step(tokens_B).float()
+            tokens_N = torch.tensor(prompt_of(luck, 8))
+            ours, theirs = together.step(tokens_N).float(), apart.step(tokens_N).float()
             gap = (ours.log_softmax(-1) - theirs.log_softmax(-1)).abs()
             assert gap.max() < most and gap.mean() < mean
 
@@ -198,7 +198,7 @@ def test_siblings_that_stand_apart_are_attended_to_together_until_copies_cost_mo
     first, second = sorted(plan.parts, key=lambda part: part.one, reverse=True)
     assert first.rows == slice(1, 3) and second.rows.tolist() == [0, 3, 4, 5]
     order = np.concatenate([np.arange(6)[part.rows] for part in plan.parts])
-    assert order[plan.output_index_B].tolist() == [0, 1, 2, 3, 4, 5]
+    assert order[plan.output_index_N].tolist() == [0, 1, 2, 3, 4, 5]
     assert len(plan_of(siblings, [1500 + 400] * 6).parts) == 2
     late = plan_of(siblings, [1500 + 500] * 6)
     assert [part.prompt for part in late.parts] == [1500, 0, 0]
