@@ -16,9 +16,9 @@ import time
 FOLDER, PROGRAMS = sys.argv[1], int(sys.argv[2])
 sys.path.append(FOLDER)
 
+import isolation  # noqa: E402
 import landlock  # noqa: E402
 import seccomp  # noqa: E402
-import walls  # noqa: E402
 
 GB, ROUNDS = 1 << 30, 5
 SOURCE = "def solve(row, factor):\n    return [x * factor for x in row]\nsolve([3, 2, 1], 3)\n"
@@ -48,34 +48,34 @@ def measured(layers: tuple[str, ...]) -> float:
 
 
 def repeat(layers: tuple[str, ...]) -> float:
-    inside = walls.Walls(walls.private_uid(1) if "rlimits" in layers else 0)
+    active = isolation.Isolation(isolation.private_uid(1) if "rlimits" in layers else 0)
     if "namespaces" in layers:
-        inside.standing += walls._enter_namespaces(os.path.dirname(os.__file__))
-        if inside.alone and (pid := os.fork()):
+        active.walls += isolation._enter_namespaces(os.path.dirname(os.__file__))
+        if active.owns_pid_namespace and (pid := os.fork()):
             os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     if "landlock" in layers:
-        walls._prctl(walls.PR_SET_NO_NEW_PRIVS, 1)
-        if (rules := landlock.rules(["/"], [walls.TEMPORARY])) is not None:
+        isolation._prctl(isolation.PR_SET_NO_NEW_PRIVS, 1)
+        if (rules := landlock.rules(["/"], [isolation.TEMPORARY])) is not None:
             landlock.restrict_self(rules)
     if "seccomp" in layers:
-        inside.filter = seccomp.build(writes=True)
+        active.filter = seccomp.build(writes=True)
     seconds = []
     for _ in range(PROGRAMS):
         started = time.perf_counter()
         pid = os.fork()
         if pid == 0:
-            run(inside, confined="rlimits" in layers)
+            run(active, confined="rlimits" in layers)
         os.waitpid(pid, 0)
         seconds.append(time.perf_counter() - started)
     return round(1000 * statistics.median(seconds), 3)
 
 
-def run(inside: "walls.Walls", confined: bool) -> None:
+def run(active: "isolation.Isolation", confined: bool) -> None:
     """Never returns."""
     try:
         if confined:
-            walls._prctl(walls.PR_SET_NO_NEW_PRIVS, 1)
-            walls.confine(inside, 10, GB, 1 << 16, 0)
+            isolation._prctl(isolation.PR_SET_NO_NEW_PRIVS, 1)
+            isolation.confine(active, 10, GB, 1 << 16, 0)
         exec(compile(SOURCE, "program.py", "exec"), {})
     finally:
         os._exit(0)

@@ -23,7 +23,7 @@ from engine.policy.prompts import root_prompt
 from engine.problems.extraction import extract_program
 from engine.problems.source import load_problem_set
 from engine.sandbox.host.sandbox import Sandbox
-from engine.sandbox.host.verdict_cache import RememberingVerifier
+from engine.sandbox.host.verdict_cache import CachingVerifier
 
 TOLERANCE = 1e-5
 """Tolerance of the loss, and of the gradient as a share of its norm."""
@@ -78,7 +78,7 @@ class Peer:
     def train(self) -> list[dict[str, float]]:
         """Trains; returns seconds of every step and of its parts, and tokens per answer."""
         with Sandbox(self.run.sandbox) as sandbox, tempfile.TemporaryDirectory() as directory:
-            self.verifier = RememberingVerifier(sandbox)
+            self.verifier = CachingVerifier(sandbox)
             times = StepTimes(self.noted)
             trainer = self.trainer(directory, [times])
             self._check_prompts(trainer)

@@ -25,7 +25,7 @@ from engine.rollout.scheduler import Task, VerifiedTask
 from engine.rollout.types import Judged, RolloutSink
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.self_check import SelfCheck
-from engine.sandbox.host.verdict_cache import RememberingVerifier
+from engine.sandbox.host.verdict_cache import CachingVerifier
 
 
 class LocalTeam:
@@ -56,7 +56,7 @@ class LocalTeam:
                 self.players |= dict.fromkeys((agent.name for agent in agents), player)
             self.sandbox = self._open.enter_context(Sandbox(config.sandbox))
             self.check = SelfCheck(self.sandbox)
-            self.verifier = RememberingVerifier(self.sandbox)
+            self.verifier = CachingVerifier(self.sandbox)
             self.threads = ThreadPoolExecutor(config.sandbox.workers, "verifier")
             self._open.callback(self.threads.shutdown, wait=True, cancel_futures=True)
         except BaseException:

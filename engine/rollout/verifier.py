@@ -9,7 +9,7 @@ from engine.config.schema import RunConfig
 from engine.problems.problem import Problem
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.self_check import SelfCheck
-from engine.sandbox.host.verdict_cache import RememberingVerifier
+from engine.sandbox.host.verdict_cache import CachingVerifier
 from engine.sandbox.host.verify import Verification
 from engine.sandbox.limits import SandboxCaps
 
@@ -27,7 +27,7 @@ class Verifier:
         self.sandbox = Sandbox(run.sandbox.model_copy(update={"workers": slots}), caps)
         self.check = SelfCheck(self.sandbox)
         self.check.when_due()
-        self.verifier = RememberingVerifier(self.sandbox)
+        self.verifier = CachingVerifier(self.sandbox)
 
     def verify(self, programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
         """Returns verdicts in order; a program that was verified before is not run again.

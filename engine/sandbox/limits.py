@@ -45,7 +45,7 @@ class SandboxCaps:
             ConfigError: a value is not an integer from 1 to its `MOST`.
         """
         given = {name: environment.get(variable(name), "") for name in DEFAULTS}
-        if faults := [
+        if errors := [
             {
                 "path": variable(name),
                 "value": text,
@@ -54,7 +54,7 @@ class SandboxCaps:
             for name, text in given.items()
             if text and not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST[name])
         ]:
-            raise ConfigError(faults)
+            raise ConfigError(errors)
         return cls(**{name: int(text) for name, text in given.items() if text})
 
     def environment(self) -> dict[str, str]:
@@ -73,14 +73,14 @@ class SandboxCaps:
 
     def limits_of_settings(self) -> dict[str, Any]:
         """Returns the most that each field of `SandboxConfig` may be, for caps that are set."""
-        found: dict[str, Any] = {}
+        limits: dict[str, Any] = {}
         if self.seconds is not None:
-            found |= {"cpu_seconds": self.seconds, "wall_seconds": WALL_PER_CPU * self.seconds}
+            limits |= {"cpu_seconds": self.seconds, "wall_seconds": WALL_PER_CPU * self.seconds}
         if self.memory_mb is not None:
-            found["memory_mb"] = self.memory_mb
+            limits["memory_mb"] = self.memory_mb
         if self.output_mb is not None:
-            found["output_bytes"] = self.output_mb << 20
-        return found
+            limits["output_bytes"] = self.output_mb << 20
+        return limits
 
     def most_seconds(self, config: SandboxConfig) -> float:
         """CPU seconds at most, for a problem with its own limit; `config` is already lowered."""
@@ -106,19 +106,19 @@ class SandboxCaps:
     def cuts(self, config: SandboxConfig, problems: Iterable[JudgedTask] = ()) -> list[str]:
         """Returns a message for each setting that the caps lower, and one for all problems."""
         lowered = self.of_settings(config)
-        told = [
+        messages = [
             f"sandbox.{name} = {getattr(config, name)} is above what this machine's operator "
             f"allows ({VARIABLES[name]}): programs get {getattr(lowered, name)}"
             for name in self.limits_of_settings()
             if getattr(lowered, name) != getattr(config, name)
         ]
         if count := sum(self.lowers(lowered, problem.limits) for problem in problems):
-            told.append(
+            messages.append(
                 f"{count} problems have limits of their own above what this machine's operator "
                 f"allows ({variable('seconds')}, {variable('memory_mb')}): their programs get "
                 f"{self.most_seconds(lowered):g} s and {self.most_memory_mb(lowered)} MiB at most"
             )
-        return told
+        return messages
 
 
 def variable(name: str) -> str:

@@ -5,7 +5,7 @@ stdout.
 Only here does pyarrow's C++ code read an untrusted file. Invariant: before a byte of the file is
 read, this process has no other file but its output, no network, no access to other processes, no
 privileges of its account, and limits of memory and time: all isolation that the host allows
-(`engine.sandbox.guest.walls`). All modules are loaded before, because none can be loaded after.
+(`engine.sandbox.guest.isolation`). All modules are loaded before, because none can be loaded after.
 
 Output: msgpack messages, each after its length (8 bytes, little-endian): {"rows": [...]}, and last
 {"end": ""}, {"error": REASON} or {"memory": REASON}. Numbers, strings, bytes, lists and dicts are
@@ -31,9 +31,9 @@ from typing import IO, Any
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(HERE)), "sandbox", "guest"))
 
+import isolation  # noqa: E402
 import msgspec  # noqa: E402
 import pyarrow  # noqa: E402
-import walls  # noqa: E402
 from pyarrow import ipc, parquet  # noqa: E402
 
 BATCH_ROWS = 32
@@ -63,14 +63,14 @@ def enclose(cpu_seconds: float, memory_bytes: int) -> None:
     """Loads what reading needs, then enters all isolation that the host allows."""
     warm_up()
     null = os.open(os.devnull, os.O_RDWR)
-    for reserved in (walls.LAST_NUMBER, walls.RULES):  # descriptors that `walls` reserves
+    for reserved in (isolation.LAST_NUMBER, isolation.RULES):  # reserved by `isolation`
         os.dup2(null, reserved)
-    inside = walls.enter(
+    active = isolation.enter(
         _SLOT + os.getpid(), os.path.dirname(os.__file__), become_init, lambda: None
     )
-    inside.renew()
-    walls.confine(inside, cpu_seconds, memory_bytes, 0, RESERVE_BYTES)
-    os.closerange(3, walls.RULES + 1)
+    active.renew()
+    isolation.confine(active, cpu_seconds, memory_bytes, 0, RESERVE_BYTES)
+    os.closerange(3, isolation.RULES + 1)
 
 
 def batches(file: IO[bytes], fields: list[str] | None) -> Iterator[Any]:

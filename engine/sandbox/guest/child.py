@@ -97,8 +97,8 @@ def calls(job: bytes) -> None:
 
 
 def one_call(job: bytes, index: int) -> int:
-    """Makes one of the calls of an ALONE; returns NOT_LOADED if the program could not be loaded,
-    otherwise 0.
+    """Makes one of the calls of a FORK_PER_CALL; returns NOT_LOADED if the program could not be
+    loaded, otherwise 0.
 
     INCOMING holds the arguments of all calls, concatenated; OUTGOING the compiled program, which
     the first child stores there for the others before any of it is executed.
@@ -193,7 +193,7 @@ def builtin_form(error: BaseException) -> tuple[str, str]:
 
 
 def receive(source: int) -> bytes | None:
-    """Returns the packed arguments of one call; None once the judge is gone."""
+    """Returns the packed arguments of one call; None once the judge has ended."""
     head = read_exactly(source, REQUEST.size)
     return None if head is None else read_exactly(source, *REQUEST.unpack(head))
 
@@ -332,7 +332,9 @@ def describe(error: BaseException) -> Failure:
             return OUTPUT_LIMIT, TOO_MUCH_OUTPUT
         name = "TypeError" if isinstance(error, LiteralError) else type(error).__name__
         message = f"{name}: {error}".removesuffix(": ")
-        return RUNTIME_ERROR, f"{message[: MAX_ERROR_CHARS // 2]}{_place(error)}"[:MAX_ERROR_CHARS]
+        return RUNTIME_ERROR, f"{message[: MAX_ERROR_CHARS // 2]}{_location(error)}"[
+            :MAX_ERROR_CHARS
+        ]
     except MemoryError:
         _use_reserve()
         return MEMORY_LIMIT, "MemoryError"
@@ -347,15 +349,15 @@ def describe_syntax(error: BaseException) -> str:
     return message[:MAX_ERROR_CHARS]
 
 
-def _place(error: BaseException) -> str:
+def _location(error: BaseException) -> str:
     """Returns the last line of the program in an exception's traceback."""
-    place, step = "", error.__traceback__
-    while step is not None:
-        code = step.tb_frame.f_code
+    location, frame = "", error.__traceback__
+    while frame is not None:
+        code = frame.tb_frame.f_code
         if code.co_filename in (FILE_NAME, PRELUDE_NAME):
-            place = f"\n  {code.co_filename}, line {step.tb_lineno}, in {code.co_name}"
-        step = step.tb_next
-    return place
+            location = f"\n  {code.co_filename}, line {frame.tb_lineno}, in {code.co_name}"
+        frame = frame.tb_next
+    return location
 
 
 def _use_reserve() -> None:

@@ -30,10 +30,10 @@ from literals import LiteralError, read_literal
 from objects import Names
 from wire import (
     FRAME,
-    GONE,
     MEMORY_LIMIT,
     NOT_LOADED,
     OUTPUT_LIMIT,
+    PROGRAM_ENDED,
     RAISED,
     REQUEST,
     RUNTIME_ERROR,
@@ -76,14 +76,14 @@ class Program:
         try:
             write(OUTGOING, REQUEST.pack(len(packed)) + packed)
         except BrokenPipeError:
-            self.end(GONE, "")
+            self.end(PROGRAM_ENDED, "")
         kind, text = self.take()
         if kind == VALUE:
             return self.plain(text)
-        told = self.plain(text)
-        if type(told) is not tuple or [type(part) for part in told] != [str] * 3:
+        parts = self.plain(text)
+        if type(parts) is not tuple or [type(part) for part in parts] != [str] * 3:
             self.broken()
-        name, message, self.raised_text = told
+        name, message, self.raised_text = parts
         self.raised = rebuilt(name, message)
         raise self.raised
 
@@ -101,13 +101,13 @@ class Program:
         """Returns the next response, VALUE or RAISED; any other ends the program (raises Ended)."""
         head = read_exactly(INCOMING, FRAME.size)
         if head is None:
-            self.end(GONE, "")
+            self.end(PROGRAM_ENDED, "")
         index, kind, length = FRAME.unpack(head)
         if index != self.calls or length > max_payload(self.limit):
             self.broken()
         payload = read_exactly(INCOMING, length)
         if payload is None:
-            self.end(GONE, "")
+            self.end(PROGRAM_ENDED, "")
         text = payload.decode("utf-8", "replace")
         if kind in _FAILURES or kind - NOT_LOADED in _FAILURES:
             self.end(kind, text)

@@ -40,8 +40,8 @@ class _PathBeneath(ctypes.Structure):
 
 def version() -> int:
     """Returns the version of the kernel's interface; 0 if there is none."""
-    found = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
-    return max(found, 0)
+    abi = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
+    return max(abi, 0)
 
 
 def rules(readable: list[str], writable: list[str]) -> int | None:
@@ -52,12 +52,12 @@ def rules(readable: list[str], writable: list[str]) -> int | None:
     Raises:
         OSError: the kernel has Landlock and refused.
     """
-    known = version()
-    if not known:
+    abi = version()
+    if not abi:
         return None
-    files = (1 << _BITS[min(known, 5)]) - 1
-    ruleset = _Ruleset(files, 0b11 if known >= 4 else 0, 0b11 if known >= 6 else 0)
-    size = 8 if known < 4 else 16 if known < 6 else 24
+    files = (1 << _BITS[min(abi, 5)]) - 1
+    ruleset = _Ruleset(files, 0b11 if abi >= 4 else 0, 0b11 if abi >= 6 else 0)
+    size = 8 if abi < 4 else 16 if abi < 6 else 24
     made = _call(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
         for paths, access in ((readable, _READ), (writable, _READ | _WRITE)):

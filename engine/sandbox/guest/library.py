@@ -129,12 +129,12 @@ def _modules() -> Iterator[tuple[str, str]]:
 
 def _content(path: str) -> tuple[bool, bytes]:
     """Returns (True, compiled code) of a module if its cache is up to date, or (False, text)."""
-    found = os.stat(path)
-    state = [int(found.st_mtime) & _SOURCE_MASK, found.st_size & _SOURCE_MASK]
+    status = os.stat(path)
+    state = [int(status.st_mtime) & _SOURCE_MASK, status.st_size & _SOURCE_MASK]
     with suppress(OSError, NotImplementedError), open(cache_from_source(path), "rb") as file:
-        head = file.read(16)
-        words = memoryview(head[4:]).cast("I").tolist() if len(head) == 16 else []
-        if head[:4] == MAGIC_NUMBER and words in ([0, *state], [1, *words[1:]]):
+        header = file.read(16)
+        words = memoryview(header[4:]).cast("I").tolist() if len(header) == 16 else []
+        if header[:4] == MAGIC_NUMBER and words in ([0, *state], [1, *words[1:]]):
             return True, file.read()
     with open(path, "rb") as file:
         return False, file.read()
@@ -146,7 +146,7 @@ def _map_libraries() -> dict[str, str]:
     The GNU C library recognizes a mapped path without opening the file; with other C libraries the
     modules are imported at once.
     """
-    known = "CS_GNU_LIBC_VERSION" in os.confstr_names
+    has_glibc = "CS_GNU_LIBC_VERSION" in os.confstr_names
     mapped: dict[str, str] = {}
     for top in filter(os.path.isdir, sys.path):
         for file in sorted(os.listdir(top)):
@@ -154,7 +154,7 @@ def _map_libraries() -> dict[str, str]:
             if f".{suffix}" not in EXTENSION_SUFFIXES or name.startswith(_LEFT_OUT_LIBRARIES):
                 continue
             with suppress(ImportError, OSError):
-                if known:
+                if has_glibc:
                     ctypes.CDLL(os.path.join(top, file))
                     mapped.setdefault(name, os.path.join(top, file))
                 else:
@@ -179,13 +179,13 @@ def fstat(descriptor: int) -> os.stat_result:
         OSError: the descriptor is not open.
     """
     try:
-        place = os.lseek(descriptor, 0, os.SEEK_CUR)
+        offset = os.lseek(descriptor, 0, os.SEEK_CUR)
     except OSError as error:
         if error.errno != errno.ESPIPE:
             raise
         return os.stat_result((stat.S_IFIFO | 0o600, 0, 0, 1, 0, 0, 0, 0, 0, 0))
     size = os.lseek(descriptor, 0, os.SEEK_END)
     is_null = os.lseek(descriptor, 1, os.SEEK_SET) != 1
-    os.lseek(descriptor, place, os.SEEK_SET)
+    os.lseek(descriptor, offset, os.SEEK_SET)
     kind = stat.S_IFCHR | 0o666 if is_null else stat.S_IFREG | 0o777
     return os.stat_result((kind, 0, 0, 1, 0, 0, size, 0, 0, 0))

@@ -61,8 +61,8 @@ class Names(dict):  # type: ignore[type-arg]
         if not name[:1].isupper() or hasattr(builtins, name):
             raise KeyError(name)
         self.used = True
-        self[name] = found = Class(name)
-        return found
+        self[name] = stand_in = Class(name)
+        return stand_in
 
     def entries(self, values: Any) -> Sent:
         """Returns the sent form of values that may hold objects of the program's classes."""
@@ -71,15 +71,15 @@ class Names(dict):  # type: ignore[type-arg]
     def with_classes(self, values: Any) -> Sent:
         """Returns the sent form of values that may hold built-in classes too."""
         order: list[Any] = []
-        places: dict[int, int] = {}
+        positions: dict[int, int] = {}
 
         def sent(value: Any) -> Any:
             kind = type(value)
             if kind is Made or is_built_in(value):
-                if id(value) not in places:
-                    places[id(value)] = len(order)
+                if id(value) not in positions:
+                    positions[id(value)] = len(order)
                     order.append(value)
-                return MARK, places[id(value)]
+                return MARK, positions[id(value)]
             if kind is list or kind is tuple:
                 return kind(map(sent, value))
             return {k: sent(v) for k, v in value.items()} if kind is dict else value

@@ -131,15 +131,17 @@ def build(writes: bool, numbers: bool = True, files: bool = True) -> Program | N
     if not files:
         blocks |= {call[column]: [_NO_FILE] for call in (*LOOKING.values(), _OPEN, _OPENAT)}
         blocks[_FSTAT[column]] = [REFUSE]
-    known = {number: block for number, block in blocks.items() if number is not None}
-    return assemble(known, [REFUSE])
+    supported_calls = {number: block for number, block in blocks.items() if number is not None}
+    return assemble(supported_calls, [REFUSE])
 
 
 def supported() -> bool:
     """Whether this kernel filters system calls, and the call numbers of its machine are known."""
     libc = ctypes.CDLL(None, use_errno=True)
-    known = libc.prctl(PR_SET_SECCOMP, MODE_FILTER, None, 0, 0) == -1
-    return os.uname().machine in _ARCHITECTURES and known and ctypes.get_errno() == errno.EFAULT
+    has_filters = libc.prctl(PR_SET_SECCOMP, MODE_FILTER, None, 0, 0) == -1
+    return (
+        os.uname().machine in _ARCHITECTURES and has_filters and ctypes.get_errno() == errno.EFAULT
+    )
 
 
 def _conditional(

@@ -12,7 +12,7 @@ from _socket import socket
 from wire import EXITED, MAX_MESSAGE, OUT_OF_TIME, STOPPED
 
 ABANDONED = 4
-"""In addition to the endings of wire.py: the owner is gone."""
+"""In addition to the exit reasons of wire.py: the owner has ended."""
 
 
 def watch(pid: int, cpu_seconds: float, deadline: float, control: "socket | None" = None) -> int:

@@ -39,17 +39,17 @@ import child  # noqa: E402
 import judging  # noqa: E402
 import library  # noqa: E402
 import wakeup  # noqa: E402
-import walls  # noqa: E402
+from isolation import RULES, Isolation, adopt_orphans, confine, enter  # noqa: E402
 from watchdog import ABANDONED, watch  # noqa: E402
 from wire import (  # noqa: E402
-    ALONE,
     ANSWER,
     CALLS,
     EXITED,
+    FORK_PER_CALL,
     HEAD,
     JUDGE,
+    MAX_FORKS,
     MAX_MESSAGE,
-    MOST_ALONE,
     MOST_WRITTEN,
     NOT_LOADED,
     ORDER,
@@ -62,13 +62,15 @@ from wire import (  # noqa: E402
 Order = namedtuple("Order", "kind cpu_seconds wall_seconds memory_bytes file_bytes backstop")
 
 CONTROL, NULL = 3, 4
-MOST_SENT, MOST_DESCRIPTORS = MOST_ALONE + 3, 128
-FIRST_OWN, TELL = walls.RULES, 9  # descriptors that only the walls of a child need
+MOST_SENT, MOST_DESCRIPTORS = MAX_FORKS + 3, 128
+FIRST_OWN, REPORT = RULES, 9  # descriptors that only the walls of a child need
 FIRST_FREE = 10  # the descriptors of a job lie above those of a child
 RESERVE_BYTES = 8 << 20
 STACK_BYTES = 2 << 20  # per thread: 32 of the usual 8 MiB would use up all that a program may map
 TASKS = {CALLS: child.calls, SCRIPT: child.script, ANSWER: child.answer, JUDGE: judging.judge}
-OURS = "child judging landlock library literals objects seccomp wakeup walls watchdog wire"
+OWN_MODULES = (
+    "child isolation judging landlock library literals objects seccomp wakeup watchdog wire"
+)
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
 PRELOADED = (
     "abc bisect cmath collections collections.abc copy dataclasses decimal enum fractions"
@@ -89,14 +91,14 @@ def main() -> None:
     control = _socket.socket(fileno=CONTROL)
     number, unsafe = int(sys.argv[1]), sys.argv[2] == "unsafe"
     try:
-        inside, baseline = set_up(number)
-        if not (inside.tier or unsafe):
-            raise OSError(f"this host allows neither tier of walls: {inside.missing()}")
+        isolation, baseline = set_up(number)
+        if not (isolation.tier or unsafe):
+            raise OSError(f"this host allows neither tier of walls: {isolation.missing()}")
     except Exception as error:
         control.send(b"E" + f"{type(error).__name__}: {error}".encode()[: MAX_MESSAGE - 1])
         return
-    control.send(b"W" + " ".join((inside.tier or "none", *inside.standing)).encode())
-    serve(control, inside, baseline)
+    control.send(b"W" + " ".join((isolation.tier or "none", *isolation.walls)).encode())
+    serve(control, isolation, baseline)
 
 
 def address_space() -> int:
@@ -105,7 +107,7 @@ def address_space() -> int:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def set_up(number: int) -> "tuple[walls.Walls, int]":
+def set_up(number: int) -> "tuple[Isolation, int]":
     """Loads what children need and sets up the walls that they share.
 
     Returns these walls, and the bytes of this process's memory that do not count as a child's.
@@ -130,17 +132,17 @@ def set_up(number: int) -> "tuple[walls.Walls, int]":
     sys.path = [path for path in sys.path if not path.startswith(os.path.dirname(HERE))]
     sys.argv = [child.FILE_NAME]
     _thread.stack_size(STACK_BYTES)
-    for name in OURS.split():
+    for name in OWN_MODULES.split():
         del sys.modules[name]
     os.environ.clear()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    inside = walls.enter(number, os.path.dirname(os.__file__), become_init, leave_files)
-    if "chroot" in inside.standing:
+    isolation = enter(number, os.path.dirname(os.__file__), become_init, leave_files)
+    if "chroot" in isolation.walls:
         relocate(os.path.dirname(os.path.dirname(os.__file__)))
-    walls.adopt_orphans()
+    adopt_orphans()
     gc.disable()
     gc.freeze()
-    return inside, baseline
+    return isolation, baseline
 
 
 def uname() -> os.uname_result:
@@ -167,7 +169,7 @@ def become_init() -> None:
     os._exit(0)
 
 
-def serve(control: "_socket.socket", inside: "walls.Walls", baseline: int) -> None:
+def serve(control: "_socket.socket", isolation: "Isolation", baseline: int) -> None:
     """Executes orders until the owner closes the socket."""
     room = _socket.CMSG_SPACE(4 * MOST_SENT)
     while True:
@@ -177,32 +179,32 @@ def serve(control: "_socket.socket", inside: "walls.Walls", baseline: int) -> No
         if len(message) == ORDER.size:  # otherwise a STOP that came after the end
             descriptors = [fd for *_, data in extra for fd in memoryview(data).cast("i")]
             order = Order(*ORDER.unpack(message))
-            control.send(run(order, descriptors, control, inside, baseline))
+            control.send(run(order, descriptors, control, isolation, baseline))
 
 
 def run(
     order: Order,
     descriptors: list[int],
     control: "_socket.socket",
-    inside: "walls.Walls",
+    isolation: "Isolation",
     baseline: int,
 ) -> bytes:
     """Executes one job, in one child or in one per call; leaves no process alive."""
     try:
-        if order.kind == ALONE:
-            return run_alone(order, descriptors, control, inside, baseline)
-        head, said = one_child(order, descriptors, 0, control, inside, baseline)
-        return head + said
+        if order.kind == FORK_PER_CALL:
+            return run_fork_per_call(order, descriptors, control, isolation, baseline)
+        head, report = fork_child(order, descriptors, 0, control, isolation, baseline)
+        return head + report
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def run_alone(
+def run_fork_per_call(
     order: Order,
     descriptors: list[int],
     control: "_socket.socket",
-    inside: "walls.Walls",
+    isolation: "Isolation",
     baseline: int,
 ) -> bytes:
     """Runs each call in its own child, in sequence, until together they have used one time limit.
@@ -214,59 +216,59 @@ def run_alone(
     started, reply, written, used = time.monotonic(), b"", 0, 0.0
     for index, result in enumerate(results):
         files = (job, result, calls, codes)
-        head, said = one_child(order, files, index, control, inside, baseline)
-        ending, code, seconds, cpu = HEAD.unpack(head)
-        if said[:1] != READY:  # the child had no walls; `said` is the reason
+        head, report = fork_child(order, files, index, control, isolation, baseline)
+        reason, code, seconds, cpu = HEAD.unpack(head)
+        if report[:1] != READY:  # the child had no walls; `report` is the reason
             if not reply:
-                return head + said
+                return head + report
             break
         reply += READY + head
         written += os.fstat(result).st_size
         used += max(seconds / order.wall_seconds, cpu / order.cpu_seconds)
-        if used >= 1 or written > MOST_WRITTEN or (ending, code) == (EXITED, NOT_LOADED):
+        if used >= 1 or written > MOST_WRITTEN or (reason, code) == (EXITED, NOT_LOADED):
             break
     return HEAD.pack(EXITED, 0, time.monotonic() - started, 0.0) + READY + reply
 
 
-def one_child(
+def fork_child(
     order: Order,
     files: Sequence[int],
     index: int,
     control: "_socket.socket",
-    inside: "walls.Walls",
+    isolation: "Isolation",
     baseline: int,
 ) -> tuple[bytes, bytes]:
     """Forks a child, waits for its end, and removes everything that it left.
 
     Returns its HEAD, and READY or the reason why it had no walls.
     """
-    inside.renew()
+    isolation.renew()
     started = time.monotonic()
-    told, tell = os.pipe()
+    report_read, report_write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        be_child(order, files, index, tell, inside, baseline)
-    os.close(tell)
-    ending = ABANDONED
+        run_child(order, files, index, report_write, isolation, baseline)
+    os.close(report_write)
+    reason = ABANDONED
     try:
-        ending = watch(pid, order.cpu_seconds, started + order.wall_seconds, control)
+        reason = watch(pid, order.cpu_seconds, started + order.wall_seconds, control)
     finally:
-        code, cpu = clean_up(pid, inside)
+        code, cpu = clean_up(pid, isolation)
         reset(NULL)
-        said = os.read(told, MAX_MESSAGE // 2)
-        os.close(told)
-    if ending == ABANDONED:
+        report = os.read(report_read, MAX_MESSAGE // 2)
+        os.close(report_read)
+    if reason == ABANDONED:
         os._exit(0)
-    ending = named(ending, code, cpu > order.cpu_seconds)
-    return HEAD.pack(ending, code, time.monotonic() - started, cpu), said
+    reason = exit_reason(reason, code, cpu > order.cpu_seconds)
+    return HEAD.pack(reason, code, time.monotonic() - started, cpu), report
 
 
-def named(ending: int, code: int, used_up: bool) -> int:
-    """Returns the ending of a child, corrected by its exit status and its use of CPU time."""
-    if ending == EXITED and code < 0:
+def exit_reason(reason: int, code: int, used_up: bool) -> int:
+    """Returns the exit reason of a child, corrected by its exit status and its use of CPU time."""
+    if reason == EXITED and code < 0:
         by_limit = code == -signal.SIGXCPU or (used_up and code == -signal.SIGKILL)
         return OUT_OF_TIME if by_limit else SIGNALLED
-    return ending
+    return reason
 
 
 def reset(descriptor: int) -> None:
@@ -274,12 +276,12 @@ def reset(descriptor: int) -> None:
     fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_RDWR)
 
 
-def be_child(
+def run_child(
     order: Order,
     files: Sequence[int],
     index: int,
-    tell: int,
-    inside: "walls.Walls",
+    report_write: int,
+    isolation: "Isolation",
     baseline: int,
 ) -> None:
     """Runs the job in the forked child; never returns."""
@@ -287,15 +289,15 @@ def be_child(
     status = 0
     try:
         job = read_whole(files[0])
-        arrange(order.kind, files[1:], tell)
+        place_descriptors(order.kind, files[1:], report_write)
         try:
-            walls.confine(inside, order.backstop, memory_bytes, order.file_bytes, RESERVE_BYTES)
+            confine(isolation, order.backstop, memory_bytes, order.file_bytes, RESERVE_BYTES)
         except BaseException as error:
-            child.write(TELL, str(error).encode("utf-8", "replace"))
+            child.write(REPORT, str(error).encode("utf-8", "replace"))
             return
-        child.write(TELL, READY)
+        child.write(REPORT, READY)
         os.closerange(FIRST_OWN, FIRST_FREE)
-        if order.kind == ALONE:
+        if order.kind == FORK_PER_CALL:
             status = child.one_call(job, index)
         else:
             TASKS[order.kind](job)
@@ -303,7 +305,7 @@ def be_child(
         os._exit(status)
 
 
-def arrange(kind: int, files: Sequence[int], tell: int) -> None:
+def place_descriptors(kind: int, files: Sequence[int], report_write: int) -> None:
     """Moves a child's descriptors to their fixed numbers; closes all others but those of walls."""
     # Stdin and stdout of a script, the two ends of a judge's channel, or arguments and code.
     first = 0 if kind == SCRIPT else child.INCOMING
@@ -312,7 +314,7 @@ def arrange(kind: int, files: Sequence[int], tell: int) -> None:
         os.dup2(NULL, target)
     for target, source in zip(targets, files, strict=True):
         os.dup2(source, target)
-    os.dup2(tell, TELL)
+    os.dup2(report_write, REPORT)
     os.closerange(max(child.STREAM, *targets) + 1, FIRST_OWN)
     os.closerange(FIRST_FREE, MOST_DESCRIPTORS)
 
@@ -325,18 +327,18 @@ def read_whole(descriptor: int) -> bytes:
     return bytes(data)
 
 
-def clean_up(pid: int, inside: "walls.Walls") -> tuple[int, float]:
+def clean_up(pid: int, isolation: "Isolation") -> tuple[int, float]:
     """Kills and reaps all processes that the child left.
 
     Returns its exit status, or minus its signal, and its seconds of CPU.
     """
-    targets = [(os.kill, pid), (os.killpg, pid)] + [(os.kill, -1)] * inside.alone
+    targets = [(os.kill, pid), (os.killpg, pid)] + [(os.kill, -1)] * isolation.owns_pid_namespace
     for kill, target in targets:
         with suppress(ProcessLookupError, PermissionError):
             kill(target, signal.SIGKILL)
     _, status, usage = os.wait4(pid, 0)
     with suppress(ChildProcessError):
-        while os.waitpid(-1, 0 if inside.closed else os.WNOHANG)[0]:
+        while os.waitpid(-1, 0 if isolation.closed else os.WNOHANG)[0]:
             pass
     return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
 

@@ -107,10 +107,10 @@ def _agree(actual: Any, expected: Any, comparison: Comparison) -> bool:
             and all(_agree(a, b, comparison) for a, b in zip(actual, expected, strict=True))
         )
     if kind is other is dict:
-        wanted = {_key(name): value for name, value in expected.items()}
+        by_key = {_key(name): value for name, value in expected.items()}
         _distinct([_key(name) for name in actual])
         return len(actual) == len(expected) and all(
-            (key := _key(name)) in wanted and _agree(value, wanted[key], comparison)
+            (key := _key(name)) in by_key and _agree(value, by_key[key], comparison)
             for name, value in actual.items()
         )
     return same_value(actual, expected)

@@ -102,7 +102,7 @@ class Examination:
             if len(indices) > 1 and proved():
                 self._run_batch(indices)
         while open_ := self._open():
-            self._run_alone(open_)
+            self._run_isolated(open_)
         results = [self._results[index] for index in range(len(self.tests))]
         return stopped(results) if self.stop_early else results
 
@@ -122,11 +122,13 @@ class Examination:
 
     def _run_batch(self, indices: list[int]) -> None:
         """Runs tests of one kind in one process; those without an answer stay open."""
-        execution = self._execute(self._job([self.tests[i] for i in indices], 1.0, alone=False))
+        execution = self._execute(
+            self._job([self.tests[i] for i in indices], 1.0, fork_per_call=False)
+        )
         counts = [
             (index, outcome)
             for index, outcome in zip(indices, execution.outcomes, strict=True)
-            if _answered(outcome) or (index == indices[0] and _was_alone(outcome))
+            if _answered(outcome) or (index == indices[0] and _same_if_isolated(outcome))
         ]
         results = self._graded([index for index, _ in counts], [outcome for _, outcome in counts])
         if not all(result.passed for result in results):
@@ -151,11 +153,13 @@ class Examination:
     def _in_one_job(self, first: int, test: Test) -> bool:
         return isinstance(self.tests[first], CallTest) and isinstance(test, CallTest)
 
-    def _run_alone(self, indices: list[int]) -> None:
+    def _run_isolated(self, indices: list[int]) -> None:
         """Runs tests of one kind, each in its own process; some may stay open."""
         first = not self._results
         share = self._share()
-        execution = self._execute(self._job([self.tests[i] for i in indices], share, alone=True))
+        execution = self._execute(
+            self._job([self.tests[i] for i in indices], share, fork_per_call=True)
+        )
         results = self._graded(indices, execution.outcomes)
         failed = [
             strain
@@ -192,7 +196,7 @@ class Examination:
             raise SandboxFailed(failed[0].error)
         return execution
 
-    def _job(self, tests: Sequence[Test], share: float, alone: bool) -> AnyJob:
+    def _job(self, tests: Sequence[Test], share: float, fork_per_call: bool) -> AnyJob:
         problem, limits = self.problem, self._bounds(share)
         first = tests[0]
         if isinstance(first, StdinTest):
@@ -201,7 +205,7 @@ class Examination:
             codes = tuple(test.code for test in cast(Sequence[CodeTest], tests))
             return Trial(self.program, problem.entry_point, codes, problem.prelude, limits)
         calls = tuple(test.arguments for test in cast(Sequence[CallTest], tests))
-        return Job(self.program, problem.entry_point, calls, problem.prelude, limits, alone)
+        return Job(self.program, problem.entry_point, calls, problem.prelude, limits, fork_per_call)
 
     def _bounds(self, share: float) -> Bounds:
         whole = self._whole
@@ -226,16 +230,16 @@ def _answered(outcome: CallOutcome) -> bool:
     """Whether a batch ran a test to its end, or could not load the program for any; or returned
     more than is read of this program, which would be so alone too."""
     ended = outcome.verdict not in LIMITS or not outcome.loaded or outcome is TOO_MUCH
-    return outcome.told and ended
+    return outcome.reported and ended
 
 
-def _was_alone(outcome: CallOutcome) -> bool:
+def _same_if_isolated(outcome: CallOutcome) -> bool:
     """Whether the first test of a batch would end the same alone, since nothing ran before it.
 
     False where memory or room for results ran out: in a batch, the arguments of all tests take up
     memory, and the results of all take up room. A stream that was cut off has no result.
     """
-    cut = outcome.verdict == Verdict.RUNTIME_ERROR and not outcome.told
+    cut = outcome.verdict == Verdict.RUNTIME_ERROR and not outcome.reported
     return outcome.verdict != Verdict.MEMORY_LIMIT and not cut
 
 

@@ -93,7 +93,7 @@ class Grader:
             open_ = [
                 one
                 for one, outcome in zip(open_, together, strict=True)
-                if not outcome.told or outcome.verdict in LIMITS
+                if not outcome.reported or outcome.verdict in LIMITS
             ]
         for i, call in open_:
             results[i] = _by_checker(results[i].outcome, self._checked([call])[0])

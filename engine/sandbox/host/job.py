@@ -64,8 +64,8 @@ def bounds(
 class Job:
     """One program and the calls of its entry point, made in order in one process.
 
-    With `alone`, calls that one execution does not reach have no outcome: it makes the first one,
-    and continues while all together take less than one time limit.
+    With `fork_per_call`, calls that one execution does not reach have no outcome: it makes the
+    first one, and continues while all together take less than one time limit.
     """
 
     program: str
@@ -74,7 +74,7 @@ class Job:
     prelude: str = ""
     bounds: Bounds | None = None
     """None means those of the sandbox's settings."""
-    alone: bool = False
+    fork_per_call: bool = False
     """Whether each call runs in its own clean process, to which these bounds apply."""
 
     @property
@@ -139,8 +139,8 @@ class CallOutcome:
     """Class, message and last traceback line of the program's exception."""
     loaded: bool = True
     """False if the program failed before any test began, and would do so before every test."""
-    told: bool = True
-    """False if no frame came for this test; the outcome is then the ending of the process."""
+    reported: bool = True
+    """False if no frame came for this test; the outcome then follows from how the process ended."""
 
 
 @dataclass(frozen=True, slots=True)

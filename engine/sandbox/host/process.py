@@ -1,7 +1,7 @@
 """Owner's end of one zygote.
 
-Invariant: whatever a zygote or its child does, `ending` returns within the given wall time and a
-fixed grace; a zygote that does not reply as it should raises `Broken`, and must be closed.
+Invariant: whatever a zygote or its child does, `wait` returns within the given wall time and a
+fixed grace; a zygote that does not reply as it should raises `ZygoteFailed`, and must be closed.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from engine.sandbox.host.job import Bounds
 
 ZYGOTE = Path(__file__).parents[1] / "guest" / "zygote.py"
 START_SECONDS = 20.0
-GIVE_WAY_SECONDS = 2.0
+NICENESS_SECONDS = 2.0
 GRACE_SECONDS = 10.0  # beyond the wall limit, for the zygote to kill, reap and reply
 
 
-class Broken(Exception):
+class ZygoteFailed(Exception):
     """The zygote died or does not reply."""
 
 
-class Ending(NamedTuple):
+class ChildExit(NamedTuple):
     """How a child ended, in the codes of wire.py."""
 
-    ending: int
+    reason: int
     code: int
     seconds: float
     cpu_seconds: float
-    fault: str
+    setup_error: str
     """Why its walls could not be set up; empty if they were."""
-    alone: tuple[Ending, ...] = ()
-    """Endings of the children of an ALONE, in order."""
+    children: tuple[ChildExit, ...] = ()
+    """Exits of the children of a FORK_PER_CALL, in order."""
 
 
 class Zygote:
@@ -66,13 +66,13 @@ class Zygote:
             env={"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "1"}, start_new_session=True,
         )  # fmt: skip
         theirs.close()
-        _give_way(self._process.pid)
+        _copy_niceness(self._process.pid)
         try:
             hello = self._receive(time.monotonic() + START_SECONDS)
-        except (Broken, OSError):
+        except (ZygoteFailed, OSError):
             hello = b"E"
         if hello[:1] != b"W":
-            cause = hello[1:].decode("utf-8", "replace") or self.last_words()
+            cause = hello[1:].decode("utf-8", "replace") or self.stderr_tail()
             self.close()
             raise SandboxUnavailable(
                 f"the sandbox process did not start: {cause}; "
@@ -95,23 +95,23 @@ class Zygote:
         try:
             socket.send_fds(self._socket, [message], list(files))
         except OSError:
-            raise Broken from None
+            raise ZygoteFailed from None
 
     def stop(self) -> None:
-        """Ends the current job; `ending` still has to be called."""
+        """Ends the current job; `wait` still has to be called."""
         try:
             self._socket.send(STOP)
         except OSError:
-            raise Broken from None
+            raise ZygoteFailed from None
 
-    def ending(self, wall_seconds: float) -> Ending:
-        """Waits for the current job to end. Raises Broken."""
+    def wait(self, wall_seconds: float) -> ChildExit:
+        """Waits for the current job to end. Raises `ZygoteFailed`."""
         reply = self._receive(time.monotonic() + wall_seconds + GRACE_SECONDS)
         if len(reply) < HEAD.size:
-            raise Broken
-        return _ending(reply[: HEAD.size], reply[HEAD.size :])
+            raise ZygoteFailed
+        return _parse_reply(reply[: HEAD.size], reply[HEAD.size :])
 
-    def last_words(self) -> str:
+    def stderr_tail(self) -> str:
         """Returns the last 300 bytes of the zygote's stderr."""
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - 300))
@@ -126,22 +126,22 @@ class Zygote:
     def _receive(self, deadline: float) -> bytes:
         left = max(0.0, deadline - time.monotonic())
         if not math.isfinite(left) or not select.select([self._socket], [], [], left)[0]:
-            raise Broken
+            raise ZygoteFailed
         try:
             data = self._socket.recv(MAX_MESSAGE)
         except OSError:
-            raise Broken from None
+            raise ZygoteFailed from None
         if not data:
-            raise Broken
+            raise ZygoteFailed
         return data
 
 
-def _give_way(session: int) -> None:
+def _copy_niceness(session: int) -> None:
     """Gives a session the niceness of this process, where the kernel divides cores among sessions
     (autogroup): between sessions the niceness of processes has no effect."""
     if not (niceness := os.nice(0)):
         return
-    until = time.monotonic() + GIVE_WAY_SECONDS
+    until = time.monotonic() + NICENESS_SECONDS
     with suppress(OSError):  # a kernel without autogroup, or still too many writes
         while True:
             try:
@@ -153,15 +153,15 @@ def _give_way(session: int) -> None:
             time.sleep(0.1)
 
 
-def _ending(head: bytes, told: bytes) -> Ending:
-    if told[:1] != READY:
-        fault = told.decode("utf-8", "replace") or "it left no message"
-        return _counted(head, fault)
+def _parse_reply(head: bytes, report: bytes) -> ChildExit:
+    if report[:1] != READY:
+        setup_error = report.decode("utf-8", "replace") or "it left no message"
+        return _child_exit(head, setup_error)
     size = len(READY) + HEAD.size
-    alone = [told[at + 1 : at + size] for at in range(1, len(told) - HEAD.size, size)]
-    return _counted(head, "", tuple(_counted(one, "") for one in alone))
+    children = [report[at + 1 : at + size] for at in range(1, len(report) - HEAD.size, size)]
+    return _child_exit(head, "", tuple(_child_exit(one, "") for one in children))
 
 
-def _counted(head: bytes, fault: str, alone: tuple[Ending, ...] = ()) -> Ending:
-    ending, code, seconds, cpu_seconds = HEAD.unpack(head)
-    return Ending(ending, code, seconds, cpu_seconds, fault, alone)
+def _child_exit(head: bytes, setup_error: str, children: tuple[ChildExit, ...] = ()) -> ChildExit:
+    reason, code, seconds, cpu_seconds = HEAD.unpack(head)
+    return ChildExit(reason, code, seconds, cpu_seconds, setup_error, children)

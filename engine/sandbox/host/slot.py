@@ -27,8 +27,8 @@ from engine.sandbox.host.job import (
 )
 from engine.sandbox.host.job import bounds as default_bounds
 from engine.sandbox.host.memfile import channel, content, memory_file
-from engine.sandbox.host.process import GRACE_SECONDS, Broken, Zygote
-from engine.sandbox.host.stream import read_alone, read_frames, read_script, read_trial
+from engine.sandbox.host.process import GRACE_SECONDS, Zygote, ZygoteFailed
+from engine.sandbox.host.stream import read_forked_calls, read_frames, read_script, read_trial
 
 _numbers = itertools.count()
 
@@ -63,8 +63,8 @@ class Slot:
         for _ in range(2):
             try:
                 return self._run(job, job.bounds or default_bounds(self._config))
-            except Broken:
-                cause = "; ".join({zygote.last_words() for zygote in self._zygotes.values()})
+            except ZygoteFailed:
+                cause = "; ".join({zygote.stderr_tail() for zygote in self._zygotes.values()})
                 self.close()
         failure = CallOutcome(Verdict.SANDBOX_FAILURE, error=f"the sandbox died twice: {cause}")
         return Execution((failure,) * job.tests, 0.0)
@@ -78,8 +78,8 @@ class Slot:
             return self._run_script(job, bounds)
         if isinstance(job, Trial):
             return self._run_trial(job, bounds)
-        if isinstance(job, Job) and job.alone:
-            return self._run_alone(job, bounds)
+        if isinstance(job, Job) and job.fork_per_call:
+            return self._run_fork_per_call(job, bounds)
         return self._run_calls(job, bounds)
 
     def _run_calls(self, job: Job | Check, bounds: Bounds) -> Execution:
@@ -92,12 +92,12 @@ class Slot:
         with memory_file(packed) as request, memory_file() as result:
             most = min(_most(job.tests, bounds), max(wire.MOST_WRITTEN, _most(1, bounds)))
             zygote.order(wire.CALLS, bounds, most, (request, result))
-            ending = zygote.ending(bounds.wall_seconds)
-            return read_frames(content(result, most), ending, job.tests, bounds)
+            child_exit = zygote.wait(bounds.wall_seconds)
+            return read_frames(content(result, most), child_exit, job.tests, bounds)
 
-    def _run_alone(self, job: Job, bounds: Bounds) -> Execution:
+    def _run_fork_per_call(self, job: Job, bounds: Bounds) -> Execution:
         zygote = self._zygote("programs")
-        calls = [marshal.dumps(arguments, 2) for arguments in job.calls[: wire.MOST_ALONE]]
+        calls = [marshal.dumps(arguments, 2) for arguments in job.calls[: wire.MAX_FORKS]]
         sizes = [len(call) for call in calls]
         packed = marshal.dumps(
             (job.prelude, job.program, job.entry_point, bounds.output_bytes, sizes)
@@ -109,10 +109,10 @@ class Slot:
                 files.enter_context(memory_file(content))
                 for content in (packed, b"".join(calls), b"", *(b"" for _ in calls))
             ]
-            zygote.order(wire.ALONE, bounds, most, (request, arguments, codes, *results))
-            ending = zygote.ending(2 * bounds.wall_seconds)
-            streams = [content(result, most) for result in results[: len(ending.alone)]]
-        return read_alone(streams, ending, bounds)
+            zygote.order(wire.FORK_PER_CALL, bounds, most, (request, arguments, codes, *results))
+            child_exit = zygote.wait(2 * bounds.wall_seconds)
+            streams = [content(result, most) for result in results[: len(child_exit.children)]]
+        return read_forked_calls(streams, child_exit, bounds)
 
     def _run_script(self, job: Script, bounds: Bounds) -> Execution:
         zygote = self._zygote("programs")
@@ -127,9 +127,9 @@ class Slot:
             zygote.order(
                 wire.SCRIPT, bounds, bounds.output_bytes + 1, (request, result, given, printed)
             )
-            ending = zygote.ending(bounds.wall_seconds)
+            child_exit = zygote.wait(bounds.wall_seconds)
             text = content(printed, bounds.output_bytes + 1)
-            return read_script(content(result, most), text, ending, bounds)
+            return read_script(content(result, most), text, child_exit, bounds)
 
     def _run_trial(self, job: Trial, bounds: Bounds) -> Execution:
         programs, judges = self._zygote("programs"), self._zygote("judges")
@@ -138,7 +138,7 @@ class Slot:
         judge = marshal.dumps((job.prelude, job.codes, job.entry_point, limit))
         most = _most(job.tests, bounds)
         with (
-            memory_file(program) as asked,
+            memory_file(program) as program_job,
             memory_file() as unused,
             memory_file(judge) as request,
             memory_file() as result,
@@ -148,13 +148,15 @@ class Slot:
                     ends.enter_context(channel()),
                     ends.enter_context(channel()),
                 )
-                programs.order(wire.ANSWER, bounds, 0, (asked, unused, take_request, send_response))
+                programs.order(
+                    wire.ANSWER, bounds, 0, (program_job, unused, take_request, send_response)
+                )
                 judges.order(
                     wire.JUDGE, bounds, most, (request, result, take_response, send_request)
                 )
-            judged = judges.ending(bounds.wall_seconds)
+            judged = judges.wait(bounds.wall_seconds)
             programs.stop()
-            answered = programs.ending(GRACE_SECONDS)
+            answered = programs.wait(GRACE_SECONDS)
             return read_trial(content(result, most), judged, answered, job.tests, bounds)
 
     def _zygote(self, role: str) -> Zygote:

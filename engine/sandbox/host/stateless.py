@@ -114,7 +114,7 @@ class _Module:
         class of the program (objects.py)."""
         self.body, self.missing_raises = body, missing_raises
         # A name that is bound anywhere may be used everywhere: scopes are not followed.
-        self.known: set[str] = set()
+        self.defined: set[str] = set()
         self.modules: dict[str, set[str] | None] = {}
         self.classes: set[str] = set()
         self.methods: set[ast.AST] = set()
@@ -127,8 +127,8 @@ class _Module:
                 self._note(node)
         for node in nodes:
             if isinstance(node, ast.arg) and node not in self.selves:
-                self.known.add(node.arg)
-        if self.selves and "self" in self.known:
+                self.defined.add(node.arg)
+        if self.selves and "self" in self.defined:
             self.unusable.add("self")
 
     def _note(self, node: ast.AST) -> None:
@@ -136,7 +136,7 @@ class _Module:
         match node:
             case ast.FunctionDef(name=name):
                 if not (name == "__init__" and node in self.methods):
-                    self.known.add(name)
+                    self.defined.add(name)
             case ast.ClassDef(name=name, body=body):
                 self.classes.add(name)
                 for method in body:
@@ -144,27 +144,29 @@ class _Module:
                         self.methods.add(method)
                         self.selves.add(method.args.args[0])
             case ast.Name(id=name, ctx=ast.Store()) | ast.ExceptHandler(name=str(name)):
-                self.known.add(name)
+                self.defined.add(name)
             case ast.Import(names=names):
                 for alias in names:
                     name = alias.asname or alias.name.partition(".")[0]
-                    found = _MODULES.get(alias.name, set())
+                    allowed = _MODULES.get(alias.name, set())
                     twice = name in self.modules
-                    self.modules[name] = set() if twice else found
+                    self.modules[name] = set() if twice else allowed
             case ast.ImportFrom(module=module, names=names):
                 usable = _MODULES.get(module or "", set())
                 for alias in names:
                     if usable is not None and alias.name not in usable:
                         self.unusable.add(alias.asname or alias.name)
-                    self.known.add(alias.asname or alias.name)
+                    self.defined.add(alias.asname or alias.name)
 
     def is_stateless(self) -> bool:
-        hidden = {name for name in self.known if name.startswith("_") and name != "_"}
-        bound = self.known | self.classes | self.modules.keys()
+        hidden = {name for name in self.defined if name.startswith("_") and name != "_"}
+        bound = self.defined | self.classes | self.modules.keys()
         hidden |= bound & _OTHER_BUILTINS
         self.unusable |= self.classes | self.modules.keys()
         self.bound = bound | self.unusable
-        self.known = (self.known | _BUILTINS | ({"self"} if self.selves else set())) - self.unusable
+        self.defined = (
+            self.defined | _BUILTINS | ({"self"} if self.selves else set())
+        ) - self.unusable
         return not hidden and all(self._outside(node) for node in self.body)
 
     def _outside(self, node: ast.stmt, in_class: bool = False) -> bool:
@@ -211,7 +213,7 @@ class _Module:
                 free = usable is None and not name.startswith(_NOT_ATTRIBUTES)
                 return isinstance(node.ctx, ast.Load) and (free or name in (usable or ()))
             case ast.Attribute(value=ast.Name(id="self"), attr=name) if self.selves:
-                return "self" in self.known and not name.startswith("__")
+                return "self" in self.defined and not name.startswith("__")
             case ast.Attribute(value=value, attr="format" | "format_map" as name):
                 return name == "format" and _is_plain_format(value)
             case ast.Call(func=ast.Name(id=name)) if name in self.classes:
@@ -222,7 +224,7 @@ class _Module:
             case ast.Try(finalbody=[_, *_]):  # may hide that memory ran out
                 return False
             case ast.Name(id=name):
-                return name in self.known or self._is_missing(name)
+                return name in self.defined or self._is_missing(name)
             case ast.ExceptHandler(type=kind):
                 kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
                 if not all(isinstance(k, ast.Name) and k.id in _ERRORS for k in kinds):
@@ -248,13 +250,13 @@ def _all_nodes(body: list[ast.stmt], parts: dict[ast.AST, list[ast.AST]]) -> lis
 def _parts(node: ast.AST) -> list[ast.AST]:
     """Returns the direct children of a node, without bare ones, as a list: the generators of ast
     take twice as long."""
-    found: list[ast.AST] = []
+    children: list[ast.AST] = []
     for part in vars(node).values():
         if type(part) is list:
-            found += [one for one in part if isinstance(one, ast.AST) and type(one) not in _BARE]
+            children += [one for one in part if isinstance(one, ast.AST) and type(one) not in _BARE]
         elif isinstance(part, ast.AST) and type(part) not in _BARE:
-            found.append(part)
-    return found
+            children.append(part)
+    return children
 
 
 def _is_constant(node: ast.expr) -> bool:

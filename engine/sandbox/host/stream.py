@@ -16,7 +16,7 @@ from engine.sandbox.guest import wire
 from engine.sandbox.guest.literals import LiteralError, read_literal
 from engine.sandbox.guest.wire import FRAME
 from engine.sandbox.host.job import Bounds, CallOutcome, Execution
-from engine.sandbox.host.process import Ending
+from engine.sandbox.host.process import ChildExit
 
 FAILURES = {
     wire.RUNTIME_ERROR: Verdict.RUNTIME_ERROR,
@@ -24,10 +24,10 @@ FAILURES = {
     wire.MEMORY_LIMIT: Verdict.MEMORY_LIMIT,
     wire.OUTPUT_LIMIT: Verdict.OUTPUT_LIMIT,
     wire.WRONG: Verdict.WRONG_ANSWER,
-    wire.GONE: Verdict.RUNTIME_ERROR,
+    wire.PROGRAM_ENDED: Verdict.RUNTIME_ERROR,
 }
 FORGED = CallOutcome(
-    Verdict.RUNTIME_ERROR, error="the program wrote into its result channel", told=False
+    Verdict.RUNTIME_ERROR, error="the program wrote into its result channel", reported=False
 )
 
 
@@ -40,12 +40,12 @@ class _Malformed(Exception):
     pass
 
 
-def read_frames(stream: bytes, ending: Ending, calls: int, bounds: Bounds) -> Execution:
-    """Returns one outcome per call, from the frames of a child and its ending."""
-    if failure := _failed(ending):
-        return _all(failure, calls, ending, bounds)
+def read_frames(stream: bytes, child_exit: ChildExit, calls: int, bounds: Bounds) -> Execution:
+    """Returns one outcome per call, from the frames of a child and its exit."""
+    if failure := _failed(child_exit):
+        return _all(failure, calls, child_exit, bounds)
     try:
-        frames = _frames(stream, calls, bounds.output_bytes, ending.ending != wire.EXITED)
+        frames = _frames(stream, calls, bounds.output_bytes, child_exit.reason != wire.EXITED)
         outcomes: list[CallOutcome] = []
         read = 0
         for kind, payload in frames:
@@ -54,47 +54,47 @@ def read_frames(stream: bytes, ending: Ending, calls: int, bounds: Bounds) -> Ex
             read += len(payload) if fits else 0
     except (_Malformed, LiteralError):
         # What was read of it has cost as much as if it were well formed.
-        return replace(_all(FORGED, calls, ending, bounds), read_chars=len(stream))
-    missing = (end_of(ending),) * (calls - len(outcomes))
-    strains = (strain(ending, bounds),)
-    return Execution((*outcomes, *missing), ending.seconds, strains, read)
+        return replace(_all(FORGED, calls, child_exit, bounds), read_chars=len(stream))
+    missing = (end_of(child_exit),) * (calls - len(outcomes))
+    strains = (strain(child_exit, bounds),)
+    return Execution((*outcomes, *missing), child_exit.seconds, strains, read)
 
 
-def read_alone(streams: Sequence[bytes], ending: Ending, bounds: Bounds) -> Execution:
-    """Returns one outcome per call that was made; if none was, that ending as the first outcome.
+def read_forked_calls(streams: Sequence[bytes], child_exit: ChildExit, bounds: Bounds) -> Execution:
+    """Returns one outcome per call that was made; if none was, the exit as the first outcome.
 
     A process that ended normally and yet made no call is a failure of the sandbox.
     """
     ran: list[Execution] = []
     read = 0
-    for stream, its in zip(streams, ending.alone, strict=True):
+    for stream, child in zip(streams, child_exit.children, strict=True):
         left = replace(bounds, read_chars=max(0, bounds.read_chars - read))
-        ran.append(read_frames(stream, its, 1, left))
+        ran.append(read_frames(stream, child, 1, left))
         read += ran[-1].read_chars
     if not ran:
-        made_none = ending.ending == wire.EXITED and not ending.fault
-        told = ending._replace(fault="no child") if made_none else ending
-        return read_frames(b"", told, 1, bounds)
+        made_none = child_exit.reason == wire.EXITED and not child_exit.setup_error
+        failed = child_exit._replace(setup_error="no child") if made_none else child_exit
+        return read_frames(b"", failed, 1, bounds)
     return Execution(
         tuple(execution.outcomes[0] for execution in ran),
-        ending.seconds,
+        child_exit.seconds,
         tuple(execution.strain for execution in ran),
         read,
     )
 
 
-def read_script(stream: bytes, printed: bytes, ending: Ending, bounds: Bounds) -> Execution:
+def read_script(stream: bytes, printed: bytes, child_exit: ChildExit, bounds: Bounds) -> Execution:
     """Returns the outcome of a script: its output, if it ended normally.
 
     A script that exits through os._exit(0) writes no frame, nor does one that runs to its end.
     """
-    outcome = _failed(ending)
+    outcome = _failed(child_exit)
     if outcome is None and len(printed) > bounds.output_bytes:
         outcome = CallOutcome(Verdict.OUTPUT_LIMIT, error="output limit exceeded")
     if outcome is None and len(printed) > bounds.read_chars:
         outcome = TOO_MUCH
-    if outcome is None and (ending.ending != wire.EXITED or ending.code != 0):
-        outcome = end_of(ending)
+    if outcome is None and (child_exit.reason != wire.EXITED or child_exit.code != 0):
+        outcome = end_of(child_exit)
     if outcome is None:
         try:
             frames = _frames(stream, 1, bounds.output_bytes, False)
@@ -104,20 +104,20 @@ def read_script(stream: bytes, printed: bytes, ending: Ending, bounds: Bounds) -
         except (_Malformed, LiteralError):
             outcome = FORGED
     read = len(printed) if outcome.verdict is None else 0
-    return replace(_all(outcome, 1, ending, bounds), read_chars=read)
+    return replace(_all(outcome, 1, child_exit, bounds), read_chars=read)
 
 
 def read_trial(
-    stream: bytes, judged: Ending, answered: Ending, codes: int, bounds: Bounds
+    stream: bytes, judged: ChildExit, answered: ChildExit, codes: int, bounds: Bounds
 ) -> Execution:
-    """Returns one outcome per code test, from the frames of the judge and both endings."""
+    """Returns one outcome per code test, from the frames of the judge and both exits."""
     failure = _failed(judged) or _failed(answered)
     if failure:
         return _all(failure, codes, judged, bounds)
     try:
-        frames = _frames(stream, codes, bounds.output_bytes, judged.ending != wire.EXITED)
+        frames = _frames(stream, codes, bounds.output_bytes, judged.reason != wire.EXITED)
         outcomes = [
-            end_of(answered) if kind == wire.GONE else _outcome(kind, payload, bounds)
+            end_of(answered) if kind == wire.PROGRAM_ENDED else _outcome(kind, payload, bounds)
             for kind, payload in frames
         ]
     except (_Malformed, LiteralError):
@@ -127,38 +127,40 @@ def read_trial(
     return Execution((*outcomes, *missing), judged.seconds, (most,))
 
 
-def strain(ending: Ending, bounds: Bounds) -> float:
+def strain(child_exit: ChildExit, bounds: Bounds) -> float:
     """Returns the share of the time limit that was used, the larger of wall and CPU time."""
-    return max(ending.seconds / bounds.wall_seconds, ending.cpu_seconds / bounds.cpu_seconds)
+    return max(
+        child_exit.seconds / bounds.wall_seconds, child_exit.cpu_seconds / bounds.cpu_seconds
+    )
 
 
-def end_of(ending: Ending) -> CallOutcome:
+def end_of(child_exit: ChildExit) -> CallOutcome:
     """Returns the outcome of tests without a frame."""
-    if ending.ending == wire.OUT_OF_TIME:
-        return CallOutcome(Verdict.TIME_LIMIT, error="time limit exceeded", told=False)
-    if ending.ending == wire.SIGNALLED:
-        name = signal.strsignal(-ending.code) or f"signal {-ending.code}"
-        return CallOutcome(Verdict.KILLED, error=f"killed: {name}", told=False)
-    error = f"ended with exit status {ending.code}, no result"
-    return CallOutcome(Verdict.RUNTIME_ERROR, error=error, told=False)
+    if child_exit.reason == wire.OUT_OF_TIME:
+        return CallOutcome(Verdict.TIME_LIMIT, error="time limit exceeded", reported=False)
+    if child_exit.reason == wire.SIGNALLED:
+        name = signal.strsignal(-child_exit.code) or f"signal {-child_exit.code}"
+        return CallOutcome(Verdict.KILLED, error=f"killed: {name}", reported=False)
+    error = f"ended with exit status {child_exit.code}, no result"
+    return CallOutcome(Verdict.RUNTIME_ERROR, error=error, reported=False)
 
 
-def _all(outcome: CallOutcome, tests: int, ending: Ending, bounds: Bounds) -> Execution:
-    return Execution((outcome,) * tests, ending.seconds, (strain(ending, bounds),))
+def _all(outcome: CallOutcome, tests: int, child_exit: ChildExit, bounds: Bounds) -> Execution:
+    return Execution((outcome,) * tests, child_exit.seconds, (strain(child_exit, bounds),))
 
 
-def _failed(ending: Ending) -> CallOutcome | None:
+def _failed(child_exit: ChildExit) -> CallOutcome | None:
     """Returns a failure of the sandbox if the child did not reach the program, or was killed.
 
     The child reports its walls before the program is compiled, through a pipe that no program has.
     And no program can kill itself with SIGKILL: that was the kernel, out of memory, or a person.
     """
-    if ending.ending == wire.SIGNALLED and ending.code == -signal.SIGKILL:
+    if child_exit.reason == wire.SIGNALLED and child_exit.code == -signal.SIGKILL:
         error = "killed from outside; does this machine have memory for all workers?"
         return CallOutcome(Verdict.SANDBOX_FAILURE, error=error)
-    if not ending.fault or ending.ending == wire.OUT_OF_TIME:
+    if not child_exit.setup_error or child_exit.reason == wire.OUT_OF_TIME:
         return None
-    error = f"no walls: {ending.fault}, the child ended with {ending.code}"[:200]
+    error = f"no walls: {child_exit.setup_error}, the child ended with {child_exit.code}"[:200]
     return CallOutcome(Verdict.SANDBOX_FAILURE, error=error)
 
 

@@ -28,13 +28,13 @@ Key = bytes
 """Digest of all that a verdict depends on: the problem without its text and labels, the program."""
 
 
-class RememberingVerifier:
+class CachingVerifier:
     """Verifies through one sandbox, with an LRU cache of `most` verdicts."""
 
     def __init__(self, sandbox: Sandbox, most: int = 10_000):
         self.sandbox = sandbox
         self.most = most
-        self._known: OrderedDict[Key, Verification] = OrderedDict()
+        self._verdicts: OrderedDict[Key, Verification] = OrderedDict()
         self._lock = threading.Lock()
 
     def verify(self, programs: Iterable[tuple[JudgedTask, str]]) -> list[Verification]:
@@ -45,25 +45,25 @@ class RememberingVerifier:
         """
         pairs = [(_key(problem, program), problem, program) for problem, program in programs]
         with self._lock:
-            results = {key: self._recall(key) for key, *_ in pairs if key in self._known}
+            results = {key: self._cached(key) for key, *_ in pairs if key in self._verdicts}
         todo = {key: (problem, program) for key, problem, program in pairs if key not in results}
         fresh = dict(zip(todo, verify(self.sandbox, todo.values()), strict=True))
         with self._lock:
             for key, verification in fresh.items():
-                self._remember(key, verification)
+                self._store(key, verification)
         results |= fresh
         return [results[key] for key, *_ in pairs]
 
-    def _recall(self, key: Key) -> Verification:
-        self._known.move_to_end(key)
-        return self._known[key]
+    def _cached(self, key: Key) -> Verification:
+        self._verdicts.move_to_end(key)
+        return self._verdicts[key]
 
-    def _remember(self, key: Key, verification: Verification) -> None:
+    def _store(self, key: Key, verification: Verification) -> None:
         if verification.verdict not in LASTING or verification.near_its_limit:
             return
-        self._known[key] = verification
-        if len(self._known) > self.most:
-            self._known.popitem(last=False)
+        self._verdicts[key] = verification
+        if len(self._verdicts) > self.most:
+            self._verdicts.popitem(last=False)
 
 
 def _key(problem: JudgedTask, program: str) -> Key:

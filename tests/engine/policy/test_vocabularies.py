@@ -12,7 +12,7 @@ from engine.problems.extraction import extract_program
 from engine.problems.generator import make_problem
 from engine.rollout.forest import Forest, training_score
 from engine.sandbox.host.sandbox import Sandbox
-from engine.sandbox.host.verdict_cache import RememberingVerifier
+from engine.sandbox.host.verdict_cache import CachingVerifier
 from tests.helpers.policies import tiny_config
 
 NAMES = ("oak", "fern")
@@ -37,7 +37,7 @@ def forest(hosts):
     search = SearchConfig(nodes_per_tree=10)
     grown = Forest(problems, NAMES, search, training_score(Score.FRACTION), [5])
     with Sandbox(SandboxConfig()) as sandbox:
-        verifier = RememberingVerifier(sandbox)
+        verifier = CachingVerifier(sandbox)
         while claims := grown.claim(grown.trees):
             for claim in claims:
                 name = claim.expansion.agent

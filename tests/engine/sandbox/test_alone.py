@@ -4,7 +4,7 @@ import pytest
 
 from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Limits, Problem, StdinTest
-from engine.sandbox.guest.wire import MOST_ALONE
+from engine.sandbox.guest.wire import MAX_FORKS
 from engine.sandbox.host.examine import LEAST_SHARE, MOST_WASTED, Examination
 from engine.sandbox.host.job import Job
 from engine.sandbox.host.verify import verify
@@ -15,7 +15,7 @@ def alone(sandbox):
     """Outcomes of `solve`, called with each of the numbers below `calls` in its own child."""
 
     def run(program, calls=3):
-        job = Job(program, "solve", tuple((n,) for n in range(calls)), alone=True)
+        job = Job(program, "solve", tuple((n,) for n in range(calls)), fork_per_call=True)
         (execution,) = sandbox.run([job])
         assert len(execution.outcomes) == len(execution.strains) <= calls
         return execution.outcomes
@@ -147,7 +147,7 @@ def test_numbers_of_processes_threads_and_files_are_those_of_every_other_run(alo
 
 def test_more_tests_than_fit_into_one_order_are_all_run_alone(sandbox):
     stateful = "seen = []\ndef solve(x):\n    seen.append(x)\n    return len(seen)\n"
-    tests = tuple(CallTest((n,), 1) for n in range(2 * MOST_ALONE + 3))
+    tests = tuple(CallTest((n,), 1) for n in range(2 * MAX_FORKS + 3))
     (result,) = verify(sandbox, [(Problem("p", "Do.", "solve", tests[:1], tests[1:]), stateful)])
     assert result.passed
 

@@ -26,7 +26,7 @@ from engine.sandbox.guest.wire import (
     max_payload,
 )
 from engine.sandbox.host.job import Bounds
-from engine.sandbox.host.process import Ending
+from engine.sandbox.host.process import ChildExit
 from engine.sandbox.host.stream import read_frames
 
 BOUNDS = Bounds(1.0, 2.0, 1 << 26, 1000)
@@ -38,7 +38,7 @@ def frame(index, text, kind=VALUE):
 
 
 def outcomes(stream, calls=2, ending=EXITED, code=0, fault=""):
-    execution = read_frames(stream, Ending(ending, code, 0.5, 0.25, fault), calls, BOUNDS)
+    execution = read_frames(stream, ChildExit(ending, code, 0.5, 0.25, fault), calls, BOUNDS)
     assert len(execution.outcomes) == calls
     assert (execution.seconds, execution.strain) == (0.5, 0.25)
     return execution.outcomes

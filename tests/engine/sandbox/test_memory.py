@@ -5,7 +5,7 @@ from dataclasses import fields
 from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Problem
 from engine.sandbox.cases import TaskTests
-from engine.sandbox.host.verdict_cache import RememberingVerifier
+from engine.sandbox.host.verdict_cache import CachingVerifier
 
 CLOCK = "import time\ndef solve(x):\n    return time.monotonic_ns()\n"
 GOOD = "def solve(x):\n    return sorted(x)\n"
@@ -28,14 +28,14 @@ def runs(results):
 
 
 def test_equal_programs_of_one_call_are_run_once(sandbox):
-    verifier = RememberingVerifier(sandbox)
+    verifier = CachingVerifier(sandbox)
     first, right, second = verifier.verify([(A, CLOCK), (A, GOOD), (A, CLOCK)])
     assert right.verdict is Verdict.PASSED
     assert first == second and first.verdict is Verdict.WRONG_ANSWER
 
 
 def test_a_later_call_remembers_what_was_run_on_the_same_tests(sandbox):
-    verifier = RememberingVerifier(sandbox)
+    verifier = CachingVerifier(sandbox)
     (first,) = verifier.verify([(A, CLOCK)])
     again, renamed, other = verifier.verify(
         [(A, CLOCK), (problem(2, 1, name="another"), CLOCK), (B, CLOCK)]
@@ -45,7 +45,7 @@ def test_a_later_call_remembers_what_was_run_on_the_same_tests(sandbox):
 
 
 def test_the_oldest_verdict_is_forgotten_first(sandbox):
-    verifier = RememberingVerifier(sandbox, most=2)
+    verifier = CachingVerifier(sandbox, most=2)
     a, b = verifier.verify([(A, CLOCK), (B, CLOCK)])
     verifier.verify([(A, CLOCK)])
     verifier.verify([(C, CLOCK)])
@@ -55,7 +55,7 @@ def test_the_oldest_verdict_is_forgotten_first(sandbox):
 
 
 def test_what_came_near_a_limit_is_not_remembered(sandbox):
-    verifier = RememberingVerifier(sandbox)
+    verifier = CachingVerifier(sandbox)
     (first,) = verifier.verify([(A, ENDLESS_AFTER_A_WRONG_ANSWER)])
     (second,) = verifier.verify([(A, ENDLESS_AFTER_A_WRONG_ANSWER)])
     assert first.verdict is second.verdict is Verdict.WRONG_ANSWER

@@ -198,7 +198,7 @@ class Counting:
     def each(self, task, items):
         def counted(run, item):
             def count(job: Job):
-                self.calls.append((job.tests, getattr(job, "alone", False)))
+                self.calls.append((job.tests, getattr(job, "fork_per_call", False)))
                 return run(job)
 
             return task(count, item)

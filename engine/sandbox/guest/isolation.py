@@ -1,8 +1,8 @@
 """Isolation of a program: its walls, as far as the host allows them.
 
 A zygote calls `enter` once, before it forks any child; every child calls `confine`, after the fork
-and before the program is compiled. Between two children, `Walls.renew` removes what one has left
-for the next to see: files, the numbers of files and of processes, and times. Standard library
+and before the program is compiled. Between two children, `Isolation.renew` removes what one has
+left for the next to see: files, the numbers of files and of processes, and times. Standard library
 only: all run in a bare interpreter outside the package.
 
 Two tiers hold. `full`: namespaces, a read-only root without /proc in which only a small /tmp
@@ -71,45 +71,45 @@ def adopt_orphans() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-class Walls:
+class Isolation:
     """Walls around a zygote, and those that its children add.
 
     `uid` 0: children keep the zygote's. `threads`: most threads of a child; 0 where the kernel
-    counts other processes of the same user too. `ruled`: the zygote has to mount and is outside of
-    Landlock, whose rules its children find in the descriptor RULES.
+    counts other processes of the same user too. `ruled`: the zygote has to mount and is
+    outside of Landlock, whose rules its children find in the descriptor RULES.
     """
 
     def __init__(self, uid: int):
         self.uid = uid
-        self.standing = ["uid"] * bool(uid)
+        self.walls = ["uid"] * bool(uid)
         self.filter: seccomp.Program | None = None
         self.ruled = False
 
     @property
-    def alone(self) -> bool:
+    def owns_pid_namespace(self) -> bool:
         """Whether every process that the zygote can see is its own."""
-        return "pid" in self.standing
+        return "pid" in self.walls
 
     @property
     def closed(self) -> bool:
         """Whether no process of a job can leave the group in which it can be killed."""
-        return self.alone or "seccomp" in self.standing
+        return self.owns_pid_namespace or "seccomp" in self.walls
 
     @property
     def without_files(self) -> bool:
         """Whether children reach no file by a path, and see the numbers of none."""
-        return "no_files" in self.standing
+        return "no_files" in self.walls
 
     @property
     def threads(self) -> int:
-        return MOST_THREADS if {"uid", "user"} & set(self.standing) else 0
+        return MOST_THREADS if {"uid", "user"} & set(self.walls) else 0
 
     @property
     def tier(self) -> str | None:
-        if set(self.standing) >= FULL:
+        if set(self.walls) >= FULL:
             return "full"
-        closed = {"landlock", "chroot"} & set(self.standing)
-        return "restricted" if closed and "seccomp" in self.standing else None
+        closed = {"landlock", "chroot"} & set(self.walls)
+        return "restricted" if closed and "seccomp" in self.walls else None
 
     def missing(self) -> str:
         """Returns what a host without a tier lacks, and what would provide it."""
@@ -119,7 +119,7 @@ class Walls:
             "mount": "namespaces (as root, CAP_SYS_ADMIN; as a user, kernel.unprivileged_userns_"
             "clone and user.max_user_namespaces, and a container profile that allows unshare)",
         }
-        return "; ".join(text for name, text in remedies.items() if name not in self.standing)
+        return "; ".join(text for name, text in remedies.items() if name not in self.walls)
 
     def renew(self) -> None:
         """Resets the state that a new child sees to that of the first one.
@@ -129,21 +129,21 @@ class Walls:
         the other times are always 0. In a pid namespace of its own, processes and threads get the
         same numbers again.
         """
-        if "tmp" in self.standing:
+        if "tmp" in self.walls:
             if not self._is_new():
                 _call("umount2", TEMPORARY.encode(), 0)
                 _mount_temporary(TEMPORARY)
-                self._rule()
+                self._open_rules()
             os.utime(TEMPORARY, (0, 0))
-        if "numbers" in self.standing:
+        if "numbers" in self.walls:
             os.pwrite(LAST_NUMBER, b"1", 0)
 
     def _is_new(self) -> bool:
         """Whether the writable folder was neither written nor listed since it was renewed."""
-        found = os.stat(TEMPORARY)
-        return found.st_mtime_ns == found.st_atime_ns == 0
+        status = os.stat(TEMPORARY)
+        return status.st_mtime_ns == status.st_atime_ns == 0
 
-    def _rule(self) -> None:
+    def _open_rules(self) -> None:
         """Puts Landlock's rules, which name the folder mounted now, into the descriptor RULES."""
         if self.ruled and (rules := landlock.rules(["/"], [TEMPORARY, os.devnull])) is not None:
             os.dup2(rules, RULES)
@@ -152,55 +152,55 @@ class Walls:
 
 def enter(
     number: int, library: str, become_init: Callable[[], None], leave_files: Callable[[], None]
-) -> Walls:
+) -> Isolation:
     """Sets up all walls that children share; omits only those that the host refuses.
 
     `library` is the folder of the standard library: with the system's shared libraries, the only
     visible files in a root of its own. `become_init` continues in the first process of a new pid
     namespace. `leave_files` loads the files that children need, where they will reach none.
     """
-    inside = Walls(private_uid(number))
-    inside.standing += _enter_namespaces(library)
-    if "mount" not in inside.standing and seccomp.supported():
+    isolation = Isolation(private_uid(number))
+    isolation.walls += _enter_namespaces(library)
+    if "mount" not in isolation.walls and seccomp.supported():
         leave_files()
-        inside.standing.append("no_files")
-    if "mount" not in inside.standing and inside.uid:
-        inside.standing += _enter_library(library)
+        isolation.walls.append("no_files")
+    if "mount" not in isolation.walls and isolation.uid:
+        isolation.walls += _enter_library(library)
     die_with_parent()
-    if inside.alone:
+    if isolation.owns_pid_namespace:
         become_init()
         die_with_parent()
     hide()
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
-    if "tmp" in inside.standing:
-        inside.ruled = landlock.version() > 0
+    if "tmp" in isolation.walls:
+        isolation.ruled = landlock.version() > 0
         os.utime(TEMPORARY, (1, 1))  # so that `renew` replaces and rules it before the first child
     else:
-        readable = ["/"] if "chroot" in inside.standing else _libraries(library)
-        rules = landlock.rules([] if inside.without_files else readable, [])
+        readable = ["/"] if "chroot" in isolation.walls else _libraries(library)
+        rules = landlock.rules([] if isolation.without_files else readable, [])
         if rules is not None:
             landlock.restrict_self(rules)
             os.close(rules)
     if landlock.version():
-        inside.standing.append("landlock")
-    if "tmp" in inside.standing and _numbers_can_be_set():
-        inside.standing.append("numbers")
-    inside.filter = seccomp.build(
-        "tmp" in inside.standing, "numbers" in inside.standing, not inside.without_files
+        isolation.walls.append("landlock")
+    if "tmp" in isolation.walls and _numbers_can_be_set():
+        isolation.walls.append("numbers")
+    isolation.filter = seccomp.build(
+        "tmp" in isolation.walls, "numbers" in isolation.walls, not isolation.without_files
     )
-    if inside.filter is not None:
-        inside.standing.append("seccomp")
-    return inside
+    if isolation.filter is not None:
+        isolation.walls.append("seccomp")
+    return isolation
 
 
 def _enter_namespaces(library: str) -> list[str]:
     """Leaves the host's namespaces, for all processes forked after this call."""
-    walls = _unshare(os.getuid(), os.getgid())
+    active = _unshare(os.getuid(), os.getgid())
     with suppress(OSError):  # only walls that were set up are named
-        if walls:
+        if active:
             _change_root(library)
-            walls += ["mount", "tmp"]
-    return walls
+            active += ["mount", "tmp"]
+    return active
 
 
 def _enter_library(library: str) -> list[str]:
@@ -310,8 +310,8 @@ def _bind(source: str, target: str) -> None:
 
 
 def _read_only(target: str, flags: int) -> None:
-    kept = os.statvfs(target).f_flag & 0xC0F  # flags of the source may not be removed
-    _mount("none", target, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | kept | flags)
+    inherited = os.statvfs(target).f_flag & 0xC0F  # flags of the source may not be removed
+    _mount("none", target, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | inherited | flags)
 
 
 def private_uid(number: int) -> int:
@@ -329,7 +329,7 @@ def private_uid(number: int) -> int:
 
 
 def confine(
-    inside: Walls, cpu_seconds: float, memory_bytes: int, file_bytes: int, reserve_bytes: int
+    isolation: Isolation, cpu_seconds: float, memory_bytes: int, file_bytes: int, reserve_bytes: int
 ) -> None:
     """Puts this process behind every wall that a child has.
 
@@ -339,7 +339,7 @@ def confine(
     # Its own process group, by which all of it is killed. A session would do too, but where the
     # kernel divides cores among sessions (autogroup) each has a full share, whatever its niceness.
     os.setpgid(0, 0)
-    if "tmp" in inside.standing:
+    if "tmp" in isolation.walls:
         os.chdir(TEMPORARY)
     cpu = int(cpu_seconds) + 2  # a backstop; the watchdog of the child enforces the exact limit
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
@@ -352,16 +352,16 @@ def confine(
         (resource.RLIMIT_MEMLOCK, 0),
     ):
         resource.setrlimit(limit, (value, value))
-    if inside.ruled:
+    if isolation.ruled:
         landlock.restrict_self(RULES)
-    if inside.uid:
+    if isolation.uid:
         os.setgroups([])
-        os.setresgid(inside.uid, inside.uid, inside.uid)
-        os.setresuid(inside.uid, inside.uid, inside.uid)
+        os.setresgid(isolation.uid, isolation.uid, isolation.uid)
+        os.setresuid(isolation.uid, isolation.uid, isolation.uid)
     _call("capset", _CAPABILITY_HEADER, _NO_CAPABILITIES)
     die_with_parent()
     hide()
-    resource.setrlimit(resource.RLIMIT_NPROC, (inside.threads, inside.threads))
-    if inside.filter is not None:
-        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, ctypes.byref(inside.filter),
+    resource.setrlimit(resource.RLIMIT_NPROC, (isolation.threads, isolation.threads))
+    if isolation.filter is not None:
+        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, ctypes.byref(isolation.filter),
               0, 0)  # fmt: skip
