@@ -73,7 +73,7 @@ def limit_self(job: dict[str, Any]) -> None:
 
 
 @contextmanager
-def a_slot(lock: int, slots: int) -> Iterator[bool]:
+def free_slot(lock: int, slots: int) -> Iterator[bool]:
     """Whether one of so many slots of all web processes was free; it is held until the block ends,
     or this process does."""
     from django.db import connection, transaction  # the module's process has no Django

@@ -33,7 +33,7 @@ MOST_CELLS = 1000
 MOST_BRACKETS = 1000
 """Maximum number of `[` in one text: each is examined as the start of a link."""
 _FREE_HTML = 20_000
-_MOST_GROWTH = 2
+_MOST_EXPANSION = 2
 """HTML has at most `_FREE_HTML` and this many times the characters of its text."""
 _CACHED = 512
 """Texts whose HTML each process caches, by their content: at most 60 MB."""
@@ -74,7 +74,7 @@ def _rendered(text: str) -> SafeString:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
     html = _parser.renderer.render(tokens, _parser.options, {})
-    if len(html) > _FREE_HTML + _MOST_GROWTH * len(text):
+    if len(html) > _FREE_HTML + _MOST_EXPANSION * len(text):
         return _as_written(text)
     cleaned = nh3.clean(
         html,

@@ -20,14 +20,14 @@ def reference(request: HttpRequest) -> HttpResponse:
     """reference.html: `tags` of the operations; `operations`, their HTML; `closes` (Close), the
     codes with which a socket of the stream is closed."""
     tags = [group["tag"] for group in _groups()]
-    told = {"tags": tags, "operations": _operations(), "closes": list(Close)}
-    return render(request, "reference.html", told)
+    context = {"tags": tags, "operations": _operations(), "closes": list(Close)}
+    return render(request, "reference.html", context)
 
 
 @cache
 def _operations() -> SafeString:
     """parts/operations.html, the same for all users: `groups`, [{tag, operations: [{method, path,
-    id, summary, description, parameters: [{name, place, required, kind, description}], body,
+    id, summary, description, parameters: [{name, location, required, kind, description}], body,
     answers: [{status, what}]}]}]; `body` is the JSON Schema of the request body as text, or ""; and
     `examples`."""
     return render_to_string("parts/operations.html", {"groups": _groups()})
@@ -41,44 +41,46 @@ def _groups() -> list[dict[str, Any]]:
     schemas = document["components"]["schemas"]
     groups: dict[str, list[dict[str, Any]]] = {}
     for path, operations in document["paths"].items():
-        for method, told in operations.items():
-            tag = next(iter(told.get("tags", ["others"])))
-            groups.setdefault(tag, []).append(_operation(path, method, told, schemas))
+        for method, operation in operations.items():
+            tag = next(iter(operation.get("tags", ["others"])))
+            groups.setdefault(tag, []).append(_operation(path, method, operation, schemas))
     return [{"tag": tag, "operations": groups[tag]} for tag in groups]
 
 
 def _operation(
-    path: str, method: str, told: dict[str, Any], schemas: dict[str, Any]
+    path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]
 ) -> dict[str, Any]:
-    content = told.get("requestBody", {}).get("content", {})
+    content = operation.get("requestBody", {}).get("content", {})
     schema = next(iter(content.values()), {}).get("schema", {})
     body = _resolved(schema, schemas)
     return {
         "method": method.upper(),
         "path": path,
-        "id": told["operationId"],
-        "summary": told.get("summary", ""),
-        "description": told.get("description", ""),
-        "parameters": [_parameter(one) for one in told.get("parameters", ())],
+        "id": operation["operationId"],
+        "summary": operation.get("summary", ""),
+        "description": operation.get("description", ""),
+        "parameters": [_parameter(one) for one in operation.get("parameters", ())],
         "body": json.dumps(body, indent=1, ensure_ascii=False) if body else "",
         "examples": [json.dumps(one, indent=1) for one in body.get("examples", ())],
         "answers": [
             {"status": status, "what": answer["description"]}
-            for status, answer in sorted(told["responses"].items(), key=lambda item: str(item[0]))
+            for status, answer in sorted(
+                operation["responses"].items(), key=lambda item: str(item[0])
+            )
         ],
     }
 
 
-def _parameter(told: dict[str, Any]) -> dict[str, Any]:
-    schema = told["schema"]
+def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:
+    schema = parameter["schema"]
     kinds = [one.get("type", "") for one in schema.get("anyOf", [schema])]
     return {
-        "name": told["name"],
-        "place": told["in"],
-        "required": told["required"],
+        "name": parameter["name"],
+        "location": parameter["in"],
+        "required": parameter["required"],
         "kind": " or ".join(kind for kind in kinds if isinstance(kind, str) and kind),
         "choices": schema.get("enum") or schema.get("items", {}).get("enum", ()),
-        "description": told.get("description") or schema.get("description", ""),
+        "description": parameter.get("description") or schema.get("description", ""),
     }
 
 

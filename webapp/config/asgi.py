@@ -48,7 +48,7 @@ class Application:
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
         elif scope["type"] == "http":
             if refusal := body_limit.refusal_of(scope):
                 await body_limit.refuse(refusal, send)
@@ -65,7 +65,7 @@ class Application:
         else:
             await self._stream(scope, receive, send)
 
-    async def _live(self, receive: Any, send: Any) -> None:
+    async def _run_lifespan(self, receive: Any, send: Any) -> None:
         await receive()
         self._hub = Hub()
         await self._hub.start()
@@ -76,8 +76,8 @@ class Application:
 
     async def _serve_stream(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         await receive()
-        known = scope["path"] == STREAM_PATH and SUBPROTOCOL in scope["subprotocols"]
-        if not known or self._hub is None:
+        is_stream = scope["path"] == STREAM_PATH and SUBPROTOCOL in scope["subprotocols"]
+        if not is_stream or self._hub is None:
             await send({"type": "websocket.close", "code": 1002})
             return
         await Connection(self._hub, self._deadlines, scope, receive, send).serve()

@@ -18,7 +18,7 @@ def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         return [
             Error(
                 "GROVE_ALLOWED_HOSTS contains *, so the websocket accepts every origin.",
-                hint="Name the hosts under which Grove is reached.",
+                hint="List the host names under which Grove is reached.",
                 id="grove.E001",
             )
         ]
@@ -45,8 +45,8 @@ def proxy_is_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.GROVE_HTTPS and not settings.TRUSTED_PROXIES:
         return [
             Warning(
-                "GROVE_HTTPS is set but no proxy is trusted, so what it forwards is redirected.",
-                hint="Name the address from which the proxy connects in GROVE_TRUSTED_PROXIES.",
+                "GROVE_HTTPS is set but no proxy is trusted, so forwarded requests are redirected.",
+                hint="Set GROVE_TRUSTED_PROXIES to the address of the proxy.",
                 id="grove.W004",
             )
         ]
@@ -61,7 +61,7 @@ def var_is_writable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return [
         Error(
             f"GROVE_VAR = {settings.GROVE_VAR} cannot be written.",
-            hint="Make the directory and give it to this user, or point GROVE_VAR elsewhere.",
+            hint="Create the directory and make this user its owner, or set GROVE_VAR.",
             id="grove.E003",
         )
     ]
@@ -75,7 +75,7 @@ def var_is_private(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return [
         Warning(
             f"GROVE_VAR = {settings.GROVE_VAR} can be entered by other accounts.",
-            hint=f"Let its owner run: chmod 700 {settings.GROVE_VAR}",
+            hint=f"Run as its owner: chmod 700 {settings.GROVE_VAR}",
             id="grove.W004",
         )
     ]

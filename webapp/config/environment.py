@@ -251,7 +251,7 @@ def read_provider(env: Environment) -> Provider | None:
     given = {name: env.get(name, "") for name in ("GROVE_OIDC_CLIENT", "GROVE_OIDC_SECRET")}
     for name, value in given.items():
         if not value:
-            raise SettingError(name, value, "give what the provider issued for this site")
+            raise SettingError(name, value, "give the value that the provider issued for this site")
     return Provider(issuer, *given.values(), name=env.get("GROVE_OIDC_NAME") or host)
 
 
@@ -263,10 +263,10 @@ def database_url(env: Environment, var: Path) -> str:
     """
     if value := env.get("DATABASE_URL"):
         return value
-    left_behind = var / "postgres.url"
-    if left_behind.is_file():
+    url_file = var / "postgres.url"
+    if url_file.is_file():
         try:
-            return left_behind.read_text().strip()
+            return url_file.read_text().strip()
         except (OSError, UnicodeDecodeError):
             pass  # damaged: treated as if the server had written nothing
     return f"postgresql://grove@/grove?host={quote(str(var / 'postgres'), safe='')}"
@@ -275,7 +275,7 @@ def database_url(env: Environment, var: Path) -> str:
 def database(url: str) -> dict[str, Any]:
     """Django's settings of the one database that a Postgres URL names."""
     if not url.startswith(("postgresql://", "postgres://")):
-        raise SettingError("DATABASE_URL", url, "only postgresql:// is spoken here")
+        raise SettingError("DATABASE_URL", url, "give a URL that starts with postgresql://")
     try:
         parts = conninfo_to_dict(url)
     except (ProgrammingError, ValueError) as error:

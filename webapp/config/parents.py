@@ -47,8 +47,8 @@ PAGES = {
 }
 """Route -> name of the page that it redirects to."""
 
-KEPT = {"shares": ("run_id",), "dataset-version": ("dataset_version_id",)}
-KEPT |= {"model": ("model_id",), "workspace": ("slug",)}
+PARAMETERS = {"shares": ("run_id",), "dataset-version": ("dataset_version_id",)}
+PARAMETERS |= {"model": ("model_id",), "workspace": ("slug",)}
 """Page -> parts of the address that identify it."""
 
 
@@ -62,7 +62,7 @@ def _route(route: str, page: str) -> URLPattern:
     @login_not_required  # the target requires login
     def to_page(request: HttpRequest, **parts: Any) -> HttpResponse:
         """302 to the page, with the same query."""
-        address = reverse(page, kwargs={name: parts[name] for name in KEPT.get(page, ())})
+        address = reverse(page, kwargs={name: parts[name] for name in PARAMETERS.get(page, ())})
         query = request.META["QUERY_STRING"]
         return redirect(f"{address}?{query}" if query else address)
 

@@ -39,10 +39,10 @@ def keep_private(var: Path) -> None:
     os.umask(UMASK)
     with suppress(OSError):
         var.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = var.stat()
-        if found.st_mode & stat.S_ISVTX:
+        status = var.stat()
+        if status.st_mode & stat.S_ISVTX:
             raise SharedDirectory
-        if found.st_uid == os.geteuid() and found.st_mode & UMASK:
+        if status.st_uid == os.geteuid() and status.st_mode & UMASK:
             _close(var)
 
 

@@ -17,7 +17,7 @@ from django.conf import settings
 
 from engine.problems.formats import DETECTED
 from webapp.datasets.errors import DatasetRefused, refused
-from webapp.limited_process import a_slot, run_limited
+from webapp.limited_process import free_slot, run_limited
 
 SLOTS = 2
 """Slots: maximum number of datasets read concurrently by all web processes together."""
@@ -111,7 +111,7 @@ def _result(out: Path) -> Reading:
 @contextmanager
 def parsing_slot() -> Iterator[None]:
     """Takes one of the slots until the block ends. Raises `DatasetRefused` if none is free."""
-    with a_slot(LOCK, SLOTS) as is_free:
+    with free_slot(LOCK, SLOTS) as is_free:
         if not is_free:
             reason = "other datasets are being read at the moment; retry in some seconds"
             raise refused("uploads", "", reason, BUSY)

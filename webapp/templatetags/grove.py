@@ -39,9 +39,9 @@ def figure(value: float | None) -> str:
 
 
 @register.filter
-def at(values: Sequence[Any], place: int) -> Any:
+def at(values: Sequence[Any], index: int) -> Any:
     """The entry at an index."""
-    return values[place]
+    return values[index]
 
 
 @register.filter
@@ -80,9 +80,9 @@ def changes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     Each has `name`, `before`, `after`, `up` (whether it rose) and `split`.
     """
     for split in ("test", "validation"):
-        told = result.get(split, {})
-        if "latest" in told and (split == "validation" or "before" in told):
-            before = told.get("before", {}).get("agents", {})
+        results = result.get(split, {})
+        if "latest" in results and (split == "validation" or "before" in results):
+            before = results.get("before", {}).get("agents", {})
             return [
                 {
                     "name": name,
@@ -91,7 +91,7 @@ def changes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "up": name in before and after >= before[name],
                     "split": split,
                 }
-                for name, after in told["latest"]["agents"].items()
+                for name, after in results["latest"]["agents"].items()
             ]
     return []
 

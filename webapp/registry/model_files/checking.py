@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from webapp.limited_process import a_slot, exit_status_of, limit_self, run_limited
+from webapp.limited_process import exit_status_of, free_slot, limit_self, run_limited
 from webapp.registry.model_files.layout import Layout, ModelFile, check_model, refuse_names
 from webapp.registry.model_files.safetensors import WeightsError
 
@@ -50,7 +50,7 @@ def checked(paths: Mapping[str, Path]) -> Layout:
     with tempfile.TemporaryDirectory(prefix="checking-", dir=settings.UPLOADS_DIR) as folder:
         out = Path(folder) / "result.json"
         job = {"files": files, "out": str(out), "most_bytes": _OUT_BYTES, **limits}
-        with a_slot(LOCK, SLOTS) as is_free:
+        with free_slot(LOCK, SLOTS) as is_free:
             if not is_free:
                 raise Busy
             done = run_limited("webapp.registry.model_files.checking", job)
