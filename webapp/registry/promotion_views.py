@@ -84,7 +84,8 @@ def evaluate(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
         page = version_page(request.user, version, evaluation_form=form)
         return render(request, "version.html", page, status=422)
     try:
-        evaluations.evaluate(version, form.cleaned_data["dataset"], form.wish(), request.user)
+        settings = form.evaluation_settings()
+        evaluations.evaluate(version, form.cleaned_data["dataset"], settings, request.user)
     except ConfigError as error:
         messages.error(request, error.problems[0]["reason"])
     return redirect("version", model_id, number)
