@@ -92,7 +92,7 @@ def test_a_socket_directory_is_a_host():
 
 @pytest.mark.parametrize("url", ["sqlite:///x.db", "mysql://x/y"])
 def test_another_database_engine_is_refused(url):
-    with pytest.raises(env.SettingError, match="only postgresql"):
+    with pytest.raises(env.SettingError, match="starts with postgresql"):
         env.database(url)
 
 
