@@ -108,7 +108,7 @@ def plant(cast: Cast) -> dict[str, Any]:
         "api-1:get_compared_metrics.secret": _last_part(compared),
         "api-1:get_compared_metric.secret": _last_part(compared),
         "api-1:get_compared_metric.name": "reward",
-        "place": 0,
+        "index": 0,
         "export_id": _a_written_export(cast).pk,
         "comment_id": comment.pk,
         "notice_id": comment.notices.get(user=cast.bob).pk,
