@@ -68,30 +68,30 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     load = (arguments.listed, arguments.steps, 100, arguments.points)
     python = None if arguments.without_peers else _peers()
     with tempfile.TemporaryDirectory(prefix="grove-bench-") as folder:
-        peers = {name: _peer(python, name, folder, load) for name in ("mlflow", "trackio")
+        peers = {name: _peer_result(python, name, folder, load) for name in ("mlflow", "trackio")
                  if python}  # fmt: skip
-        with _site(Path(folder)) as address, _trackio(python, folder, load) as logged_there:
-            ours = _ours(address, arguments, logged_there)
+        with _site(Path(folder)) as address, _trackio(python, folder, load) as log_in_trackio:
+            ours = _ours(address, arguments, log_in_trackio)
     if theirs := ours.pop("trackio_log"):
         peers["trackio"] |= {"log": theirs, "log_ratio": ours["log_ratio"]}
-    return _told(ours, peers)
+    return _results(ours, peers)
 
 
-def _told(ours: dict[str, Any], peers: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _results(ours: dict[str, Any], peers: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     ratios = {name: ours[name] for name in ("max_queries", "list_p95_ms")}
     names = {"list": "list_1000_runs", "log": "log_100k_scalars", "read": "read_100k_series"}
     figures = {f"grove_{work}_seconds": round(ours[work], 3) for work in names}
-    for peer, told in peers.items():
-        assert abs(told["sum"] - ours["sum"]) < 1e-3, f"{peer} read other numbers"
-        for work in names.keys() & told.keys():
-            ratio = told.get(f"{work}_ratio", told[work] / ours[work])
+    for peer, result in peers.items():
+        assert abs(result["sum"] - ours["sum"]) < 1e-3, f"{peer} read other numbers"
+        for work in names.keys() & result.keys():
+            ratio = result.get(f"{work}_ratio", result[work] / ours[work])
             ratios[f"{names[work]}_vs_{peer}"] = round(ratio, 2)
-            figures[f"{peer}_{work}_seconds"] = round(told[work], 3)
+            figures[f"{peer}_{work}_seconds"] = round(result[work], 3)
     figures |= {
         name: ours[name]
         for name in ("queries", "max_queries", "list_p95_ms", "list_median_ms", "made_seconds")
     }
-    versions = {name: told["version"] for name, told in peers.items()}
+    versions = {name: result["version"] for name, result in peers.items()}
     return {"ratios": ratios, "figures": figures, "versions": versions}
 
 
@@ -114,12 +114,12 @@ def _peers() -> Path:
     return python
 
 
-def _peer(python: Path, name: str, folder: str, load: tuple[int, ...]) -> dict[str, Any]:
-    place = Path(folder) / name
-    place.mkdir()
+def _peer_result(python: Path, name: str, folder: str, load: tuple[int, ...]) -> dict[str, Any]:
+    directory = Path(folder) / name
+    directory.mkdir()
     script = str(ROOT / "benchmarks" / "api_peers.py")
-    command = [str(python), script, name, str(place), *map(str, load)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=place)
+    command = [str(python), script, name, str(directory), *map(str, load)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=directory)
     if done.returncode:
         raise RuntimeError(f"{name}: {done.stderr.strip()[-800:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -134,24 +134,24 @@ def _trackio(
     if python is None:
         yield None
         return
-    place = Path(folder) / "trackio_log"
-    place.mkdir()
+    directory = Path(folder) / "trackio_log"
+    directory.mkdir()
     script = str(ROOT / "benchmarks" / "api_peers.py")
-    command = [str(python), script, "trackio_log", str(place), *map(str, load)]
+    command = [str(python), script, "trackio_log", str(directory), *map(str, load)]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=place
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory
     ) as process:
-        given, answers = process.stdin, process.stdout
-        assert given and answers
+        stdin, stdout = process.stdin, process.stdout
+        assert stdin and stdout
 
         def logged(number: int) -> float:
-            print(f"wide{number}", file=given, flush=True)
-            if not (answer := answers.readline()):
+            print(f"wide{number}", file=stdin, flush=True)
+            if not (answer := stdout.readline()):
                 raise RuntimeError(f"trackio: it ended with {process.wait()}")
             return float(answer)
 
         yield logged
-        given.close()
+        stdin.close()
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def _site(folder: Path) -> Iterator[str]:
     """Runs Postgres and the web server, as `make run` starts them; this process may use the
     database."""
     from workers.local.postgres import EmbeddedPostgres
-    from workers.local.services import web_command
+    from workers.local.service_commands import web_command
 
     postgres = EmbeddedPostgres(folder / "postgres")
     os.environ["DATABASE_URL"] = postgres.start()
@@ -187,26 +187,26 @@ def _site(folder: Path) -> Iterator[str]:
 def _ours(
     address: str,
     arguments: argparse.Namespace,
-    logged_there: Callable[[int], float] | None,
+    log_in_trackio: Callable[[int], float] | None,
 ) -> dict[str, Any]:
     from benchmarks.api_scene import make_scene
     from webapp.client import Grove
 
     made, scene = timed(lambda: make_scene(arguments.runs, arguments.listed))
-    told: dict[str, Any] = {"made_seconds": round(made, 1)}
+    result: dict[str, Any] = {"made_seconds": round(made, 1)}
     with Grove(address, scene.token, timeout=120) as grove:
         busiest = grove.create_run(scene.project, "mars2", outside=True).id
         grove.send(busiest, [_step(1, arguments.metrics)])
-        told |= scene.queries(busiest)
+        result |= scene.queries(busiest)
         pages = [timed(page)[0] for page in _pages(grove)]
-        told["list_p95_ms"] = round(1000 * statistics.quantiles(pages, n=20)[18], 1)
-        told["list_median_ms"] = round(1000 * statistics.median(pages), 1)
+        result["list_p95_ms"] = round(1000 * statistics.quantiles(pages, n=20)[18], 1)
+        result["list_median_ms"] = round(1000 * statistics.median(pages), 1)
         listing = {"project": scene.listed_project, "limit": 200}
-        told["list"], found = timed(lambda: list(grove.runs(**listing)))
-        assert len(found) == arguments.listed
-        told |= _logged(grove, scene.project, arguments, logged_there)
-        told["read"], told["sum"] = _read(grove, scene.project, arguments.points)
-    return told
+        result["list"], listed_runs = timed(lambda: list(grove.runs(**listing)))
+        assert len(listed_runs) == arguments.listed
+        result |= _logged(grove, scene.project, arguments, log_in_trackio)
+        result["read"], result["sum"] = _read(grove, scene.project, arguments.points)
+    return result
 
 
 def _pages(grove: Any) -> Iterator[Callable[[], Any]]:
@@ -231,21 +231,21 @@ def _logged(
     grove: Any,
     project: int,
     arguments: argparse.Namespace,
-    logged_there: Callable[[int], float] | None,
+    log_in_trackio: Callable[[int], float] | None,
 ) -> dict[str, Any]:
     """Returns median seconds of logging here and with Trackio, in turns, and the median of the
     ratios; the first turn of both is not counted."""
     ours, theirs = [], []
     for number in range(1 + arguments.log_rounds):
         ours.append(timed(lambda: _log(grove, project, arguments.steps))[0])
-        if logged_there:
-            theirs.append(logged_there(number))
-    told: dict[str, Any] = {"log": statistics.median(ours[1:]), "trackio_log": None}
+        if log_in_trackio:
+            theirs.append(log_in_trackio(number))
+    result: dict[str, Any] = {"log": statistics.median(ours[1:]), "trackio_log": None}
     if theirs:
-        ratios = [there / here for there, here in zip(theirs[1:], ours[1:], strict=True)]
-        told |= {"trackio_log": statistics.median(theirs[1:]),
-                 "log_ratio": statistics.median(ratios)}  # fmt: skip
-    return told
+        ratios = [peer / own for peer, own in zip(theirs[1:], ours[1:], strict=True)]
+        result |= {"trackio_log": statistics.median(theirs[1:]),
+                   "log_ratio": statistics.median(ratios)}  # fmt: skip
+    return result
 
 
 def _read(grove: Any, project: int, points: int) -> tuple[float, float]:
@@ -254,16 +254,16 @@ def _read(grove: Any, project: int, points: int) -> tuple[float, float]:
     run = grove.create_run(project, "mars2", outside=True).id
     for batch in batches(map(_sample, range(points))):
         grove.send(run, batch)
-    seconds, found = timed(lambda: grove.points(run, "system.cpu_percent"))
-    assert len(found.step) == len(found.time) == len(found.value) == points
-    return seconds, sum(found.value)
+    seconds, series = timed(lambda: grove.points(run, "system.cpu_percent"))
+    assert len(series.step) == len(series.time) == len(series.value) == points
+    return seconds, sum(series.value)
 
 
 def _step(seq: int, numbers: int) -> bytes:
     """Returns the log line of a step with `numbers` numbers."""
     step = seq - 1
     names = range(len(_FIXED), numbers)
-    payload = {name: value(step, place) for place, name in enumerate(_FIXED)}
+    payload = {name: value(step, index) for index, name in enumerate(_FIXED)}
     whole = ("nodes", "filtered_trees", "dropped_nodes", "tokens", "refilled_trees",
              "carried_trees")  # fmt: skip
     payload |= dict.fromkeys(whole, step) | {"step": step, "node_share": {}, "reward_by_agent": {}}

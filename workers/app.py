@@ -24,25 +24,25 @@ CLOSE_SECONDS = STOP_SECONDS + 30.0
 app.conf.include = ["workers.tasks"]
 
 
-class DutiesStep(bootsteps.StartStopStep):
+class JobsStep(bootsteps.StartStopStep):
     """Starts the requeue thread and the jobs with the worker's pool."""
 
     requires = {"celery.worker.components:Pool"}
 
     def start(self, worker: Any) -> None:
-        from workers.jobs.exports import Exporter, ExportTidier
-        from workers.jobs.model_files import Archivist
-        from workers.jobs.reports import Checks
-        from workers.jobs.requeue import Sweep
+        from workers.jobs.exports import ExportCleanupJob, ExportJob
+        from workers.jobs.model_files import ModelFileJob
+        from workers.jobs.reports import ReportJob
+        from workers.jobs.requeue import RequeueJob
 
-        Sweep(worker.concurrency).start()
-        Archivist().start()
-        Checks().start()
-        Exporter().start()
-        ExportTidier().start()
+        RequeueJob(worker.concurrency).start()
+        ModelFileJob().start()
+        ReportJob().start()
+        ExportJob().start()
+        ExportCleanupJob().start()
 
 
-app.steps["worker"].add(DutiesStep)
+app.steps["worker"].add(JobsStep)
 
 
 @signals.worker_shutting_down.connect
@@ -58,10 +58,10 @@ def close(**_: Any) -> None:
 
 
 def _end_by_force() -> None:
-    from workers.runs.active_runs import kept
+    from workers.runs.active_runs import active_supervisors
 
     logger.error("the worker did not end within %.0f s", CLOSE_SECONDS)
-    for keeper in kept():
-        if keeper.engine is not None:
-            keeper.engine.kill()
+    for supervisor in active_supervisors():
+        if supervisor.engine is not None:
+            supervisor.engine.kill()
     os._exit(1)

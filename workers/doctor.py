@@ -25,7 +25,7 @@ from workers.local.postgres import binaries_directory
 
 PROGRAM_SECONDS = 20.0
 NETWORK_SECONDS = 5
-LEAST_FREE_BYTES = 1 << 30
+MIN_FREE_BYTES = 1 << 30
 """On the data directory's disk: for a new database, logs and the first checkpoints of the demo."""
 
 
@@ -51,7 +51,7 @@ def _disk() -> Check:
     )
     free = shutil.disk_usage(existing).free
     text = f"{free / (1 << 30):.1f} GiB free in {existing}"
-    if free < LEAST_FREE_BYTES:
+    if free < MIN_FREE_BYTES:
         return Check("disk", FAILED, text, "free 1 GiB there, or point GROVE_VAR elsewhere")
     return Check("disk", OK, text)
 

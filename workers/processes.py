@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import psutil
 
 
-def is_gone(process: psutil.Process) -> bool:
+def has_ended(process: psutil.Process) -> bool:
     """Returns whether it has ended; an unreaped zombie counts as ended."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
@@ -17,15 +17,15 @@ def is_gone(process: psutil.Process) -> bool:
         return True
 
 
-def wait_gone(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
+def wait_ended(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Waits until all have ended, at most `seconds`; returns those that have not."""
     deadline = time.monotonic() + seconds
-    left = list(processes)
-    while left := [process for process in left if not is_gone(process)]:
+    running = list(processes)
+    while running := [process for process in running if not has_ended(process)]:
         if time.monotonic() > deadline:
             break
         time.sleep(0.05)
-    return left
+    return running
 
 
 def family(pid: int) -> list[psutil.Process]:

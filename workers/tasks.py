@@ -5,10 +5,10 @@ from __future__ import annotations
 import uuid
 
 from webapp.celery import RUN_TASK, app
-from workers.runs.active_runs import keep_run
+from workers.runs.active_runs import supervise_run
 
 
 @app.task(name=RUN_TASK)
 def run(run_id: str) -> None:
     """Supervises the run if no worker does. A repeated or late message finds the lease taken."""
-    keep_run(uuid.UUID(run_id))
+    supervise_run(uuid.UUID(run_id))

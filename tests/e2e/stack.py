@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from workers.processes import family, is_gone, kill_all
+from workers.processes import family, has_ended, kill_all
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_SECONDS = 300.0
@@ -97,13 +97,13 @@ class Stack:
         """Every living process of the stack, itself included."""
         if self.process is not None:
             self._seen.update(family(self.process.pid))
-        return [process for process in self._seen if not is_gone(process)]
+        return [process for process in self._seen if not has_ended(process)]
 
     def find(self, word: str) -> psutil.Process:
         """The process of the stack nearest to its root with `word` in its command line."""
         for process in family(self.process.pid):
             with suppress(psutil.NoSuchProcess):  # it may end during the check
-                if not is_gone(process) and any(word in part for part in process.cmdline()):
+                if not has_ended(process) and any(word in part for part in process.cmdline()):
                     return process
         raise AssertionError(f"no process of the stack has {word!r} in its command line")
 

@@ -13,7 +13,7 @@ from tests.helpers.accessibility import broken_rules
 from webapp.artifacts.store import storage
 from webapp.config.environment import read_artifact_storage
 from webapp.datasets.models import DatasetReport, DatasetVersion
-from workers.jobs.reports import Checks
+from workers.jobs.reports import ReportJob
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -50,7 +50,7 @@ def test_a_dataset_is_uploaded_checked_and_looked_at(page):
     page.get_by_text("Waiting for a worker.").wait_for()
     is_well(page, "a version that waits")
     assert storage().listdir("")[0], "the test and the server keep artifacts in one place"
-    assert Checks().do_one()
+    assert ReportJob().do_one()
     assert DatasetReport.objects.get().error == ""
     page.get_by_role("link", name="Show failing problems").click()
     (row,) = page.locator("#problems").locator("xpath=../..").locator("tbody tr").all()
@@ -66,7 +66,7 @@ def test_a_dataset_is_uploaded_checked_and_looked_at(page):
     page.get_by_role("link", name="HumanEval v1").click()
     page.get_by_role("button", name="Compare", exact=True).click()
     page.get_by_role("heading", name="Overlap").wait_for()
-    while Checks().do_one():
+    while ReportJob().do_one():
         pass
     page.get_by_role("heading", name=re.compile("[12] of 2")).wait_for()
     is_well(page, "an overlap")

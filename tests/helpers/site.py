@@ -18,7 +18,7 @@ from pathlib import Path
 from engine.config.schema import parse_config
 from engine.events.vocabulary import Event
 from tests.helpers.sample_log import Sample
-from workers.local.services import web_command
+from workers.local.service_commands import web_command
 
 READY_SECONDS = 180.0
 STOP_SECONDS = 10.0

@@ -9,7 +9,7 @@ from engine.events import vocabulary as ev
 from tests.helpers.sample_log import Sample, sample_events
 from webapp.telemetry.ingest.projections import project
 from webapp.telemetry.ingest.rows import encode_row
-from workers.demo.summary import Tally
+from workers.demo.summary import DemoSummary
 
 FRESH = {
     "state": "starting", "step": 0, "steps": 0, "waiting_name": "", "waiting_since": None,
@@ -55,7 +55,7 @@ def on_the_wire(event):
 
 def test_page_row_and_tally_count_the_same_steps(module_page):
     log = interrupted_log()
-    tally = Tally()
+    tally = DemoSummary()
     for event in log:
         tally.add(event)
     shown = module_page.evaluate(

@@ -18,7 +18,7 @@ from webapp.registry.deletion import delete_version
 from webapp.registry.model_files import folders
 from webapp.registry.model_files.export import archive
 from webapp.registry.services import register_final_weights
-from workers.jobs.model_files import Archivist
+from workers.jobs.model_files import ModelFileJob
 
 pytestmark = [pytest.mark.usefixtures("var_directory"), pytest.mark.django_db]
 
@@ -40,7 +40,7 @@ def version(cast, made):
 
 
 def stored(archivist=None):
-    archivist = archivist or Archivist()
+    archivist = archivist or ModelFileJob()
     while archivist.do_one():
         pass
     return archivist

@@ -21,7 +21,7 @@ from webapp.artifacts.store import local_path
 from webapp.datasets import reports
 from webapp.datasets.models import DatasetReport
 from webapp.projects.services import create_project
-from workers.jobs.reports import RENEW_SECONDS, Checks
+from workers.jobs.reports import RENEW_SECONDS, ReportJob
 
 pytestmark = pytest.mark.django_db
 
@@ -35,7 +35,7 @@ def test_a_check_and_an_overlap_are_done_one_after_the_other(var_directory):
     other = stored_version(cast, "elms", [replace(good, id="elsewhere")])
     check = reports.request_validation(version, cast.bob)
     overlap = reports.request_overlap(version, other, 0.5, cast.bob)
-    assert Checks().do_one() and Checks().do_one() and not Checks().do_one()
+    assert ReportJob().do_one() and ReportJob().do_one() and not ReportJob().do_one()
     for report in (check, overlap):
         report.refresh_from_db()
         assert (report.state, report.error) == ("done", "")
@@ -56,7 +56,7 @@ def test_a_check_that_cannot_be_done_says_why(var_directory):
     path = local_path(version.artifact_id)
     path.chmod(0o600)
     path.write_text("{}")
-    assert Checks().do_one()
+    assert ReportJob().do_one()
     report.refresh_from_db()
     assert report.state == "failed" and "statement" in report.error
     version.refresh_from_db()
@@ -69,9 +69,9 @@ def test_a_check_ends_at_its_deadline(var_directory):
     reports.request_validation(version, cast.bob)
     taken = reports.take_report()
     taken.deadline = timezone.now() - timedelta(seconds=1)
-    Checks().work(taken)
+    ReportJob().work(taken)
     report = DatasetReport.objects.get()
-    assert report.state == "failed" and "was not done within" in report.error
+    assert report.state == "failed" and "did not finish within" in report.error
 
 
 def slow_problems(number=200):
@@ -97,7 +97,9 @@ def under_way(report):
     """A worker's thread, as soon as the engine has started on the report."""
     taken = reports.take_report()
     assert taken.pk == report.pk
-    work = threading.Thread(target=lambda: (Checks().work(taken), connection.close()), daemon=True)
+    work = threading.Thread(
+        target=lambda: (ReportJob().work(taken), connection.close()), daemon=True
+    )
     work.start()
     (engine,) = wait_for(engines)
     family = [engine, *wait_for(engine.children)]
@@ -143,7 +145,7 @@ def test_a_check_under_way_ends_with_its_report_and_the_next_one_is_done(
     assert took < 3 * RENEW_SECONDS + 4, f"{took:.1f} s"
     found = DatasetReport.objects.filter(pk=check.pk).first()
     assert found is None or (found.state, found.error) == ("failed", "it was cancelled by bob")
-    assert Checks().do_one()
+    assert ReportJob().do_one()
     late.refresh_from_db()
     assert late.state == "done"
     if found:  # a repeated request is no error and changes nothing

@@ -19,7 +19,7 @@ from engine.recipes import load_recipe
 from tests.e2e.stack import ROOT, free_port
 from tests.helpers.database import a_migrated_postgres
 from tests.workers.engines import small_engine, steps_counted, wait_for
-from workers.processes import family, kill_all, wait_gone
+from workers.processes import family, kill_all, wait_ended
 
 SMALLER_RUN = Path(__file__).with_name("smaller_run.py")
 
@@ -107,7 +107,7 @@ def test_what_is_killed_on_the_way_costs_no_event_and_no_step(directory):
             kill_all(victims)
         processes = family(demo.process.pid)
         assert demo.process.wait(600) == 0, demo.output.read_text()
-        assert wait_gone(processes, 60) == []
+        assert wait_ended(processes, 60) == []
     result = demo.result()
     events = result["events"]
     assert events["emitted"] == events["stored"] == events["delivered"] > 300

@@ -13,7 +13,7 @@ import pytest
 
 from engine.events.log import EventLog, read_all
 from tests.workers.engines import let_go, small_engine, wait_for
-from workers.processes import family, is_gone
+from workers.processes import family, has_ended
 from workers.runs.engine_process import EXIT_UNKNOWN, EngineProcess, engine_environment, first_cause
 
 STARTER = """
@@ -82,7 +82,7 @@ def test_what_a_killed_engine_started_dies_with_it(run_dir):
     sleepers = wait_for(lambda: both if len(both := sleepers_of(engine)) == 2 else None)
     os.kill(engine.pid, signal.SIGKILL)
     assert exit_code_of(engine) == -signal.SIGKILL
-    assert all(is_gone(sleeper) for sleeper in sleepers)
+    assert all(has_ended(sleeper) for sleeper in sleepers)
 
 
 def test_an_engine_dies_with_its_guardian(tmp_path):
@@ -97,7 +97,7 @@ def test_an_engine_dies_with_its_guardian(tmp_path):
         while (code := engine.poll()) is None:
             assert time.monotonic() < deadline
         assert code == EXIT_UNKNOWN
-        assert is_gone(inner)
+        assert has_ended(inner)
         EventLog(run_dir).close()  # raises if another writer is left
 
 

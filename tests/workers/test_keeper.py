@@ -29,22 +29,22 @@ from webapp.experiments.services import request_stop, resume_run
 from webapp.projects.services import ensure_demo
 from webapp.registry.evaluations import EvaluationSettings, evaluate
 from webapp.registry.model_files.imports import import_folder
-from workers.runs.active_runs import keep_run
+from workers.runs.active_runs import supervise_run
 from workers.runs.engine_process import EngineProcess
 from workers.runs.log_shipper import Shipper, offset_after, restore_log
-from workers.runs.supervisor import Keeper, run_directory
+from workers.runs.supervisor import RunSupervisor, run_directory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("var")]
 
 
 class Kept:
-    """A `Keeper` at work in its own thread, as in a worker."""
+    """A `RunSupervisor` at work in its own thread, as in a worker."""
 
     def __init__(self, run, owner="worker", **options):
         self.closing = threading.Event()
         self.fencing = take_lease(run.pk, owner, 15)
         assert self.fencing is not None
-        self.keeper = Keeper(
+        self.keeper = RunSupervisor(
             run.pk, self.fencing, self.closing, small_engine(**options), restart_pause=0.05
         )
         self.error = None
@@ -53,7 +53,7 @@ class Kept:
 
     def _keep(self):
         try:
-            self.keeper.keep()
+            self.keeper.supervise()
         except BaseException as error:
             self.error = error
         finally:
@@ -217,7 +217,7 @@ def test_a_version_whose_files_are_lost_fails_its_run_with_the_reason(var_direct
         number=1, spec={"dataset": "generated", "seed": 5}, content_hash="a" * 64,
     )  # fmt: skip
     run = evaluate(version, dataset, EvaluationSettings(problems=3), user).run
-    keep_run(run.pk)
+    supervise_run(run.pk)
     assert state_of(run) is RunState.FAILED and "FileNotFoundError" in run.error
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from workers.local.errors import StartError
 from workers.local.postgres import EmbeddedPostgres, end_leftover, first_cause
-from workers.processes import wait_gone
+from workers.processes import wait_ended
 
 HOLDER = """
 import sys, time
@@ -88,7 +88,7 @@ def test_a_killed_holder_leaves_no_server_and_the_next_start_works(database):
     process = psutil.Process(server_pid(database))
     holder.send_signal(signal.SIGKILL)
     holder.communicate(timeout=60)
-    assert wait_gone([process], 60) == []
+    assert wait_ended([process], 60) == []
     server = EmbeddedPostgres(database)
     with psycopg.connect(server.start()) as connection:
         connection.execute("select n from before_the_kill")

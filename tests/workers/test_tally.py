@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from engine.events import vocabulary as ev
-from workers.demo.summary import Tally
+from workers.demo.summary import DemoSummary
 
 
 def tally_of(*told):
-    """The report of a `Tally` of payloads, or of (payload, tree, node)."""
-    tally = Tally()
+    """The report of a `DemoSummary` of payloads, or of (payload, tree, node)."""
+    tally = DemoSummary()
     for seq, item in enumerate(told, start=1):
         payload, tree, node = item if isinstance(item, tuple) else (item, None, None)
         body = msgspec.to_builtins(payload)

@@ -16,7 +16,7 @@ from engine.events.log import read_all
 from tests.e2e.stack import ROOT, Stack
 from tests.helpers.database import a_migrated_postgres
 from tests.workers.engines import small_engine, steps_counted, wait_for
-from workers.processes import wait_gone
+from workers.processes import wait_ended
 
 pytestmark = pytest.mark.service
 
@@ -118,7 +118,7 @@ def test_a_killed_web_and_worker_come_back(running):
     for word, name in (("serve_web", "web"), ("celery", "worker")):
         old = running.find(word)
         old.kill()
-        assert wait_gone([old], 10) == []
+        assert wait_ended([old], 10) == []
         new = wait_for(lambda word=word: _found(running, word))
         assert new.pid != old.pid
         assert f"The {name} ended" in running.said()
@@ -129,7 +129,7 @@ def test_nothing_outlives_a_supervisor_that_is_killed(running):
     everything = running.processes()
     assert "postgres" in {process.name() for process in everything}
     running.process.send_signal(signal.SIGKILL)
-    assert wait_gone(everything, 90) == []
+    assert wait_ended(everything, 90) == []
 
 
 def _found(stack, word):

@@ -21,7 +21,7 @@ from webapp.experiments.services import request_stop
 from webapp.exports.models import Export, Format, Table
 from webapp.exports.services import request_export
 from webapp.projects.services import create_project, create_workspace
-from workers.local.services import worker_command
+from workers.local.service_commands import worker_command
 from workers.runs.active_runs import owner
 from workers.runs.engine_process import EngineProcess
 from workers.runs.supervisor import run_directory

@@ -27,7 +27,7 @@ ENDED = {RunState.FINISHED, RunState.FAILED, RunState.STOPPED}
 RETRY_SECONDS = 0.5
 SILENCE_SECONDS = 45.0
 """A socket without any frame for this long is dead: the server sends one every 15 s."""
-LAST_WORDS_SECONDS = 20.0
+FINAL_EVENTS_SECONDS = 20.0
 """Deadline for the last events once the run's row says that the run has ended."""
 SIGN_IN_SECONDS = 120.0
 """Deadline for the sign-in: a web process and its database may start meanwhile."""
@@ -162,5 +162,5 @@ class DemoClient:
         if self._ended_at is None:
             return False
         # A run's last event carries its final state.
-        late = time.monotonic() - self._ended_at > LAST_WORDS_SECONDS
+        late = time.monotonic() - self._ended_at > FINAL_EVENTS_SECONDS
         return self._last_kind == "run.state" or late

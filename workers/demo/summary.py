@@ -24,7 +24,7 @@ class Step:
 
 
 @dataclass
-class Tally:
+class DemoSummary:
     """Running counts; pass it every event, in order, with `add`."""
 
     resumed_steps: int = 0

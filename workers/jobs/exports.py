@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from webapp.exports import services
 from webapp.exports.making import make
-from workers.jobs.threads import Chore
+from workers.jobs.job_thread import JobThread
 from workers.runs.active_runs import closing
 
 
-class Exporter(Chore):
+class ExportJob(JobThread):
     def do_one(self) -> bool:
         return write_one()
 
 
-class ExportTidier(Chore):
-    look_seconds = 10.0
+class ExportCleanupJob(JobThread):
+    poll_seconds = 10.0
 
     def do_one(self) -> bool:
-        return tidy()
+        return clean_up()
 
 
-def tidy() -> bool:
+def clean_up() -> bool:
     """Fails exports that passed their deadline; removes expired ones, and files without a row.
     Returns False: nothing is left."""
     services.fail_late()

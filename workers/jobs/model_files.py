@@ -10,27 +10,27 @@ import logging
 import time
 
 from webapp.registry.services import NotStored, store_next
-from workers.jobs.threads import Chore
+from workers.jobs.job_thread import JobThread
 
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 600.0
 
 
-class Archivist(Chore):
-    look_seconds = 5.0
+class ModelFileJob(JobThread):
+    poll_seconds = 5.0
 
     def __init__(self) -> None:
         super().__init__()
-        self._later: dict[int, float] = {}
+        self._retry_at: dict[int, float] = {}
         """When to retry, in seconds of `time.monotonic()`, by the id of the file."""
 
     def do_one(self) -> bool:
         now = time.monotonic()
-        self._later = {pk: moment for pk, moment in self._later.items() if moment > now}
+        self._retry_at = {pk: moment for pk, moment in self._retry_at.items() if moment > now}
         try:
-            return store_next(self._later) is not None
+            return store_next(self._retry_at) is not None
         except NotStored as error:
-            logger.warning("%s; it is tried again in %.0f s", error, RETRY_SECONDS)
-            self._later[error.file.pk] = now + RETRY_SECONDS
+            logger.warning("%s; retrying in %.0f s", error, RETRY_SECONDS)
+            self._retry_at[error.file.pk] = now + RETRY_SECONDS
             return True

@@ -24,7 +24,7 @@ from django.utils import timezone
 from webapp.artifacts.store import local_path
 from webapp.datasets import reports
 from webapp.datasets.models import DatasetReport
-from workers.jobs.threads import Chore
+from workers.jobs.job_thread import JobThread
 from workers.processes import family, kill_all
 from workers.runs.active_runs import closing
 from workers.runs.engine_process import engine_environment
@@ -35,14 +35,14 @@ logger = logging.getLogger(__name__)
 RENEW_SECONDS = 2.0
 _TAIL_BYTES = 2000
 # Exit codes. 0: no findings; 1: findings; 2: the engine refused.
-_ANSWERED = (0, 1)
+_RESULT_CODES = (0, 1)
 
 
-class CannotCheck(Exception):
+class CheckFailed(Exception):
     """The engine returned no result; the message says why."""
 
 
-class Checks(Chore):
+class ReportJob(JobThread):
     def do_one(self) -> bool:
         report = reports.take_report()
         if report is None:
@@ -54,10 +54,10 @@ class Checks(Chore):
         """Completes or fails a report that this worker has taken."""
         logger.info("report %s: %s of %s", report.pk, report.kind, report.version)
         try:
-            _do(report)
+            _run_report(report)
         except reports.ReportLost:
             logger.warning("report %s: another worker has it, or it was deleted", report.pk)
-        except (CannotCheck, OSError, ValueError) as error:
+        except (CheckFailed, OSError, ValueError) as error:
             _fail(report, str(error))
 
 
@@ -66,10 +66,10 @@ def _fail(report: DatasetReport, cause: str) -> None:
     try:
         reports.fail(report, cause)
     except reports.ReportLost:
-        logger.warning("report %s: it is gone", report.pk)
+        logger.warning("report %s: it was deleted", report.pk)
 
 
-def _do(report: DatasetReport) -> None:
+def _run_report(report: DatasetReport) -> None:
     first = local_path(report.version.artifact_id)
     if report.kind == DatasetReport.Kind.VALIDATION:
         programs = max(1, (os.cpu_count() or 1) // 2)  # the rest is for the run that is under way
@@ -79,38 +79,38 @@ def _do(report: DatasetReport) -> None:
         second = local_path(report.other.artifact_id)
         arguments = ["overlap", str(first), str(second), "--threshold", str(report.threshold)]
         complete = reports.complete_overlap
-    told = _asked(report, [*arguments, "--format", "grove", "--json"])
-    if told is not None:
-        complete(report, told)
+    result = _engine_result(report, [*arguments, "--format", "grove", "--json"])
+    if result is not None:
+        complete(report, result)
 
 
-def _asked(report: DatasetReport, arguments: list[str]) -> Any:
+def _engine_result(report: DatasetReport, arguments: list[str]) -> Any:
     """Returns the engine's result; None if this worker shuts down first."""
-    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as notes:
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         engine = subprocess.Popen(
             [sys.executable, "-m", "engine", "problems", *arguments],
             cwd=work_directory(),
             stdin=subprocess.DEVNULL,
-            stdout=answer,
-            stderr=notes,
+            stdout=stdout,
+            stderr=stderr,
             env=engine_environment(),
             start_new_session=True,
         )
         try:
-            if not _wait(engine, report, notes):
+            if not _wait(engine, report, stderr):
                 reports.give_back(report)
                 return None
         finally:
             if engine.poll() is None:
                 kill_all(family(engine.pid))
                 engine.wait()
-        if engine.returncode not in _ANSWERED:
-            raise CannotCheck(_end_of(notes) or f"the engine ended with {engine.returncode}")
-        answer.seek(0)
-        return json.load(answer)
+        if engine.returncode not in _RESULT_CODES:
+            raise CheckFailed(_tail(stderr) or f"the engine ended with {engine.returncode}")
+        stdout.seek(0)
+        return json.load(stdout)
 
 
-def _wait(engine: subprocess.Popen[bytes], report: DatasetReport, notes: IO[bytes]) -> bool:
+def _wait(engine: subprocess.Popen[bytes], report: DatasetReport, stderr: IO[bytes]) -> bool:
     """Waits until the engine ends; returns False if the worker shuts down first."""
     renewed = time.monotonic()
     while engine.poll() is None:
@@ -118,25 +118,25 @@ def _wait(engine: subprocess.Popen[bytes], report: DatasetReport, notes: IO[byte
             return False
         if timezone.now() > report.deadline:
             seconds = reports.seconds_for(report)
-            raise CannotCheck(
-                f"it was not done within {seconds:.0f} s, and was given up: split the dataset, or "
-                "have the operator raise GROVE_CHECK_MINUTES"
+            raise CheckFailed(
+                f"it did not finish within {seconds:.0f} s; split the dataset, or have the "
+                "operator raise GROVE_CHECK_MINUTES"
             )
         if time.monotonic() - renewed > RENEW_SECONDS:
-            reports.renew(report, _progress(notes))
+            reports.renew(report, _progress(stderr))
             renewed = time.monotonic()
     return True
 
 
-def _progress(notes: IO[bytes]) -> int:
-    for line in reversed(_end_of(notes).splitlines()):
+def _progress(stderr: IO[bytes]) -> int:
+    for line in reversed(_tail(stderr).splitlines()):
         if line.startswith('{"done"') and line.endswith("}"):
             return int(json.loads(line)["done"])
     return 0
 
 
-def _end_of(notes: IO[bytes]) -> str:
+def _tail(stderr: IO[bytes]) -> str:
     # Read by position: the engine writes on through the same offset.
-    size = os.fstat(notes.fileno()).st_size
-    data = os.pread(notes.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+    size = os.fstat(stderr.fileno()).st_size
+    data = os.pread(stderr.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES))
     return data.decode("utf-8", "replace").strip()

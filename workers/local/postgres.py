@@ -33,7 +33,7 @@ import psycopg
 
 from workers.local.errors import StartError
 from workers.local.spawn import Account, command_of, end, spawn
-from workers.processes import wait_gone
+from workers.processes import wait_ended
 
 ROLE = "grove"
 DATABASE = "grove"
@@ -86,10 +86,10 @@ class EmbeddedPostgres:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             self.directory.chmod(0o700)
-            self._hold()
+            self._take_lock()
             if os.geteuid() == 0:
                 account = unprivileged_account([self.data, binaries])
-                _give(self.directory, account)
+                _change_owner(self.directory, account)
             sockets = self._socket_directory(account)
             self._rotate_log()
         except OSError as error:
@@ -97,8 +97,8 @@ class EmbeddedPostgres:
         end_leftover(self.data)
         try:
             if not self.data.exists():
-                self._make(binaries, account)
-            self._admit_holder(account)
+                self._initialize(binaries, account)
+            self._allow_current_account(account)
         except OSError as error:
             raise self._failure(str(error)) from error
         self._launch(binaries, account, sockets)
@@ -118,7 +118,7 @@ class EmbeddedPostgres:
         """Returns whether the server process is alive."""
         return self._process is not None and self._process.poll() is None
 
-    def _hold(self) -> None:
+    def _take_lock(self) -> None:
         self._lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -151,7 +151,7 @@ class EmbeddedPostgres:
         if self.log.exists() and self.log.stat().st_size > LOG_LIMIT_BYTES:
             self.log.replace(self.log.with_suffix(".log.1"))
 
-    def _make(self, binaries: Path, account: Account | None) -> None:
+    def _initialize(self, binaries: Path, account: Account | None) -> None:
         """Runs initdb in a sibling directory, then renames it: all or nothing."""
         unfinished = self.directory / "data.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -181,7 +181,7 @@ class EmbeddedPostgres:
             raise self._failure(first_cause(result.stderr))
         unfinished.rename(self.data)
 
-    def _admit_holder(self, account: Account | None) -> None:
+    def _allow_current_account(self, account: Account | None) -> None:
         """Admits this process' account, which may differ from last time."""
         user = _account_name(os.geteuid())
         for name, text in (
@@ -198,7 +198,7 @@ class EmbeddedPostgres:
         for name, value in self.settings.items():
             command += ["-c", f"{name}={value}"]
         with self.log.open("ab") as output:
-            start_of_ours = output.tell()
+            log_start = output.tell()
             self._process = spawn(
                 command,
                 death_signal=signal.SIGINT,
@@ -215,7 +215,7 @@ class EmbeddedPostgres:
                 cause = str(error)
             if self._process.poll() is not None:
                 self.stop()
-                raise self._failure(first_cause(self._log_after(start_of_ours)) or cause)
+                raise self._failure(first_cause(self._log_after(log_start)) or cause)
             if time.monotonic() > deadline:
                 self.stop()
                 raise self._failure(f"not ready within {READY_SECONDS:.0f} s: {cause}")
@@ -223,10 +223,10 @@ class EmbeddedPostgres:
 
     def _create_database(self, sockets: Path) -> None:
         with psycopg.connect(_url("postgres", sockets), autocommit=True) as connection:
-            there = connection.execute(
+            exists = connection.execute(
                 "select 1 from pg_database where datname = %s", [DATABASE]
             ).fetchone()
-            if not there:
+            if not exists:
                 connection.execute(f"create database {DATABASE}")
 
     def _log_after(self, offset: int) -> str:
@@ -241,7 +241,7 @@ class EmbeddedPostgres:
             return StartError(sentence, "Free some space on that disk and start again.")
         if "could not look up effective user" in cause:
             return StartError(sentence, "Run as an account that has an entry in /etc/passwd.")
-        return StartError(sentence, f"The whole story is in {self.log}.")
+        return StartError(sentence, f"See {self.log}.")
 
 
 def binaries_directory() -> Path:
@@ -281,16 +281,16 @@ def end_leftover(data: Path) -> None:
     Postgres handles its own pid file and detects a stale one, except that the pid may have passed
     to an unrelated process since, which Postgres would take for a server; then it is removed.
     """
-    left = _servers_on(data)
+    running = _servers_on(data)
     for number, seconds in STOPPING:
-        for process in left:
+        for process in running:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
-        left = wait_gone(left, seconds)
-    if left:
+        running = wait_ended(running, seconds)
+    if running:
         raise StartError(
-            f"An old Postgres (process {left[0].pid}) still holds {data} and does not end.",
-            f"End it with `kill -9 {left[0].pid}` and start again.",
+            f"An old Postgres (process {running[0].pid}) still holds {data} and does not end.",
+            f"End it with `kill -9 {running[0].pid}` and start again.",
         )
     pid_file = data / "postmaster.pid"
     with contextlib.suppress(FileNotFoundError, IndexError, ValueError):
@@ -299,12 +299,12 @@ def end_leftover(data: Path) -> None:
 
 
 def _servers_on(data: Path) -> list[psutil.Process]:
-    found = []
+    servers = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             if process.name() == "postgres" and Path(process.cwd()) == data:
-                found.append(process)
-    return found
+                servers.append(process)
+    return servers
 
 
 def first_cause(log: str) -> str:
@@ -315,7 +315,7 @@ def first_cause(log: str) -> str:
     return lines[-1] if lines else ""
 
 
-def _give(directory: Path, account: Account) -> None:
+def _change_owner(directory: Path, account: Account) -> None:
     """Changes the owner of the tree to `account` where it differs."""
     if directory.stat().st_uid == account.uid:
         return

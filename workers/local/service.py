@@ -14,8 +14,8 @@ from pathlib import Path
 
 from workers.local.spawn import end, kill_group, spawn
 
-FIRST_PAUSE_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 30.0
+MIN_BACKOFF_SECONDS = 0.5
+MAX_BACKOFF_SECONDS = 30.0
 STEADY_SECONDS = 60.0
 """A child that lived this long has its back-off reset."""
 LOG_LIMIT_BYTES = 10 << 20
@@ -35,8 +35,8 @@ class Service:
     process: subprocess.Popen[bytes] | None = None
     restarts: int = 0
     _started: float = 0.0
-    _pause: float = field(default=FIRST_PAUSE_SECONDS)
-    _again_at: float | None = None
+    _backoff: float = field(default=MIN_BACKOFF_SECONDS)
+    _restart_at: float | None = None
 
     def start(self) -> None:
         """Starts the process; call it from the main thread."""
@@ -52,24 +52,24 @@ class Service:
                 directory=self.directory,
             )
         self._started = time.monotonic()
-        self._again_at = None
+        self._restart_at = None
 
-    def look_after(self) -> str | None:
+    def restart_if_dead(self) -> str | None:
         """Restarts it if it has died and its pause is over; returns a message for the operator."""
         if self.process is None or self.process.poll() is None:
             return None
         now = time.monotonic()
-        if self._again_at is None:
+        if self._restart_at is None:
             kill_group(self.process.pid)
             steady = now - self._started > STEADY_SECONDS
-            self._pause = FIRST_PAUSE_SECONDS if steady else self._pause
-            self._again_at = now + self._pause
-            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+            self._backoff = MIN_BACKOFF_SECONDS if steady else self._backoff
+            self._restart_at = now + self._backoff
+            self._backoff = min(2 * self._backoff, MAX_BACKOFF_SECONDS)
             return (
                 f"The {self.name} ended (code {self.process.returncode}; see {self.log}); "
-                f"starting it again in {self._again_at - now:.1f} s."
+                f"starting it again in {self._restart_at - now:.1f} s."
             )
-        if now >= self._again_at:
+        if now >= self._restart_at:
             self.restarts += 1
             self.start()
         return None

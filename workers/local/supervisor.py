@@ -34,19 +34,19 @@ from webapp.http.connections import CLOSE_SECONDS as WEB_CLOSE_SECONDS
 from webapp.projects.models import Project
 from webapp.projects.services import ensure_demo
 from webapp.registry.services import register_starters
-from workers.local.django_database import URL_FILE, point_at
+from workers.local.django_database import URL_FILE, switch_database
 from workers.local.errors import StartError
 from workers.local.lock import VarLock, require_free
 from workers.local.postgres import EmbeddedPostgres
 from workers.local.progress import Progress
 from workers.local.service import Service
-from workers.local.services import web_command, worker_command
+from workers.local.service_commands import web_command, worker_command
 from workers.runs.active_runs import owner
 from workers.runs.engine_process import STOP_SECONDS
 from workers.settings import work_directory
 
 WEB_READY_SECONDS = 60.0
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 WORKER_CLOSE_SECONDS = STOP_SECONDS + 40.0
 """Longer than the worker's own last resort, `workers.app.CLOSE_SECONDS`."""
 
@@ -97,11 +97,11 @@ class Supervisor:
             if self._postgres is not None and not self._postgres.alive():
                 self._restart_postgres(self._postgres)
             for service in (self.web, self.worker):
-                if news := service.look_after():
-                    self.progress.say(news)
+                if message := service.restart_if_dead():
+                    self.progress.say(message)
                     if service is self.worker:
-                        self._release_its_runs(service.process.pid)
-            time.sleep(LOOK_SECONDS)
+                        self._release_runs(service.process.pid)
+            time.sleep(POLL_SECONDS)
 
     def stop(self) -> None:
         """Ends everything in order; skips what was never started; does nothing without the lock."""
@@ -141,7 +141,7 @@ class Supervisor:
     def _start_postgres(self, postgres: EmbeddedPostgres) -> None:
         first = "" if postgres.data.exists() else " (making a new database)"
         with self.progress.step(f"Starting Postgres{first}"):
-            point_at(postgres.start(), self.var)
+            switch_database(postgres.start(), self.var)
 
     def _restart_postgres(self, postgres: EmbeddedPostgres) -> None:
         self.progress.say(f"Postgres ended (see {postgres.log}); starting it again.")
@@ -152,7 +152,7 @@ class Supervisor:
             self.progress.say(str(error))
             time.sleep(2.0)
 
-    def _release_its_runs(self, pid: int) -> None:
+    def _release_runs(self, pid: int) -> None:
         """Releases the leases of the ended worker, so that the next one adopts its runs at once."""
         # If the database is down as well, the leases expire.
         with contextlib.suppress(Error, psycopg.Error):
@@ -171,7 +171,7 @@ class Supervisor:
             if not self.web.alive() or time.monotonic() > deadline:
                 raise StartError(
                     f"The web service did not start: {_last_line(self.web.log)}",
-                    f"The whole story is in {self.web.log}.",
+                    f"See {self.web.log}.",
                 )
             time.sleep(0.05)
 
@@ -185,4 +185,4 @@ class Supervisor:
 
 def _last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    return lines[-1] if lines else "it ended without a word"
+    return lines[-1] if lines else "it ended without output"

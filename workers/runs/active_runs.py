@@ -13,7 +13,7 @@ import uuid
 
 from webapp.experiments.scheduling.leases import LeaseLost
 from webapp.experiments.scheduling.queue import take
-from workers.runs.supervisor import LEASE_SECONDS, Keeper
+from workers.runs.supervisor import LEASE_SECONDS, RunSupervisor
 from workers.settings import engine_command
 
 logger = logging.getLogger(__name__)
@@ -21,11 +21,11 @@ logger = logging.getLogger(__name__)
 closing = threading.Event()
 """Set once, when the worker is to end: engines make checkpoints and runs are given back."""
 
-_keepers: dict[uuid.UUID, Keeper] = {}
+_supervisors: dict[uuid.UUID, RunSupervisor] = {}
 _lock = threading.Lock()
 
 
-def keep_run(run_id: uuid.UUID) -> None:
+def supervise_run(run_id: uuid.UUID) -> None:
     """Supervises the due run until it ends: this run if it was interrupted, else the next of the
     queue (`queue.take`). The requeue thread sends another message for a run that was not taken.
     Returns at once if none is due."""
@@ -35,26 +35,26 @@ def keep_run(run_id: uuid.UUID) -> None:
     if taken is None:
         return
     run_id = taken.run_id
-    keeper = Keeper(run_id, taken.fencing, closing, engine_command())
+    supervisor = RunSupervisor(run_id, taken.fencing, closing, engine_command())
     with _lock:
-        _keepers[run_id] = keeper
+        _supervisors[run_id] = supervisor
     try:
-        keeper.keep()
+        supervisor.supervise()
     except LeaseLost as error:
-        logger.warning("%s; its next keeper adopts the engine", error)
+        logger.warning("%s; the next supervisor adopts the engine", error)
     except Exception as error:
-        logger.exception("run %s: cannot be kept", run_id)
-        keeper.abandon(f"{type(error).__name__}: {error}")
+        logger.exception("run %s: cannot be supervised", run_id)
+        supervisor.abandon(f"{type(error).__name__}: {error}")
     finally:
         with _lock:
-            if _keepers.get(run_id) is keeper:
-                del _keepers[run_id]
+            if _supervisors.get(run_id) is supervisor:
+                del _supervisors[run_id]
 
 
-def kept() -> list[Keeper]:
+def active_supervisors() -> list[RunSupervisor]:
     """Returns the active run supervisors."""
     with _lock:
-        return list(_keepers.values())
+        return list(_supervisors.values())
 
 
 def owner(pid: int | None = None) -> str:

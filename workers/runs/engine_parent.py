@@ -78,13 +78,13 @@ def _kill_orphans(group: int) -> None:
 
 
 def _children() -> list[int]:
-    found = []
+    children = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError):
             # The name, in parentheses, may hold spaces: the parent is the second field after it.
             if int(entry.read_text().rpartition(")")[2].split()[1]) == os.getpid():
-                found.append(int(entry.parent.name))
-    return found
+                children.append(int(entry.parent.name))
+    return children
 
 
 def _write(path: Path, content: dict[str, float]) -> None:

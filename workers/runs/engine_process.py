@@ -24,7 +24,7 @@ from pathlib import Path
 import psutil
 from django.conf import settings
 
-from workers.processes import family, is_gone, kill_all, wait_gone
+from workers.processes import family, has_ended, kill_all, wait_ended
 from workers.runs.engine_parent import EXIT_FILE, PID_FILE
 
 EngineCommand = Sequence[str]
@@ -33,7 +33,7 @@ EngineCommand = Sequence[str]
 TRAIN = "train"
 DEFAULT_COMMAND: EngineCommand = (sys.executable, "-m", "engine", TRAIN)
 
-GUARDIAN = Path(__file__).with_name("engine_parent.py")
+ENGINE_PARENT = Path(__file__).with_name("engine_parent.py")
 LOG_FILE = "engine.log"
 LEASE_FILE = "lease"
 LEASE_SECONDS = 60
@@ -58,9 +58,9 @@ TRACEBACK = "Traceback (most recent call last):"
 class EngineProcess:
     """A running or ended engine of one run directory. Use `start` or `adopt`."""
 
-    def __init__(self, run_dir: Path, guardian: psutil.Process, child: subprocess.Popen | None):
+    def __init__(self, run_dir: Path, parent: psutil.Process, child: subprocess.Popen | None):
         self.run_dir = run_dir
-        self._guardian = guardian
+        self._parent = parent
         self._child = child
 
     @classmethod
@@ -78,7 +78,7 @@ class EngineProcess:
         arguments = [*command, str(run_dir), "--lease-seconds", str(LEASE_SECONDS)]
         with (run_dir / LOG_FILE).open("ab") as log:
             child = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(GUARDIAN), str(run_dir), *arguments],
+                [sys.executable, "-I", "-S", str(ENGINE_PARENT), str(run_dir), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -96,12 +96,12 @@ class EngineProcess:
         An engine whose parent has died cannot be adopted: it is killed.
         """
         run_dir = run_dir.resolve()
-        guardian = _process(run_dir, "pid")
-        if guardian is not None and str(GUARDIAN) in guardian.cmdline():
-            return cls(run_dir, guardian, None)
+        parent = _process(run_dir, "pid")
+        if parent is not None and str(ENGINE_PARENT) in parent.cmdline():
+            return cls(run_dir, parent, None)
         if orphan := _process(run_dir, "engine"):
             kill_all([orphan])
-            wait_gone([orphan], KILL_SECONDS)
+            wait_ended([orphan], KILL_SECONDS)
         return None
 
     @property
@@ -112,7 +112,7 @@ class EngineProcess:
     @property
     def started(self) -> float:
         """The time at which the engine parent started, in Unix seconds."""
-        return self._guardian.create_time()
+        return self._parent.create_time()
 
     def touch_lease(self) -> None:
         """Renews the engine's lease: a worker still watches it."""
@@ -122,7 +122,7 @@ class EngineProcess:
         """Returns the exit code once the engine and all that it started have ended, else None."""
         if self._child is not None:
             self._child.poll()  # reaps it
-        if not is_gone(self._guardian):
+        if not has_ended(self._parent):
             return None
         try:
             return int(json.loads((self.run_dir / EXIT_FILE).read_text())["code"])
@@ -134,24 +134,24 @@ class EngineProcess:
             return None
         return EXIT_UNKNOWN
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Sends SIGTERM: the engine makes a checkpoint and exits with `EXIT_STOPPED`."""
         with contextlib.suppress(psutil.NoSuchProcess):
-            self._guardian.send_signal(signal.SIGTERM)
+            self._parent.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """Kills the engine and everything that it started, at once."""
-        everything = family(self._guardian.pid)
+        processes = family(self._parent.pid)
         with contextlib.suppress(psutil.NoSuchProcess):
-            self._guardian.send_signal(signal.SIGQUIT)
-        left = wait_gone(everything, KILL_SECONDS)
-        kill_all(left)
-        wait_gone(left, KILL_SECONDS)
+            self._parent.send_signal(signal.SIGQUIT)
+        alive = wait_ended(processes, KILL_SECONDS)
+        kill_all(alive)
+        wait_ended(alive, KILL_SECONDS)
         self.poll()
 
     def stop(self, seconds: float = STOP_SECONDS) -> int:
         """Sends SIGTERM, waits, then kills; returns the exit code."""
-        self.ask_to_stop()
+        self.request_stop()
         deadline = time.monotonic() + seconds
         while self.poll() is None and time.monotonic() < deadline:
             self.touch_lease()
@@ -170,7 +170,7 @@ class EngineProcess:
             time.sleep(0.01)
 
 
-def searching(command: EngineCommand) -> EngineCommand:
+def search_command(command: EngineCommand) -> EngineCommand:
     """Returns the command of an engine that searches, given `command` of one that trains: only the
     last word differs. A command with another last word is not ours and serves for both."""
     return [*command[:-1], "search", "--run-dir"] if command[-1] == TRAIN else command
@@ -179,15 +179,19 @@ def searching(command: EngineCommand) -> EngineCommand:
 def _process(run_dir: Path, role: str) -> psutil.Process | None:
     """Returns the live process that the pid file names as `pid` (engine parent) or `engine`."""
     try:
-        told = json.loads((run_dir / PID_FILE).read_text())
-        process = psutil.Process(told[role])
+        pids = json.loads((run_dir / PID_FILE).read_text())
+        process = psutil.Process(pids[role])
         # The pid may have been reused: the command line must name this directory. A process that
         # is about to end, or to exec its program, has none: then the creation time must fit.
-        words = process.cmdline()
-        ours = str(run_dir) in words if words else process.create_time() <= told["time"] + 1
+        command_line = process.cmdline()
+        is_ours = (
+            str(run_dir) in command_line
+            if command_line
+            else process.create_time() <= pids["time"] + 1
+        )
     except (FileNotFoundError, psutil.NoSuchProcess, psutil.AccessDenied):
         return None
-    return process if ours and not is_gone(process) else None
+    return process if is_ours and not has_ended(process) else None
 
 
 def touch_lease(run_dir: Path) -> None:
@@ -197,8 +201,8 @@ def touch_lease(run_dir: Path) -> None:
 
 def engine_environment() -> dict[str, str]:
     """Returns our environment without the web side's secrets, plus the caps of the sandbox."""
-    kept = {name: value for name, value in os.environ.items() if not PRIVATE.match(name)}
-    return {**kept, **settings.SANDBOX_CAPS.environment(), "PYTHONUNBUFFERED": "1"}
+    inherited = {name: value for name, value in os.environ.items() if not PRIVATE.match(name)}
+    return {**inherited, **settings.SANDBOX_CAPS.environment(), "PYTHONUNBUFFERED": "1"}
 
 
 def first_cause(run_dir: Path) -> str:
@@ -206,7 +210,7 @@ def first_cause(run_dir: Path) -> str:
     text = log_tail(run_dir)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     if TRACEBACK not in text:
-        return lines[-1] if lines else "the engine ended without a word"
+        return lines[-1] if lines else "the engine ended without output"
     block = text.rpartition(TRACEBACK)[2].splitlines()[1:]
     # Frames are indented; the first line that is not indented names the error.
     return next((line.strip() for line in block if line and not line[0].isspace()), lines[-1])

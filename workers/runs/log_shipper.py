@@ -70,13 +70,13 @@ def offset_after(log: Path, lines: int, read_bytes: int = READ_BYTES) -> int:
     missing, offset = lines, 0
     with log.open("rb") as file:
         while chunk := file.read(read_bytes):
-            here = chunk.count(b"\n")
-            if here >= missing:
+            newlines = chunk.count(b"\n")
+            if newlines >= missing:
                 position = -1
                 for _ in range(missing):
                     position = chunk.index(b"\n", position + 1)
                 return offset + position + 1
-            missing -= here
+            missing -= newlines
             offset += len(chunk)
     raise ValueError(f"{log} has {lines - missing} lines, the database {lines}")
 
@@ -88,17 +88,17 @@ def restore_log(run_id: uuid.UUID, run_dir: Path) -> int:
     """
     head = Run.objects.values_list("head_seq", flat=True).get(pk=run_id)
     log = run_dir / FILE_NAME
-    kept = _whole_lines(log)
-    if kept >= head:
+    logged = _whole_lines(log)
+    if logged >= head:
         return 0
-    offset = offset_after(log, kept)
-    lost = StoredEvent.objects.filter(run=run_id, seq__gt=kept).order_by("seq")
+    offset = offset_after(log, logged)
+    lost = StoredEvent.objects.filter(run=run_id, seq__gt=logged).order_by("seq")
     with log.open("ab") as file:
         file.truncate(offset)  # a torn last line is among the lost ones
         for row in lost.iterator(chunk_size=BATCH_EVENTS):
             event = Event(row.seq, row.time.timestamp(), row.kind, row.tree, row.node, row.payload)
             file.write(msgspec.json.encode(event) + b"\n")
-    return head - kept
+    return head - logged
 
 
 def _whole_lines(log: Path) -> int:

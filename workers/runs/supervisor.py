@@ -59,10 +59,10 @@ MAX_RESTARTS = 3
 RESTART_PAUSE_SECONDS = 1.0
 """Pause before the first restart; doubled for each further one."""
 DATABASE_ERRORS = (Error, psycopg.Error)
-REFUSALS = (DataError, psycopg.DataError)
+PERMANENT_ERRORS = (DataError, psycopg.DataError)
 
 
-class Keeper:
+class RunSupervisor:
     """The supervisor of one run in one worker. `closing` is set when the worker is to end."""
 
     def __init__(
@@ -85,25 +85,25 @@ class Keeper:
         self._renewed = 0.0
         self._stop_deadline: float | None = None
         self._crashes = 0
-        self._best_checkpoint = -1
+        self._newest_checkpoint = -1
         self._progressed = False
         self._reported_error = ""
         self._last_cause = ""
 
-    def keep(self) -> None:
+    def supervise(self) -> None:
         """Supervises the run until it has ended, or this worker shuts down.
 
         Raises:
             LeaseLost: another worker has the run.
         """
-        self._patiently(self._attach)
+        self._retry_until_done(self._attach)
         while self.engine is not None:
             if self.closing.is_set():
-                return self._give_back()
+                return self._release()
             code = self.engine.poll()
-            self._patiently(self._tick)
+            self._retry_until_done(self._tick)
             if code is not None:
-                self._patiently(lambda code=code: self._after_exit(code))
+                self._retry_until_done(lambda code=code: self._after_exit(code))
             else:
                 self.closing.wait(POLL_SECONDS)
 
@@ -121,7 +121,10 @@ class Keeper:
         if self.engine is not None:
             logger.info("run %s: adopted engine %s", self.run_id, self.engine.pid)
             self._record_engine()
-        elif run.run_state is not ev.RunState.QUEUED and (code := self._unseen_exit()) is not None:
+        elif (
+            run.run_state is not ev.RunState.QUEUED
+            and (code := self._recorded_exit_code()) is not None
+        ):
             self._ship_all()
             self._after_exit(code)
         elif self.stop_requested:
@@ -139,16 +142,16 @@ class Keeper:
         draft.replace(self.run_dir / "config.json")
         if hasattr(run, "search"):
             save_problems(self.run_dir / SEARCHED_FILE, [recorded_problem(run.search.problem)])
-            self.command = ep.searching(self.command)
+            self.command = ep.search_command(self.command)
         if run.parent is not None:
             write_fork(self.run_dir, checkpoint_path(run.parent, run.parent_step))
         for use in run.model_uses.select_related("version"):
             if contents := contents_of(use.version):
-                self._while_held(partial(restore, Path(use.version.path), contents))
+                self._while_renewing_lease(partial(restore, Path(use.version.path), contents))
         if Evaluation.objects.filter(run=run).exists():
             (self.run_dir / "evaluation.json").write_text("{}")
 
-    def _while_held(self, work: Callable[[], object]) -> None:
+    def _while_renewing_lease(self, work: Callable[[], object]) -> None:
         """Does `work`, which may take long and makes no queries, while renewing the lease."""
         with ThreadPoolExecutor(1) as helper:
             done = helper.submit(work)
@@ -156,7 +159,7 @@ class Keeper:
                 leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
             done.result()
 
-    def _unseen_exit(self) -> int | None:
+    def _recorded_exit_code(self) -> int | None:
         with contextlib.suppress(FileNotFoundError):
             return int(json.loads((self.run_dir / EXIT_FILE).read_text())["code"])
         return None
@@ -200,16 +203,16 @@ class Keeper:
         self._ship_some()
 
     def _renew(self) -> None:
-        orders = leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
+        requests = leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
         self._renewed = time.monotonic()
         self.engine.touch_lease()
-        self.stop_requested = orders.stop_requested
-        if not orders.stop_requested:
+        self.stop_requested = requests.stop_requested
+        if not requests.stop_requested:
             return
-        if orders.kill_requested:
+        if requests.kill_requested:
             self.engine.kill()
         elif self._stop_deadline is None:
-            self.engine.ask_to_stop()
+            self.engine.request_stop()
             self._stop_deadline = time.monotonic() + ep.STOP_SECONDS
         elif time.monotonic() > self._stop_deadline:
             self.engine.kill()
@@ -217,13 +220,13 @@ class Keeper:
     def _ship_some(self) -> None:
         while batch := self.shipper.ship():
             for event in batch:
-                self._notice(event)
+                self._record_progress(event)
             if time.monotonic() - self._renewed >= RENEW_SECONDS:
                 return
 
-    def _notice(self, event: ev.Event) -> None:
-        if event.kind == "checkpoint.saved" and event.payload["step"] > self._best_checkpoint:
-            self._best_checkpoint = event.payload["step"]
+    def _record_progress(self, event: ev.Event) -> None:
+        if event.kind == "checkpoint.saved" and event.payload["step"] > self._newest_checkpoint:
+            self._newest_checkpoint = event.payload["step"]
             self._progressed = True
         elif event.kind == "error" and not self._reported_error:
             self._reported_error = event.payload["message"]
@@ -231,7 +234,7 @@ class Keeper:
     def _ship_all(self) -> None:
         while batch := self.shipper.ship():
             for event in batch:
-                self._notice(event)
+                self._record_progress(event)
             if time.monotonic() - self._renewed >= RENEW_SECONDS:
                 leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
                 self._renewed = time.monotonic()
@@ -257,17 +260,17 @@ class Keeper:
         cause = self._cause(code)
         self._crashes = 1 if self._progressed else self._crashes + 1
         # An error that the engine itself reports twice in a row without progress is permanent.
-        hopeless = not self._progressed and self._reported_error and cause == self._last_cause
+        permanent = not self._progressed and self._reported_error and cause == self._last_cause
         self._last_cause = cause
         logger.warning("run %s: engine crashed (%s): %s", self.run_id, code, cause)
-        if hopeless or self._crashes > MAX_RESTARTS:
+        if permanent or self._crashes > MAX_RESTARTS:
             return self._fail(cause)
         self._pause(self.restart_pause * 2 ** (self._crashes - 1))
         if not self.closing.is_set():
             self._start(f"restarted after a crash: {cause}")
 
     def _cause(self, code: int) -> str:
-        return self._reported_error or _ending(code, self.run_dir)
+        return self._reported_error or _exit_cause(code, self.run_dir)
 
     def _fail(self, cause: str) -> None:
         if not self._reported_error:
@@ -310,27 +313,27 @@ class Keeper:
         run = Run.objects.select_related("experiment__project").get(pk=self.run_id)
         register_final_weights(run, final.payload["step"], weights)
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         """Shuts down: the engine makes a checkpoint, the log is shipped, the lease is released."""
-        self.engine.ask_to_stop()
+        self.engine.request_stop()
         deadline = time.monotonic() + ep.STOP_SECONDS
         try:
             while self.engine.poll() is None and time.monotonic() < deadline:
-                self._once(self._tick)
+                self._try_step(self._tick)
                 time.sleep(POLL_SECONDS)
         finally:
             if self.engine.poll() is None:
                 self.engine.kill()
-        self._once(self._ship_all)
-        self._once(lambda: leases.release(self.run_id, self.fencing))
+        self._try_step(self._ship_all)
+        self._try_step(lambda: leases.release(self.run_id, self.fencing))
         logger.info("run %s: given back", self.run_id)
 
-    def _patiently(self, step: Callable[[], None]) -> None:
+    def _retry_until_done(self, step: Callable[[], None]) -> None:
         """Does `step`, retrying while the database is down; the engine's lease is renewed."""
-        while not self._once(step) and not self.closing.wait(1.0):
+        while not self._try_step(step) and not self.closing.wait(1.0):
             pass
 
-    def _once(self, step: Callable[[], None]) -> bool:
+    def _try_step(self, step: Callable[[], None]) -> bool:
         """Does `step`; returns False if the database is down.
 
         Raises:
@@ -338,7 +341,7 @@ class Keeper:
         """
         try:
             step()
-        except REFUSALS:
+        except PERMANENT_ERRORS:
             raise
         except DATABASE_ERRORS as error:
             logger.warning("run %s: waiting for the database: %s", self.run_id, error)
@@ -361,7 +364,7 @@ def _repeats(run_id: uuid.UUID, payload: ev.Payload) -> bool:
     return last is not None and last.payload["state"] == payload.state
 
 
-def _ending(code: int, run_dir: Path) -> str:
+def _exit_cause(code: int, run_dir: Path) -> str:
     if code < 0:
         return f"the engine was killed by signal {-code}"
     return ep.first_cause(run_dir)

@@ -16,7 +16,7 @@ import pytest
 
 from engine.preload.environment import LAUNCHER
 from tests.helpers.waiting import eventually
-from workers.processes import is_gone
+from workers.processes import has_ended
 
 WORKER = """
 import json, os, signal, sys
@@ -134,5 +134,5 @@ def test_whoever_is_killed_leaves_nothing_behind_and_nobody_without_a_worker(ray
     eventually(lambda: not psutil.pid_exists(first["pid"]), "the server to reap a fork", 5)
 
     raylet.process.kill()
-    eventually(lambda: is_gone(server), "the server to end with its raylet", 10)
-    assert not is_gone(psutil.Process(second["pid"])), "a fork does not hang on its server"
+    eventually(lambda: has_ended(server), "the server to end with its raylet", 10)
+    assert not has_ended(psutil.Process(second["pid"])), "a fork does not hang on its server"

@@ -20,7 +20,7 @@ from engine.problems.containers import columns, rows_of
 from engine.problems.errors import DatasetError
 from tests.engine.sandbox.test_attacks import NOBODY, PACKAGES, SERVICES
 from tests.helpers.waiting import eventually
-from workers.processes import is_gone
+from workers.processes import has_ended
 
 READER = Path(columns.__file__).parent
 ATTACKS = """
@@ -88,7 +88,7 @@ def test_a_table_is_parsed_by_a_process_behind_walls(many_rows):
     limits = Path(f"/proc/{inner.pid}/limits").read_text()
     assert "Max file size             0 " in limits and "Max open files            16" in limits
     assert len(list(rows)) == 4095
-    eventually(lambda: all(map(is_gone, readers)), "the reader to end", 10)
+    eventually(lambda: all(map(has_ended, readers)), "the reader to end", 10)
 
 
 def test_who_stops_reading_leaves_no_reader(many_rows):
@@ -100,7 +100,7 @@ def test_who_stops_reading_leaves_no_reader(many_rows):
         if any("isolated_reader" in w for w in one.cmdline())
     ]
     rows.close()
-    eventually(lambda: is_gone(reader), "the reader to end", 10)
+    eventually(lambda: has_ended(reader), "the reader to end", 10)
 
 
 def test_what_takes_over_the_reader_finds_nothing(tmp_path):

@@ -30,7 +30,7 @@ from tests.engine.training.test_overlap import payloads, settings, train
 from tests.helpers.clusters import BARE
 from tests.helpers.policies import tiny_config
 from tests.helpers.waiting import eventually
-from workers.processes import is_gone
+from workers.processes import has_ended
 
 pytestmark = pytest.mark.slow
 PROBLEM = make_problem(2, 1)[0]
@@ -234,7 +234,7 @@ def test_a_killed_process_or_node_is_named_or_does_without(cluster):
         cluster.remove_node(other, allow_graceful=False)
         told = eventually(lambda: failure_of(lose[roles[0]]), "the loss of a node to be told")
         assert re.search(rf"{roles[0]} is lost: Actor(Died|Unavailable)Error", told)
-        eventually(lambda: is_gone(server), "the node's forks to lose their server")
+        eventually(lambda: has_ended(server), "the node's forks to lose their server")
         with pytest.raises(TeamError, match=r"sandbox of node .*: Actor(Died|Unavailable)Error"):
             team.verifier.verify(written(1))
 

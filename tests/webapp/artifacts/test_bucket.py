@@ -25,7 +25,7 @@ from webapp.datasets.references import for_engine
 from webapp.registry.deletion import delete_model
 from webapp.registry.model_files.export import archive
 from webapp.registry.model_files.imports import import_first
-from workers.jobs.reports import Checks
+from workers.jobs.reports import ReportJob
 
 JSON = {"content_type": "application/json"}
 KEYS = {"GROVE_S3_KEY": "key", "GROVE_S3_SECRET": "secret", "GROVE_S3_REGION": "eu-north-1"}
@@ -124,7 +124,7 @@ def test_a_dataset_goes_from_its_upload_to_an_engine(client, cast, names):
     assert some_problems()[0].entry_point in page
     down = client.get(f"/api/v1/datasets/versions/{version.pk}/content")
     assert b"".join(down).count(b"\n") == 4
-    assert Checks().do_one()
+    assert ReportJob().do_one()
     version.refresh_from_db()
     assert version.faulty == 0
     sizes = {"train": 2, "validation": 1, "test": 1}

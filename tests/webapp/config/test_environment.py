@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 
 from webapp.config import environment as env
-from workers.local.services import worker_command
+from workers.local.service_commands import worker_command
 from workers.runs.engine_process import engine_environment
 
 

@@ -22,7 +22,7 @@ from webapp.exports.models import Export, ExportState, Format, Table, exports_di
 from webapp.exports.writers import safe_cell
 from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.models import Block, Event
-from workers.jobs.exports import tidy, write_one
+from workers.jobs.exports import clean_up, write_one
 
 SAMPLE = Sample(seed=5, steps=3, trees=2, nodes=4)
 EXACT = 0.1 + 0.2
@@ -174,7 +174,7 @@ def test_after_a_week_it_is_gone_with_its_file(told):
     export = written(asked(told, Table.RUNS))
     assert timedelta(days=6) < export.expires - timezone.now() <= timedelta(days=7)
     Export.objects.update(expires=timezone.now())
-    tidy()
+    clean_up()
     assert not Export.objects.exists() and not export.path.exists()
 
 
@@ -183,15 +183,15 @@ def test_no_file_outlives_its_project_nor_a_draft_its_writer(told):
     draft = export.path.with_suffix(".1.part")
     draft.touch()
     services.take()
-    tidy()
+    clean_up()
     assert kept.path.exists() and draft.exists()
     services.fail(Export.objects.get(pk=export.pk), "the worker was killed")
-    tidy()
+    clean_up()
     assert kept.path.exists() and not draft.exists()
     told.delete()
     told.experiment.delete()
     told.project.delete()
-    tidy()
+    clean_up()
     assert not list(exports_directory().iterdir())
 
 

@@ -22,7 +22,7 @@ from tests.webapp.telemetry.stream_server import Client, a_server, a_session, wa
 from webapp.artifacts import store as artifacts
 from webapp.http.connections import Connections, Limits, Phase
 from webapp.http.server import limits_for
-from workers.local.services import web_command
+from workers.local.service_commands import web_command
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -24,16 +24,16 @@ from webapp.config.installation import default_var
 from webapp.experiments.launch.creation import create_experiment_with_run
 from webapp.experiments.models import Run
 from workers.demo.client import DemoClient
-from workers.demo.summary import Tally
-from workers.local.ending import Ended, ignore_signals, raise_on_signals
+from workers.demo.summary import DemoSummary
 from workers.local.errors import StartError
 from workers.local.progress import Progress
+from workers.local.signals import ShutdownRequested, ignore_signals, raise_on_signals
 from workers.local.supervisor import Supervisor
 from workers.management.commands.up import DEMO_RECIPE, explain
 from workers.runs.supervisor import run_directory
 from workers.versions import versions
 
-TELL_SECONDS = 10.0
+REPORT_SECONDS = 10.0
 """How often progress is reported."""
 
 
@@ -42,7 +42,7 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--headless", action="store_true", help="tell no sign-in link")
+        parser.add_argument("--headless", action="store_true", help="print no sign-in link")
         parser.add_argument("--minutes", type=float, default=6.0, help="of training (6)")
         parser.add_argument("--seed", type=int, default=1)
         parser.add_argument("--json", type=Path, help="file for the numbers")
@@ -56,7 +56,7 @@ class Command(BaseCommand):
         raise_on_signals()
         try:
             demo.run()
-        except Ended:
+        except ShutdownRequested:
             raise SystemExit(130) from None
         except (StartError, ConfigError, PermissionError) as error:
             demo.progress.say(str(error))
@@ -100,16 +100,16 @@ class Demo:
         self.options = options
         self.progress = Progress()
         self.supervisor = Supervisor(self.progress)
-        self.tally = Tally()
-        self._began = time.monotonic()
-        self._up = 0.0
-        self._told = 0.0
+        self.summary = DemoSummary()
+        self._started_at = time.monotonic()
+        self._ready_at = 0.0
+        self._reported_at = 0.0
         self._error: BaseException | None = None
 
     def run(self) -> None:
         """Runs the demo and writes the JSON; raises `SystemExit` if the run did not finish."""
         self.supervisor.start()
-        self._up = time.monotonic()
+        self._ready_at = time.monotonic()
         self.progress.say(f"Grove is at {self.supervisor.address}")
         if not self.options["headless"]:
             self.progress.say(f"Sign in (works once): {self.supervisor.sign_in_link()}")
@@ -144,10 +144,10 @@ class Demo:
             self._error = error
 
     def _on_event(self, event: Event) -> None:
-        self.tally.add(event)
+        self.summary.add(event)
         payload = event.payload
-        if event.kind == "step.end" and time.monotonic() - self._told > TELL_SECONDS:
-            self._told = time.monotonic()
+        if event.kind == "step.end" and time.monotonic() - self._reported_at > REPORT_SECONDS:
+            self._reported_at = time.monotonic()
             self.progress.say(
                 f"Step {payload['step']}: reward {payload['reward']:.2f}, "
                 f"solved {payload['solved']:.2f}, {payload['training_seconds']:.0f} s of training"
@@ -164,9 +164,9 @@ class Demo:
         run.refresh_from_db()
         first = client.first_node_at
         result = {
-            "seconds_to_first_node": round(first - self._up, 2) if first else None,
-            "seconds_total": round(time.monotonic() - self._began, 2),
-            **self.tally.report(),
+            "seconds_to_first_node": round(first - self._ready_at, 2) if first else None,
+            "seconds_total": round(time.monotonic() - self._started_at, 2),
+            **self.summary.report(),
             "events": {
                 "emitted": last_seq(run_directory(run.pk)),
                 "stored": run.events.count(),

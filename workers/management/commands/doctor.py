@@ -20,11 +20,11 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="a list, for machines")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = list(checks())
+        results = list(checks())
         if options["json"]:
-            self.stdout.write(msgspec.json.encode(found).decode())
+            self.stdout.write(msgspec.json.encode(results).decode())
         else:
-            for check in found:
+            for check in results:
                 self.stdout.write(line_of(check))
-        if any(check.status == FAILED for check in found):
+        if any(check.status == FAILED for check in results):
             raise SystemExit(1)

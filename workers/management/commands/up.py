@@ -14,9 +14,9 @@ from django.db import OperationalError
 from webapp.config.installation import UP
 from webapp.experiments.launch.creation import create_experiment_with_run
 from webapp.experiments.models import Run
-from workers.local.ending import Ended, ignore_signals, raise_on_signals
 from workers.local.errors import StartError
 from workers.local.progress import Progress
+from workers.local.signals import ShutdownRequested, ignore_signals, raise_on_signals
 from workers.local.supervisor import Supervisor
 
 DEMO_RECIPE = "demo"
@@ -36,9 +36,11 @@ class Command(BaseCommand):
             progress.say("")
             progress.say(f"Grove is at {supervisor.address}")
             progress.say(f"Sign in (works once): {supervisor.sign_in_link(f'/runs/{run.pk}/')}")
-            progress.say(f"Ctrl-C stops everything; the next `{UP}` goes on where this stopped.")
+            progress.say(
+                f"Ctrl-C stops everything; the next `{UP}` continues where this one stopped."
+            )
             supervisor.serve(until=lambda: False)
-        except Ended:
+        except ShutdownRequested:
             progress.say("")
         except StartError as error:
             progress.say(error.sentence)
@@ -61,7 +63,7 @@ def explain(error: Exception, var: Path) -> str:
     log = var / "logs" / "up.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("".join(traceback.format_exception(error)))
-    return f"{type(error).__name__}: {error}. The whole story is in {log}."
+    return f"{type(error).__name__}: {error}. See {log}."
 
 
 def ensure_demo_run(supervisor: Supervisor) -> Run:

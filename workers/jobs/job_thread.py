@@ -19,10 +19,10 @@ from workers.runs.active_runs import closing
 logger = logging.getLogger(__name__)
 
 
-class Chore(threading.Thread, ABC):
-    """Runs in a worker until the worker shuts down, and polls every `look_seconds`."""
+class JobThread(threading.Thread, ABC):
+    """Runs in a worker until the worker shuts down, and polls every `poll_seconds`."""
 
-    look_seconds = 1.0
+    poll_seconds = 1.0
 
     def __init__(self) -> None:
         super().__init__(name=type(self).__name__.lower(), daemon=True)
@@ -35,9 +35,9 @@ class Chore(threading.Thread, ABC):
             except Error as error:
                 logger.warning("%s: waiting for the database: %s", self.name, error)
             except Exception:
-                logger.exception("%s: a piece of work failed", self.name)
+                logger.exception("%s: an item failed", self.name)
             connection.close()
-            closing.wait(self.look_seconds)
+            closing.wait(self.poll_seconds)
 
     @abstractmethod
     def do_one(self) -> bool:

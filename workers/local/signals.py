@@ -9,25 +9,25 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SHUTDOWN_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Ended(BaseException):
+class ShutdownRequested(BaseException):
     """A signal requested that this process end."""
 
 
 def raise_on_signals() -> None:
-    """Makes the first signal raise `Ended` in the main thread; later ones are ignored."""
+    """Makes the first signal raise `ShutdownRequested` in the main thread; ignores later ones."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         ignore_signals()
-        raise Ended
+        raise ShutdownRequested
 
-    for number in ENDINGS:
+    for number in SHUTDOWN_SIGNALS:
         signal.signal(number, handler)
 
 
 def ignore_signals() -> None:
     """Ignores the signals from now on."""
-    for number in ENDINGS:
+    for number in SHUTDOWN_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
