@@ -42,11 +42,11 @@ def main(argv: list[str] | None = None) -> int:
     return GOAL_MISSED if arguments.name == "all" and "missed" in measured["figures"] else 0
 
 
-def _modules(asked: list[str]) -> dict[str, ModuleType]:
+def _modules(requested: list[str]) -> dict[str, ModuleType]:
     """Returns the requested module; all of them for help, or for an unknown name."""
     names = {**MEASUREMENTS, "all": "everything"}
-    wanted = [name for name in names if name in asked] or list(names)
-    return {name: importlib.import_module(f"benchmarks.{names[name]}") for name in wanted}
+    selected = [name for name in names if name in requested] or list(names)
+    return {name: importlib.import_module(f"benchmarks.{names[name]}") for name in selected}
 
 
 def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:

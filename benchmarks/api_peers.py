@@ -80,28 +80,28 @@ def with_mlflow(folder: Path, runs: int, steps: int, series: int, points: int) -
             run = client.create_run(experiment).info.run_id
             result = [Metric("reward", 0.5, 0, 0), Metric("solved", 0.75, 0, 0)]
             client.log_batch(run, result, [Param("seed", str(number))])
-        listed, found = timed(lambda: client.search_runs([experiment], max_results=runs))
-        assert len(found) == runs
+        listed, matches = timed(lambda: client.search_runs([experiment], max_results=runs))
+        assert len(matches) == runs
 
         def log() -> None:
             run = client.create_run(experiment).info.run_id
-            told = [
+            metrics = [
                 Metric(f"m{name}", value(step, name), 0, step)
                 for step in range(steps)
                 for name in range(series)
             ]
-            for first in range(0, len(told), BATCH):
-                client.log_batch(run, told[first : first + BATCH])
+            for first in range(0, len(metrics), BATCH):
+                client.log_batch(run, metrics[first : first + BATCH])
 
         logged, _ = timed(log)
         run = client.create_run(experiment).info.run_id
         for first in range(0, points, BATCH):
-            some = range(first, min(first + BATCH, points))
-            batch = [Metric("long", value(s, 0), 0, s) for s in some]
+            steps_of_batch = range(first, min(first + BATCH, points))
+            batch = [Metric("long", value(s, 0), 0, s) for s in steps_of_batch]
             client.log_batch(run, batch)
         read, history = timed(lambda: client.get_metric_history(run, "long"))
         assert len(history) == points
-        total = sum(one.value for one in history)
+        total = sum(metric.value for metric in history)
     finally:
         server.terminate()
         server.wait(30)
@@ -116,9 +116,9 @@ def with_trackio(folder: Path, runs: int, steps: int, series: int, points: int) 
 
     rows = [{"long": value(step, 0)} for step in range(points)]
     SQLiteStorage.bulk_log("bench", "long", rows, steps=list(range(points)))
-    read, found = timed(lambda: SQLiteStorage.get_metric_values("bench", "long", "long"))
-    assert len(found) == points
-    total = sum(one["value"] for one in found)
+    read, values = timed(lambda: SQLiteStorage.get_metric_values("bench", "long", "long"))
+    assert len(values) == points
+    total = sum(entry["value"] for entry in values)
     return {"read": read, "sum": total, "version": trackio.__version__}
 
 
@@ -144,9 +144,9 @@ def log_in_trackio(folder: Path, steps: int, series: int) -> None:
 
 
 if __name__ == "__main__":
-    place, sizes = Path(sys.argv[2]), [int(size) for size in sys.argv[3:7]]
+    directory, sizes = Path(sys.argv[2]), [int(size) for size in sys.argv[3:7]]
     if sys.argv[1] == "trackio_log":
-        log_in_trackio(place, sizes[1], sizes[2])
+        log_in_trackio(directory, sizes[1], sizes[2])
     else:
         work = {"mlflow": with_mlflow, "trackio": with_trackio}[sys.argv[1]]
-        print("\n" + json.dumps(work(place, *sizes)))
+        print("\n" + json.dumps(work(directory, *sizes)))

@@ -34,7 +34,7 @@ class Scene:
         client = Client(SERVER_NAME="localhost", raise_request_exception=True)
         client.force_login(self.user)
         rest = "/api/v1/runs"
-        asked = {
+        addresses = {
             "list": rest,
             "filter": f"{rest}?state=finished&name=sweep+9&project={self.project}",
             "open": f"{rest}/{busiest}",
@@ -43,39 +43,39 @@ class Scene:
             "page_of_runs": "/",
             "page_of_run": f"/runs/{busiest}/",
         }
-        told = {}
-        for name, address in asked.items():
+        counts = {}
+        for name, address in addresses.items():
             with CaptureQueriesContext(connection) as captured:
                 response = client.get(address)
             assert response.status_code == 200, (name, response.status_code)
-            told[name] = len(captured)
-        return {"queries": told, "max_queries": max(told.values())}
+            counts[name] = len(captured)
+        return {"queries": counts, "max_queries": max(counts.values())}
 
 
 def make_scene(runs: int, listed: int) -> Scene:
     """Creates one workspace with a project of `runs` runs and one of `listed`."""
     user = User.objects.create_user("bench")
     workspace = create_workspace("Bench", "bench", user)
-    many, some = (create_project(workspace, name, name, created_by=user) for name in "ab")
-    for project, number in ((many, runs), (some, listed)):
+    large, small = (create_project(workspace, name, name, created_by=user) for name in "ab")
+    for project, number in ((large, runs), (small, listed)):
         for first in range(0, number, CHUNK):
             _make_runs(project, user, first, min(CHUNK, number - first))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     scopes = [Scope.RUNS_WRITE, Scope.TELEMETRY_WRITE]
     token = create_token(user, "bench", scopes, workspace, timedelta(days=1))
-    return Scene(user, token, many.pk, some.pk)
+    return Scene(user, token, large.pk, small.pk)
 
 
 def _make_runs(project: Project, user: User, first: int, number: int) -> None:
     config = load_recipe("mars2", {}).model_dump(mode="json")
     result = {"reward": 0.5, "solved": 0.75}
     experiments = Experiment.objects.bulk_create(
-        Experiment(project=project, name=f"Sweep {first + place}", created_by=user, config={})
-        for place in range(number)
+        Experiment(project=project, name=f"Sweep {first + index}", created_by=user, config={})
+        for index in range(number)
     )
     fields = {"config": config, "result": result, "step": 40, "steps": 40, "state": "finished"}
     Run.objects.bulk_create(
-        Run(experiment=one, number=1, seed=first + place, created_by=user, **fields)
-        for place, one in enumerate(experiments)
+        Run(experiment=experiment, number=1, seed=first + index, created_by=user, **fields)
+        for index, experiment in enumerate(experiments)
     )

@@ -25,8 +25,8 @@ def deeper(starter: str, layers: int, directory: Path) -> Path:
     config = model.config
     if layers < config.num_hidden_layers:
         raise ValueError(
-            f"layers = {layers}: the starter {starter} has {config.num_hidden_layers}; ask for as "
-            "many or more"
+            f"layers = {layers}: the starter {starter} has {config.num_hidden_layers}; give "
+            "that number or more"
         )
     config.num_hidden_layers = layers
     torch.manual_seed(0)

@@ -62,7 +62,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
             k: [_grow(timer, latency, k, [seed]) for seed in range(arguments.trees)]
             for k in IN_FLIGHT
         }
-        alone = [_grow(timer, latency, 4, [seed]) for seed in range(TREES)]
+        single = [_grow(timer, latency, 4, [seed]) for seed in range(TREES)]
         together = _grow(timer, latency, 4, list(range(TREES)))
     figures: dict[str, Any] = {"latency_mean_ms": round(1000 * float(latency.mean()), 1)}
     for k, runs in grown.items():
@@ -72,7 +72,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     ratios = {
         "k4_speedup": round(one / four, 2),
         "trees16_over_1": round(
-            together.seconds / statistics.fmean(run.seconds for run in alone), 2
+            together.seconds / statistics.fmean(run.seconds for run in single), 2
         ),
     }
     versions = {"python": platform.python_version(), "numpy": version("numpy")}
@@ -82,7 +82,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
 def _quantiles(median: float) -> np.ndarray:
     """Returns the seconds of the answers of one tree."""
     normal = NormalDist(np.log(median), SIGMA)
-    return np.exp([normal.inv_cdf((place + 0.5) / NODES) for place in range(NODES)])
+    return np.exp([normal.inv_cdf((index + 0.5) / NODES) for index in range(NODES)])
 
 
 @dataclass
@@ -103,9 +103,9 @@ def _grow(timer: Timer, latency: np.ndarray, in_flight: int, seeds: Sequence[int
     problems = [_problem(seed) for seed in seeds]
     forest = Forest(problems, AGENTS, config.search, public_score, [in_flight, *seeds[:1]])
     model = Model(timer, {f"tree {seed}": Course(latency, seed) for seed in seeds})
-    with ModelledCrew(config, model) as crew:
+    with SimulatedTeam(config, model) as team:
         started = time.perf_counter()
-        crew.grow("", forest)
+        team.grow("", forest)
         seconds = time.perf_counter() - started
     if any(len(tree.written) != NODES for tree in forest.trees):
         raise RuntimeError("a tree did not spend its budget; nothing can be compared")
@@ -194,7 +194,7 @@ class Model:
         pass
 
 
-class SaidQuality:
+class StatedQuality:
     """Verifier in place of the tests: passes the share of public tests that the program states."""
 
     def verify(self, programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
@@ -213,7 +213,7 @@ class NothingToCheck:
 
 
 @dataclass
-class ModelledCrew(LocalTeam):
+class SimulatedTeam(LocalTeam):
     """A `LocalTeam` of simulated agents, without a sandbox."""
 
     config: RunConfig
@@ -221,7 +221,7 @@ class ModelledCrew(LocalTeam):
     stopping: bool = False
     leaving: bool = False
     check: NothingToCheck = field(default_factory=NothingToCheck)
-    verifier: SaidQuality = field(default_factory=SaidQuality)
+    verifier: StatedQuality = field(default_factory=StatedQuality)
 
     def __post_init__(self) -> None:
         self.players = dict.fromkeys(AGENTS, self.model)

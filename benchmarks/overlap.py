@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Returns ratio, figures and versions; the ratio is the median over the seeds."""
-    runs: dict[str, list[Ran]] = {way: [] for way in WAYS}
+    runs: dict[str, list[RunResult]] = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory() as folder:
         model = deeper("oak", arguments.layers, Path(folder) / "model")
         for seed in range(arguments.seeds):
@@ -109,12 +109,12 @@ def settings(way: str, seed: int, model: Path, steps: int, trees: int) -> RunCon
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunResult:
     """Results of one run."""
 
     seconds: float
     steps: int
-    learned: int
+    nodes_learned: int
     """Number of nodes in its updates."""
     rewards: list[tuple[float, int]]
     """Mean reward and nodes of each step of the last third."""
@@ -122,7 +122,7 @@ class Ran:
     lag: float
 
 
-def _train(folder: Path, config: RunConfig) -> Ran:
+def _train(folder: Path, config: RunConfig) -> RunResult:
     folder.mkdir()
     (folder / "config.json").write_text(config.model_dump_json())
     command = [sys.executable, "-m", "engine", "train", str(folder)]
@@ -135,15 +135,15 @@ def _train(folder: Path, config: RunConfig) -> Ran:
     return _read(list(read_all(folder)), config.training.steps)
 
 
-def _read(events: list[Event], steps: int) -> Ran:
+def _read(events: list[Event], steps: int) -> RunResult:
     started = {e.payload["step"]: e.time for e in events if e.kind == "step.start"}
     updates = [e for e in events if e.kind == "agent.update"]
     ended = [e.payload for e in events if e.kind == "step.end"]
     timed = ended[WARM_UP:]
-    return Ran(
+    return RunResult(
         seconds=updates[-1].time - started[WARM_UP + 1],
         steps=steps - WARM_UP,
-        learned=sum(e.payload["nodes"] for e in updates),
+        nodes_learned=sum(e.payload["nodes"] for e in updates),
         rewards=[(step["reward"], step["nodes"]) for step in ended[-(steps // 3) :]],
         phases={
             name: statistics.fmean(step["phases"].get(name, 0.0) for step in timed)
@@ -153,11 +153,11 @@ def _read(events: list[Event], steps: int) -> Ran:
     )
 
 
-def _figures(way: str, runs: list[Ran]) -> dict[str, Any]:
+def _figures(way: str, runs: list[RunResult]) -> dict[str, Any]:
     steps, seconds = sum(r.steps for r in runs), sum(r.seconds for r in runs)
     figures = {
         f"{way}_steps_per_minute": round(60 * steps / seconds, 2),
-        f"{way}_nodes_learned": sum(r.learned for r in runs),
+        f"{way}_nodes_learned": sum(r.nodes_learned for r in runs),
         f"{way}_reward": round(_reward(runs)[0], 4),
         f"{way}_lag": round(statistics.fmean(r.lag for r in runs), 2),
     }
@@ -167,17 +167,17 @@ def _figures(way: str, runs: list[Ran]) -> dict[str, Any]:
     return figures
 
 
-def _reward(runs: list[Ran]) -> tuple[float, float]:
+def _reward(runs: list[RunResult]) -> tuple[float, float]:
     """Returns the mean over the nodes of the last steps, and its squared standard error."""
     nodes = sum(n for run in runs for _, n in run.rewards)
     mean = sum(reward * n for run in runs for reward, n in run.rewards) / nodes
     return mean, mean * (1 - mean) / nodes
 
 
-def _unequal(one: list[Ran], other: list[Ran], figures: dict[str, Any]) -> str:
+def _unequal(one: list[RunResult], other: list[RunResult], figures: dict[str, Any]) -> str:
     """Returns why the two did not do the same work; empty if they did."""
-    if [run.learned for run in one] != [run.learned for run in other]:
-        return "they learned from different numbers of nodes"
+    if [run.nodes_learned for run in one] != [run.nodes_learned for run in other]:
+        return "they trained on different numbers of nodes"
     (mine, my_error), (theirs, their_error) = _reward(one), _reward(other)
     allowed = max(0.05, 3 * sqrt(my_error + their_error))
     figures["reward_difference_allowed"] = round(allowed, 4)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from engine.policy.learner.learner import Learner
     from engine.policy.learner.rows import TrainingRow
 
-SUMMARY = "updates that forward shared prefixes once, against rows beside one another"
+SUMMARY = "updates that forward shared prefixes once, against padded rows"
 GOALS = {"p512_r64_g8": at_least(2), "worst": at_least(0.95)}
 VOCABULARY, TOLERANCE = 1024, 1e-6
 CHOICES = 51
@@ -76,8 +76,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     figures: dict[str, Any] = {"model": "llama, 4 layers of 256", "threads": arguments.threads}
     ratios = {}
     for name in arguments.shapes:
-        ratios[name], told = _compared(SHAPES[name], arguments)
-        figures |= {f"{name}_{key}": value for key, value in told.items()}
+        ratios[name], shape_figures = _compared(SHAPES[name], arguments)
+        figures |= {f"{name}_{key}": value for key, value in shape_figures.items()}
     figures["worst_same"] = min(figures[f"{name}_same"] for name in ratios)
     worst = min(ratios, key=lambda name: ratios[name])
     figures["worst_shape"] = worst
@@ -98,27 +98,29 @@ def _compared(shape: Shape, arguments: argparse.Namespace) -> tuple[float, dict[
     rows = _rows(shape)
     learners = _learners()
     gradients = {layout: _updated(learner, rows) for layout, learner in learners.items()}
-    apart = _apart(gradients["padded"], gradients["auto"])
-    if not apart <= TOLERANCE:
-        raise RuntimeError(f"{shape}: the gradients are {apart:.1g} apart; nothing can be compared")
+    difference = _max_difference(gradients["padded"], gradients["auto"])
+    if not difference <= TOLERANCE:
+        raise RuntimeError(
+            f"{shape}: the gradients are {difference:.1g} apart; nothing can be compared"
+        )
     seconds: dict[str, list[float]] = {layout: [] for layout in learners}
     ratios: dict[str, list[float]] = {"auto": [], "same": []}
     cut = learners["auto"].layout.micro_batches(rows)
-    alike = _equal(cut, learners["padded"].layout.micro_batches(rows))
+    identical = _equal(cut, learners["padded"].layout.micro_batches(rows))
     ended = time.process_time() + arguments.seconds
     while len(ratios["auto"]) < arguments.rounds or (
-        not alike and _error(ratios["auto"]) > PRECISION and time.process_time() < ended
+        not identical and _error(ratios["auto"]) > PRECISION and time.process_time() < ended
     ):
         turn = list(learners) if len(ratios["auto"]) % 2 else list(reversed(learners))
         for layout in turn:
             started = time.process_time()
             learners[layout].update(rows, 0.5)
             seconds[layout].append(time.process_time() - started)
-        for layout, found in ratios.items():
-            found.append(seconds["padded"][-1] / seconds[layout][-1])
-    paired, same = (statistics.median(found) for found in ratios.values())
+        for layout, values in ratios.items():
+            values.append(seconds["padded"][-1] / seconds[layout][-1])
+    paired, same = (statistics.median(values) for values in ratios.values())
     ratio, choice = paired, {}
-    if alike:
+    if identical:
         update = statistics.median([*seconds["padded"], *seconds["auto"]])
         extra = _choosing(learners["auto"], rows) - _choosing(learners["padded"], rows)
         ratio, choice = update / (update + extra), {"choosing_ms": round(1000 * extra, 3)}
@@ -133,7 +135,7 @@ def _compared(shape: Shape, arguments: argparse.Namespace) -> tuple[float, dict[
         "padded_ms": round(1000 * statistics.median(seconds["padded"]), 2),
         "auto_ms": round(1000 * statistics.median(seconds["auto"]), 2),
         "tokens": f"{cut.forwarded} of {_tokens(rows)}",
-        "gradients_apart": float(f"{apart:.1e}"),
+        "gradients_apart": float(f"{difference:.1e}"),
     }
 
 
@@ -231,7 +233,7 @@ def _updated(learner: Learner, rows: list[TrainingRow]) -> list[Tensor]:
     return [p.grad.clone() for p in learner.weights.trained() if p.grad is not None]
 
 
-def _apart(one: list[Tensor], other: list[Tensor]) -> float:
+def _max_difference(one: list[Tensor], other: list[Tensor]) -> float:
     from torch.nn.utils import get_total_norm
 
     differences = [float((a - b).abs().max()) for a, b in zip(one, other, strict=True)]

@@ -133,11 +133,11 @@ def _wrong(sandbox: Sandbox) -> Iterator[tuple[str, tuple[Verify, str]]]:
     yield "wrong_stopped_early", (early, WRONG)
     python = [sys.executable, "-I", "-S", "-c", CALL]
 
-    def alone(program: str) -> bool:
+    def per_test(program: str) -> bool:
         """Runs each test in a process of its own."""
         return all([_fresh(python, program, [test]) for test in TESTS])
 
-    yield "fresh_python_alone", (alone, WRONG_WITH_STATE)
+    yield "fresh_python_alone", (per_test, WRONG_WITH_STATE)
 
 
 def _runs_of(name: str, programs: int) -> int:
@@ -149,14 +149,14 @@ def _ratio(peer: list[float], ours: list[float]) -> float:
 
 
 def _fresh(command: list[str], program: str, tests: Sequence[CallTest] = TESTS) -> bool:
-    asked = json.dumps([program, [test.arguments for test in tests]])
-    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    request = json.dumps([program, [test.arguments for test in tests]])
+    done = subprocess.run(command, input=request, capture_output=True, text=True, check=True)
     return json.loads(done.stdout) == [test.expected for test in tests]
 
 
 def _runs(command: list[str]) -> bool:
-    asked = json.dumps([SOURCE, []])
-    return subprocess.run(command, input=asked, capture_output=True, text=True).returncode == 0
+    request = json.dumps([SOURCE, []])
+    return subprocess.run(command, input=request, capture_output=True, text=True).returncode == 0
 
 
 def _managed(program: str) -> bool:

@@ -179,12 +179,12 @@ def _grown(
     search = SearchConfig(nodes_per_tree=size, posterior=family, selection_order=order)
     gc.collect()  # garbage of earlier measurements
     gc.freeze()
-    kept, grown = [], []
+    forests, results = [], []
     for seed in seeds:
         forest = Forest([PROBLEM], tuple(SKILL), search, public_score, [seed])
-        kept.append(forest)
-        grown.append((_seconds(forest, Scores(seed), size), _mean_depth(forest)))
-    return grown
+        forests.append(forest)
+        results.append((_seconds(forest, Scores(seed), size), _mean_depth(forest)))
+    return results
 
 
 def _mean_depth(forest: Forest) -> float:
@@ -212,7 +212,7 @@ def _against_treequest(trees: int, figures: dict[str, Any]) -> dict[str, float]:
     family, order = Posterior.GAUSSIAN, SelectionOrder.AGENT_FIRST
     ours, copied, inplace = [], [], []
     for seed in range(trees):
-        ours.append(statistics.median(_alone(family, order, s) for s in range(5)))
+        ours.append(statistics.median(_seconds_of_one_tree(family, order, s) for s in range(5)))
         copied.append(_treequest(family, order, 64, seed, inplace=False))
         inplace.append(_treequest(family, order, 64, seed, inplace=True))
     for name, seconds in (("ours", ours), ("treequest_step", copied), ("inplace", inplace)):
@@ -223,7 +223,7 @@ def _against_treequest(trees: int, figures: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def _alone(family: Posterior, order: SelectionOrder, seed: int) -> float:
+def _seconds_of_one_tree(family: Posterior, order: SelectionOrder, seed: int) -> float:
     """Returns CPU seconds of a whole tree of 64 nodes, alone in memory like the peer's."""
     ((seconds_N, _),) = _grown(family, order, 64, [seed])
     return float(seconds_N.sum())
@@ -334,9 +334,9 @@ def _drawn_in_vain(state: Any) -> set[int]:
     """Returns the ids of GEN and CONT of childless nodes, which TreeQuest draws without effect."""
 
     def pairs() -> Iterator[Any]:
-        for known in state.thompson_states.states.values():
-            for name, pair in known.gen_vs_cont_probas.items():
-                if not known.node_probas[name]:
+        for pool_state in state.thompson_states.states.values():
+            for name, pair in pool_state.gen_vs_cont_probas.items():
+                if not pool_state.node_probas[name]:
                     yield from pair.values()
 
     return {id(dist) for dist in pairs()}

@@ -146,10 +146,10 @@ def _plain_batch(model: Any, prompt: list[int], seeds: list[int]) -> list[tuple[
     plain = Settings(None, None, None, None)
     ids, cache, written = torch.tensor([prompt] * len(seeds)), None, []
     with torch.inference_mode():
-        for place in range(TOKENS):
+        for index in range(TOKENS):
             out = model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
             cache = out.past_key_values
-            tokens, logprobs = draw(out.logits[:, -1], plain, torch.from_numpy(numbers[:, place]))
+            tokens, logprobs = draw(out.logits[:, -1], plain, torch.from_numpy(numbers[:, index]))
             written.append((tokens, logprobs))
             ids = tokens[:, None]
     tokens, logprobs = (torch.stack(each, dim=1).tolist() for each in zip(*written, strict=True))

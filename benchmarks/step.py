@@ -121,12 +121,12 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
 def _figures(ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> dict[str, Any]:
     """Returns medians over the steps, in milliseconds; TRL's have the prefix `trl_`."""
     figures: dict[str, Any] = {"steps": len(ours)}
-    for prefix, found in (("", ours), ("trl_", theirs)):
-        rate = PROMPTS * GROUP / _median(found, "step")
+    for prefix, steps in (("", ours), ("trl_", theirs)):
+        rate = PROMPTS * GROUP / _median(steps, "step")
         figures[f"{prefix}rollouts_per_second"] = round(rate, 1)
         for phase in ("step", "generate", "verify", "learn", "sync"):
-            figures[f"{prefix}{phase}_ms"] = round(1000 * _median(found, phase), 1)
-        figures[f"{prefix}tokens_per_rollout"] = round(_mean(found, "tokens"), 2)
+            figures[f"{prefix}{phase}_ms"] = round(1000 * _median(steps, phase), 1)
+        figures[f"{prefix}tokens_per_rollout"] = round(_mean(steps, "tokens"), 2)
     return figures | {"tokens_per_prompt": round(_mean(theirs, "prompt_tokens"), 1)}
 
 
@@ -194,18 +194,18 @@ def _engine_steps(run: RunConfig) -> list[dict[str, float]]:
         )  # fmt: skip
         events = list(read_all(run_dir))
         if done.returncode:
-            told = [event.payload["message"] for event in events if event.kind == "error"]
-            why = (told or [done.stderr[-2000:]])[-1]
+            messages = [event.payload["message"] for event in events if event.kind == "error"]
+            why = (messages or [done.stderr[-2000:]])[-1]
             raise RuntimeError(f"the engine ended with {done.returncode}: {why}")
     ends = [event for event in events if event.kind == "step.end"]
     before = next(event.time for event in events if event.kind == "step.start")
-    found = []
+    steps = []
     for event in ends:
         phases = event.payload["phases"]
-        found.append({"sync": 0.0, **phases, "step": event.time - before})
-        found[-1]["tokens"] = event.payload["tokens"] / event.payload["nodes"]
+        steps.append({"sync": 0.0, **phases, "step": event.time - before})
+        steps[-1]["tokens"] = event.payload["tokens"] / event.payload["nodes"]
         before = event.time
-    return found
+    return steps
 
 
 def _check_same_work(ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> None:
@@ -221,12 +221,12 @@ def _ratio(ours: list[dict[str, float]], theirs: list[dict[str, float]], phase: 
     return round(_median(theirs, phase) / _median(ours, phase), 2)
 
 
-def _mean(found: list[dict[str, float]], figure: str) -> float:
-    return statistics.mean(step[figure] for step in found)
+def _mean(steps: list[dict[str, float]], figure: str) -> float:
+    return statistics.mean(step[figure] for step in steps)
 
 
-def _median(found: list[dict[str, float]], phase: str) -> float:
+def _median(steps: list[dict[str, float]], phase: str) -> float:
     """Returns the median of a phase, or of the `rest` of a step without its verification."""
     if phase == "rest":
-        return statistics.median(step["step"] - step["verify"] for step in found)
-    return statistics.median(step[phase] for step in found)
+        return statistics.median(step["step"] - step["verify"] for step in steps)
+    return statistics.median(step[phase] for step in steps)

@@ -51,7 +51,7 @@ class StepTimes(TrainerCallback):
 
     def __init__(self, noted: dict[str, float]):
         self.noted = noted
-        self.found: list[dict[str, float]] = []
+        self.steps: list[dict[str, float]] = []
 
     def on_train_begin(self, args, state, control, **kwargs) -> None:
         self.before = time.perf_counter()
@@ -60,7 +60,7 @@ class StepTimes(TrainerCallback):
         now = time.perf_counter()
         step = {**self.noted, "step": now - self.before, "sync": 0.0}
         step["learn"] = step["step"] - step["generate"] - step["verify"]
-        self.found.append(step)
+        self.steps.append(step)
         self.before = now
 
 
@@ -83,7 +83,7 @@ class Peer:
             trainer = self.trainer(directory, [times])
             self._check_prompts(trainer)
             trainer.train()
-        return times.found
+        return times.steps
 
     def trainer(self, directory: str, callbacks: list[TrainerCallback] | None = None) -> Any:
         """Returns a trainer with the run's settings, and nothing else that costs time in a step."""
@@ -135,7 +135,7 @@ class Peer:
     def _rewards(self, completions: list, number: list[int], **_: object) -> list[float]:
         programs = [extract_program(messages[-1]["content"]) for messages in completions]
         pairs = [(self.problems[n], p) for n, p in zip(number, programs, strict=True)]
-        return [float(found.passed) for found in self.verifier.verify(pairs)]
+        return [float(verification.passed) for verification in self.verifier.verify(pairs)]
 
     def _check_prompts(self, trainer: Any) -> None:
         messages = [root_prompt(problem) for problem in self.problems]
@@ -148,7 +148,7 @@ class Peer:
         ]
         self.noted["prompt_tokens"] = sum(map(len, ours)) / len(ours)
         if theirs != ours:
-            raise RuntimeError("TRL does not ask with the same tokens")
+            raise RuntimeError("TRL has other prompt tokens")
 
 
 def check_same_loss(run: RunConfig) -> tuple[float, float]:
@@ -213,6 +213,6 @@ def check_same_loss(run: RunConfig) -> tuple[float, float]:
 def _gradient(model: torch.nn.Module, loss: torch.Tensor) -> torch.Tensor:
     model.zero_grad()
     loss.backward()
-    found = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+    gradient = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
     model.zero_grad()
-    return found.clone()
+    return gradient.clone()

@@ -93,22 +93,22 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     figures: dict[str, Any] = {}
     measurements = {"frames": _wide, "open": _long, "hour": _hour, "zoom": zoom}
     try:
-        with site() as here:
+        with site() as stack:
             for part in arguments.parts:
-                measurements[part](here, figures, arguments)
+                measurements[part](stack, figures, arguments)
                 print(f"{part}: {figures}", file=sys.stderr, flush=True)
-            versions = {"chromium": here.browser.version, **here.versions}
+            versions = {"chromium": stack.browser.version, **stack.versions}
     except FileNotFoundError as missing:  # no Chromium
         raise PeerMissing(str(missing)) from None
     judged = {name: figures.pop(name) for name in GOALS if name in figures}
     return {"ratios": judged, "figures": figures, "versions": versions}
 
 
-def _wide(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> None:
+def _wide(stack: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> None:
     from benchmarks.ui_log import wide_trees
 
     one = wide_trees(1, arguments.nodes)
-    with _page(here, "one tree") as (run, page):
+    with _page(stack, "one tree") as (run, page):
         _grow(run, page, one, arguments, focused=True)
         figures["frame_ms_p95_5000_nodes"] = _frames(page)
         scripts: list[str] = []
@@ -122,7 +122,7 @@ def _wide(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> 
         paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
         figures["first_paint_ms"] = round(page.evaluate(paint))
         figures["js_kb_compressed"] = _script_kb(page, scripts)
-    with _page(here, "four trees") as (run, page):
+    with _page(stack, "four trees") as (run, page):
         _grow(run, page, wide_trees(4, arguments.nodes), arguments, focused=False)
         figures["frame_ms_p95_20000_nodes"] = _frames(page)
 
@@ -141,12 +141,12 @@ def _grow(run: Any, page: Any, log: list, arguments: argparse.Namespace, focused
         page.evaluate("tree => { location.hash = `tree=${tree}`; }", before[-1].tree)
         page.locator('[data-part="back"]').wait_for()
     page.evaluate(FRAMES)
-    _in_pace(run, after, arriving / NODES_PER_SECOND)
+    _feed_evenly(run, after, arriving / NODES_PER_SECOND)
     page.evaluate("cancelAnimationFrame(window.ticking)")
     _await(page, len(log), nodes)
 
 
-def _in_pace(run: Any, log: list, seconds: float) -> None:
+def _feed_evenly(run: Any, log: list, seconds: float) -> None:
     """Feeds a log evenly, ten times a second."""
     began, rounds = time.monotonic(), max(1, round(seconds * 10))
     for turn in range(rounds):
@@ -160,34 +160,34 @@ def _frames(page: Any) -> float:
     return round(statistics.quantiles(gaps, n=20)[-1], 1)
 
 
-def _long(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> None:
+def _long(stack: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> None:
     from benchmarks.ui_log import NODES, TREES, LongLog
 
-    log, run = LongLog(), here.run("a million events")
+    log, run = LongLog(), stack.run("a million events")
     for batch in _batches(log.take_steps(max(1, arguments.events // log.events_per_step))):
         run.feed(batch)
     opened = []
     for _ in range(3):
-        with here.opened(run) as page:
-            page.evaluate(OPENED, [log.told, TREES * NODES])
+        with stack.opened(run) as page:
+            page.evaluate(OPENED, [log.events_taken, TREES * NODES])
             shown = page.wait_for_function("() => window.opened", polling=100, timeout=WAIT_MS)
             opened.append(round(shown.json_value()))
     figures["open_1m_events_ms"] = sorted(opened)[1]
     figures["open_1m_events_ms_of_each"] = opened
-    figures["events"] = log.told
+    figures["events"] = log.events_taken
 
 
-def _hour(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> None:
+def _hour(stack: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> None:
     from benchmarks.ui_log import HOUR_STEPS, NODES, TREES, LongLog
 
     log = LongLog()
-    with _page(here, "an hour") as (run, page):
+    with _page(stack, "an hour") as (run, page):
         began = time.monotonic()
         for batch in _batches(log.take_steps(arguments.hour_steps or HOUR_STEPS)):
             run.feed(batch)
-        _await(page, log.told, TREES * NODES)
+        _await(page, log.events_taken, TREES * NODES)
         figures["hour_seconds"] = round(time.monotonic() - began, 1)
-        figures["hour_events"] = log.told
+        figures["hour_events"] = log.events_taken
         figures["heap_mb_after_hour"] = _heap_mb(page)
 
 
@@ -222,8 +222,8 @@ def _script_kb(page: Any, addresses: list[str]) -> float:
 
 
 @contextmanager
-def _page(here: Any, name: str) -> Iterator[tuple[Any, Any]]:
+def _page(stack: Any, name: str) -> Iterator[tuple[Any, Any]]:
     """Yields a new run and its page."""
-    run = here.run(name)
-    with here.opened(run) as page:
+    run = stack.run(name)
+    with stack.opened(run) as page:
         yield run, page

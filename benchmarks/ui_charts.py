@@ -62,15 +62,15 @@ def _zoom(page: Any, part: tuple[float, float], points: int) -> float:
     page.mouse.move((left + right) / 2, height)
     page.mouse.move(right, height)
     page.mouse.up()
-    told = page.wait_for_function(ZOOMED, timeout=WAIT_MS).json_value()
+    zoomed = page.wait_for_function(ZOOMED, timeout=WAIT_MS).json_value()
     first, last = (float(parse_qs(urlsplit(page.url).query)[end][0]) for end in ("from", "to"))
     expected = math.floor(min(last, points - 1)) - math.ceil(max(first, 0)) + 1
-    if told["points"] != expected:
-        raise RuntimeError(f"{told['points']} points from {first} to {last}, not {expected}")
+    if zoomed["points"] != expected:
+        raise RuntimeError(f"{zoomed['points']} points from {first} to {last}, not {expected}")
     page.evaluate("window.zoomed = null")
     page.get_by_role("button", name="Reset zoom").click()
     page.wait_for_function(ZOOMED, timeout=WAIT_MS)
-    return round(told["ms"], 1)
+    return round(zoomed["ms"], 1)
 
 
 def _series(run: Any, points: int) -> str:
@@ -83,9 +83,9 @@ def _series(run: Any, points: int) -> str:
     name, draw = f"{METRIC}.oak", random.Random(1)
     payload = {"agent": "oak", "step": 0, METRIC: 1.0}
     run.feed([Event(1, START, "agent.update", None, None, payload)])
-    told = Told()
+    points_buffer = Told()
     for n in range(1, points):
         value = 1 + math.sin(n / 5e4) + draw.random() * 0.5
-        told.add((n + 1, n, n * 0.1, n * 40, n * 2), (name,), (value,))
-    store(run.run.pk, told)
+        points_buffer.add((n + 1, n, n * 0.1, n * 40, n * 2), (name,), (value,))
+    store(run.run.pk, points_buffer)
     return name

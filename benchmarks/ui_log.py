@@ -33,18 +33,18 @@ class LongLog:
     def __init__(self) -> None:
         sample = Sample(steps=_DIFFERENT_STEPS, trees=TREES, nodes=NODES, final=False)
         events = list(sample_events(sample))
-        starts = [place for place, event in enumerate(events) if event.kind == "step.start"]
+        starts = [index for index, event in enumerate(events) if event.kind == "step.start"]
         self._head = events[: starts[0]]
         pairs = zip(starts, [*starts[1:], len(events)], strict=True)
         self._steps = [[e for e in events[a:b] if e.kind in _BODY] for a, b in pairs]
         self.events_per_step = sum(map(len, self._steps)) // len(self._steps)
         self._events = self._all()
-        self.told = 0
+        self.events_taken = 0
         """Number of events taken so far."""
 
     def _take(self, many: int) -> list[Event]:
         taken = list(islice(self._events, many))
-        self.told += len(taken)
+        self.events_taken += len(taken)
         return taken
 
     def take_steps(self, steps: int) -> Iterator[list[Event]]:
@@ -93,11 +93,11 @@ def wide_trees(trees: int, nodes: int) -> list[Event]:
     """
     sample = Sample(steps=1, trees=1, nodes=nodes, final=False, seed=7)
     events = list(sample_events(sample))
-    opened = next(place for place, event in enumerate(events) if event.kind == "tree.open")
+    opened = next(index for index, event in enumerate(events) if event.kind == "tree.open")
     grown = [e for e in events[opened:] if e.kind in ("node.open", "node.close")]
     log = list(events[:opened])
     seq = len(log)
-    ids = [seq + 1 + place for place in range(trees)]
+    ids = [seq + 1 + index for index in range(trees)]
     for seq in ids:
         log.append(msgspec.structs.replace(events[opened], seq=seq, tree=seq))
     for event in grown:
@@ -110,8 +110,8 @@ def wide_trees(trees: int, nodes: int) -> list[Event]:
 def until_nodes(log: Iterable[Event], nodes: int) -> tuple[list[Event], list[Event]]:
     """Returns (events up to the close of `nodes` nodes, the rest)."""
     log = list(log)
-    places = [place for place, event in enumerate(log) if event.kind == "node.close"]
-    cut = places[nodes - 1] + 1
+    closes = [index for index, event in enumerate(log) if event.kind == "node.close"]
+    cut = closes[nodes - 1] + 1
     return log[:cut], log[cut:]
 
 

@@ -97,8 +97,8 @@ def _rates(name: str, arguments: argparse.Namespace) -> tuple[dict[int, float], 
         rates = {}
         for count in arguments.sequences:
             timed(count)
-            found = sorted(timed(count)[0] for _ in range(arguments.rounds))
-            rates[count] = found[len(found) // 2]
+            measured = sorted(timed(count)[0] for _ in range(arguments.rounds))
+            rates[count] = measured[len(measured) // 2]
         return rates, gap
     finally:
         host.close()

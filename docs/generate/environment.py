@@ -39,8 +39,10 @@ class NotDescribed(Exception):
 def page(described_in: Path = MEANINGS) -> str:
     meanings = tomllib.loads(described_in.read_text("utf-8"))
     described = {name for section in meanings.values() for name in section}
-    if odd := described ^ read_names():
-        raise NotDescribed(f"{described_in.name} and the code differ in {', '.join(sorted(odd))}")
+    if differing := described ^ read_names():
+        raise NotDescribed(
+            f"{described_in.name} and the code differ in {', '.join(sorted(differing))}"
+        )
     return markdown.page("Environment variables", ABOUT, *_parts(meanings))
 
 
@@ -57,25 +59,25 @@ def _parts(meanings: dict[str, dict[str, str]]) -> Iterator[str]:
 
 def read_names() -> set[str]:
     """Returns the names of variables that are whole strings in engine, webapp or workers."""
-    found = set(map(variable, DEFAULTS))
+    names = set(map(variable, DEFAULTS))
     for tree in _trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found |= {node.value} & set(NAME.findall(node.value))
-    return found
+                names |= {node.value} & set(NAME.findall(node.value))
+    return names
 
 
 def _typed_reads() -> dict[str, tuple[str, str]]:
     """Returns (values, default) of typed reads: `read_flag(env, NAME, ...)`."""
-    found = {}
+    reads = {}
     for tree in _trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and len(node.args) >= 3:
                 reader = ast.unparse(node.func).rsplit(".", 1)[-1]
                 of_process = not isinstance(node.args[0], ast.Dict)
                 if reader in _READERS and of_process and isinstance(node.args[1], ast.Constant):
-                    found[node.args[1].value] = _READERS[reader](*map(_value, node.args[2:]))
-    return found
+                    reads[node.args[1].value] = _READERS[reader](*map(_value, node.args[2:]))
+    return reads
 
 
 def _value(node: ast.expr) -> str:

@@ -68,10 +68,10 @@ def _payloads() -> tuple[type, ...]:
 def _fields(cls: type) -> Iterator[tuple[str, ...]]:
     defaults = {field.name: field for field in msgspec.structs.fields(cls)}
     body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body
-    for at, node in enumerate(body):
+    for index, node in enumerate(body):
         if not isinstance(node, ast.AnnAssign):
             continue
-        after = body[at + 1] if at + 1 < len(body) else None
+        after = body[index + 1] if index + 1 < len(body) else None
         about = _text(after)
         name = node.target.id
         default = "required" if defaults[name].required else code(ast.unparse(node.value))

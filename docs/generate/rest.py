@@ -52,8 +52,8 @@ def _body(operation: dict[str, Any]) -> str:
     content = operation.get("requestBody", {}).get("content", {})
     if not content:
         return ""
-    media, told = next(iter(content.items()))
-    name = told.get("schema", {}).get("$ref", "").rsplit("/", 1)[-1]
+    media, media_content = next(iter(content.items()))
+    name = media_content.get("schema", {}).get("$ref", "").rsplit("/", 1)[-1]
     return f"Takes {f'`{name}` as ' if name else ''}`{media}`. "
 
 

@@ -83,7 +83,7 @@ def actor_groups(agents: Sequence[AgentConfig]) -> list[list[str]]:
     processes: dict[tuple[str, str], list[str]] = {}
     for owner, (first, *_) in weight_groups(agents).items():
         on_base = first.lora or (first.model in bases and not first.trainable)
-        key = ("base", first.model) if on_base else ("alone", owner)
+        key = ("base", first.model) if on_base else ("single", owner)
         processes.setdefault(key, []).append(owner)
     return list(processes.values())
 
