@@ -104,10 +104,10 @@ def test_a_benchmark_that_does_not_exist_is_named(capsys):
 
 
 def test_overlap_has_no_ratio_where_other_work_was_done():
-    from benchmarks.overlap import Ran, _unequal
+    from benchmarks.overlap import RunResult, _unequal
 
     def ran(learned=800, reward=0.5):
-        return Ran(10.0, 12, learned, [(reward, 256)] * 4, {}, 0.0)
+        return RunResult(10.0, 12, learned, [(reward, 256)] * 4, {}, 0.0)
 
     figures = {}
     assert _unequal([ran()], [ran(reward=0.55)], figures) == ""
