@@ -11,11 +11,13 @@ their step begins.
               waits for   or its step begins           its nodes are IN_FLIGHT or PENDING     │
               a tree                                   in the `Scheduler`        gather takes it
 
-    AHEAD ──── its step begins (`gather`) ────► CURRENT ──── its step ends without it ────► CARRIED
+    AHEAD ──── `begin_step` ────► CURRENT ──── its step ends without it ────► CARRIED
     buffers its events                          the step waits for enough of them, of either step
 
 `gather` waits for the scheduler, and the scheduler for the next turn of an agent, the next piece of
-verification, or an update of the learners alongside (`Then`), whichever ends first.
+verification, or an update of the learners alongside, whichever ends first. It returns early once
+that update has ended: its caller sends the weights, may plant the next step's trees, and calls it
+again.
 
 Invariants:
 - A tree is in flight until it is returned complete, and is returned once.
@@ -39,14 +41,6 @@ from engine.rollout.generation_dispatcher import GenerationDispatcher
 from engine.rollout.growth import task_of
 from engine.rollout.scheduler import Demand, Order, Scheduler, Task, VerifiedTask
 from engine.rollout.types import RolloutSink, RolloutTeam, Stopped
-
-
-@dataclass(frozen=True)
-class Then:
-    """A continuation: `do` runs as soon as `calls` have ended, while trees grow."""
-
-    calls: Sequence[Any] = ()
-    do: Callable[[], None] = lambda: None
 
 
 class Growth(StrEnum):
@@ -132,28 +126,35 @@ class ContinuousRollout:
         self._buffered.clear()
         self.scheduler.discard(lambda task: task.mark.tree in discarded)
 
+    def begin_step(self, sink: RolloutSink, update: Sequence[Any] = ()) -> None:
+        """Begins the step of the trees that are AHEAD, alongside the calls of an update: reports
+        their nodes so far, and begins those that are still QUEUED."""
+        self._begin(len(self.in_flight))
+        for one in self.members(Membership.AHEAD):
+            one.membership = Membership.CURRENT
+        buffered, self._buffered = self._buffered, []
+        for tree, node in buffered:
+            self._report(tree, node, sink)
+        self.scheduler.alongside = list(update)
+
     def gather(
-        self, count: int, sink: RolloutSink, phases: dict[str, float], then: Then
-    ) -> list[GrowingTree]:
+        self, count: int, sink: RolloutSink, phases: dict[str, float]
+    ) -> list[GrowingTree] | None:
         """Grows trees until `count` are complete, and returns all complete ones; trees planted
-        meanwhile belong to a later step. `then` does not run if its calls outlast the growth.
+        meanwhile belong to a later step. Returns None as soon as the update alongside has ended,
+        if that is earlier; is then to be called again.
 
         Raises:
             Stopped: a stop was requested.
             TeamError: an actor failed, or no call ended within the deadline.
         """
-        for phase in ("generate", "verify"):
-            phases.setdefault(phase, 0.0)
-        self._begin(len(self.in_flight))
-        self._begin_step(sink)
-        self.scheduler.alongside = list(then.calls)
         while len(whole := self._whole()) < min(count, len(self._mine())):
             if self.should_stop():
                 raise Stopped
             updating = bool(self.scheduler.alongside)
             self._advance(sink, phases)
             if updating and not self.scheduler.alongside:
-                then.do()
+                return None
         for one in whole:
             del self.in_flight[one.tree]
         for one in self._mine():
@@ -175,14 +176,6 @@ class ContinuousRollout:
         """The complete trees of the current step, in the order of their completion."""
         whole = [one for one in self._mine() if one.growth is Growth.WHOLE]
         return sorted(whole, key=lambda one: one.completion)
-
-    def _begin_step(self, sink: RolloutSink) -> None:
-        """Makes the trees of the next step those of the current one, and reports their nodes."""
-        for one in self.members(Membership.AHEAD):
-            one.membership = Membership.CURRENT
-        buffered, self._buffered = self._buffered, []
-        for tree, node in buffered:
-            self._report(tree, node, sink)
 
     def _begin(self, count: int) -> None:
         """Begins up to `count` of the queued trees."""

@@ -6,13 +6,15 @@ come first. Trees grow in waves, step by step, or continuously (`grows_on`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from engine.config.agents import GeneratorName
 from engine.config.schema import RunConfig
 from engine.credit.filters import usable
 from engine.problems.source import ProblemSet
-from engine.rollout.continuous import ContinuousRollout, Membership, Then
+from engine.rollout.continuous import ContinuousRollout, Membership
 from engine.rollout.forest import Forest, GrowingTree, training_score
 from engine.rollout.recorder import TreeRecorder
 from engine.rollout.types import RolloutTeam
@@ -38,6 +40,26 @@ def grows_on(config: RunConfig) -> bool:
         or GeneratorName.VLLM in written_by
         or config.search.nodes_in_flight == config.search.nodes_per_tree
     )
+
+
+@dataclass
+class _StepInProgress:
+    """The step whose trees grow, and its current round of refilling."""
+
+    step: int
+    seen: int
+    """Number of problems begun before the step."""
+    recorder: TreeRecorder
+    phases: dict[str, float]
+    update: Sequence[Any]
+    """Calls of the update that runs alongside."""
+    missing: int = 0
+    """Number of usable trees that the step lacks."""
+    refill: int = 0
+    """Index of the round."""
+    is_planted: bool = False
+    trees: list[GrowingTree] = field(default_factory=list)
+    """Complete trees of the step, filtered ones included."""
 
 
 class StepRollout:
@@ -71,40 +93,47 @@ class StepRollout:
         carried = self.growth.members(Membership.CURRENT, Membership.CARRIED)
         return [*(one.position for one in carried), *self.again]
 
-    def grow(
-        self, step: int, seen: int, recorder: TreeRecorder, phases: dict[str, float], then: Then
-    ) -> list[GrowingTree]:
-        """Returns the trees of a step; filtered trees are replaced while refill rounds are left.
+    def begin(
+        self,
+        step: int,
+        seen: int,
+        recorder: TreeRecorder,
+        phases: dict[str, float],
+        update: Sequence[Any] = (),
+    ) -> None:
+        """Begins a step, before which `seen` problems were begun; `update` are the calls of an
+        update that runs alongside."""
+        self.begun = self._opened = self.refilled = 0
+        self._round = _StepInProgress(step, seen, recorder, phases, update)
+        self._round.missing = self.config.training.trees_per_step
 
-        `seen` problems were begun before this step. `then` runs as soon as its calls have ended,
-        if that is before the trees are complete.
+    def grow(self) -> list[GrowingTree] | None:
+        """Returns the trees of the step; filtered trees are replaced while refill rounds are left.
+        Returns None as soon as the update alongside has ended, if that is before the trees are
+        complete; is then to be called again.
 
         Raises:
             Stopped: a stop was requested.
             TeamError: an actor failed, or no call ended within the deadline.
         """
-        self.begun = self._opened = self.refilled = 0
-        trees: list[GrowingTree] = []
-        missing = self.config.training.trees_per_step
+        one = self._round
         rounds = self.config.credit.refill_rounds
-        for refill in range(1 + rounds):
-            self.refilled += missing if refill else 0
-            self._settled = refill == rounds and not self.config.training.extra_trees
-            first = seen + self.begun
-            if grows_on(self.config):
-                trees += self._gather(missing, step, first, recorder, phases, then)
-            else:
-                trees += self._in_waves(missing, step, first, recorder, phases)
-            kept = sum(usable(tree.scores(), self.config.credit) for tree in trees)
-            missing = max(0, self.config.training.trees_per_step - kept)
-            if missing == 0:
-                break
+        while one.missing and one.refill <= rounds:
+            self._settled = one.refill == rounds and not self.config.training.extra_trees
+            trees = self._gather(one) if grows_on(self.config) else self._in_waves(one)
+            if trees is None:
+                return None
+            one.trees += trees
+            kept = sum(usable(tree.scores(), self.config.credit) for tree in one.trees)
+            one.missing = max(0, self.config.training.trees_per_step - kept)
+            one.refill, one.is_planted = one.refill + 1, False
+            self.refilled += one.missing if one.refill <= rounds else 0
         self._settled = True
-        return trees
+        return one.trees
 
     def begin_ahead(self, step: int, seen: int) -> None:
-        """Plants the next step's trees before `grow` is called for them, if their problems are
-        already known; `seen` problems were begun before that step."""
+        """Plants the next step's trees before it begins, if their problems are known already;
+        `seen` problems were begun before that step."""
         if self._settled and not self.again and not self.growth.members(Membership.AHEAD):
             training = self.config.training
             # Without extra trees, all trees in flight belong to the current step.
@@ -116,47 +145,48 @@ class StepRollout:
         """Discards the trees planted for the next step."""
         self.growth.discard_ahead()
 
-    def _in_waves(
-        self, count: int, step: int, first: int, recorder: TreeRecorder, phases: dict[str, float]
-    ) -> list[GrowingTree]:
-        """Grows and returns `count` trees in waves, of the problems from index `first` on."""
+    def _in_waves(self, one: _StepInProgress) -> list[GrowingTree]:
+        """Grows and returns the missing trees in waves, of the next problems."""
         config = self.config
-        batch = self.problems.training_batch(first, count)
+        batch = self.problems.training_batch(one.seen + self.begun, one.missing)
         names = tuple(agent.name for agent in config.agents)
         judge = training_score(config.credit.score)
-        forest = Forest(batch, names, config.search, judge, [config.seed, step], self.begun)
-        self.begun += count
-        recorder.open_trees(forest.trees)
-        rollout = Rollout(self.team, forest, recorder, self.should_stop)
+        forest = Forest(batch, names, config.search, judge, [config.seed, one.step], self.begun)
+        self.begun += one.missing
+        one.recorder.open_trees(forest.trees)
+        rollout = Rollout(self.team, forest, one.recorder, self.should_stop)
         rollout.run()
         for name, seconds in rollout.seconds.items():
-            phases[name] = phases.get(name, 0.0) + seconds
+            one.phases[name] = one.phases.get(name, 0.0) + seconds
         return forest.trees
 
-    def _gather(
-        self,
-        count: int,
-        step: int,
-        first: int,
-        recorder: TreeRecorder,
-        phases: dict[str, float],
-        then: Then,
-    ) -> list[GrowingTree]:
-        """Returns at least `count` complete trees; `extra_trees` more grow alongside them."""
-        trees = [one.tree for one in self.growth.members(Membership.AHEAD)]
+    def _gather(self, one: _StepInProgress) -> list[GrowingTree] | None:
+        """Returns at least as many complete trees as are missing; `extra_trees` more grow alongside
+        them. Returns None if the update has ended before."""
+        if not one.is_planted:
+            one.is_planted = True
+            self._plant(one)
+        return self.growth.gather(one.missing, one.recorder, one.phases)
+
+    def _plant(self, one: _StepInProgress) -> None:
+        """Plants the trees of a round, unless they were planted ahead, and begins them."""
+        first = one.seen + self.begun
+        trees = [entry.tree for entry in self.growth.members(Membership.AHEAD)]
         self.begun += len(trees)
         if not trees:
-            missing = self._missing(count)
+            missing = self._to_plant(one.missing)
             again, self.again = self.again[:missing], self.again[missing:]
             new = range(first, first + missing - len(again))
-            trees = self.growth.plant([*again, *new], step, self._opened)
+            trees = self.growth.plant([*again, *new], one.step, self._opened)
             self.begun += len(new)
-        recorder.open_trees(trees)
+        one.recorder.open_trees(trees)
         self._opened += len(trees)
         # The problems of the next trees are generated while these are written.
-        self.problems.training_batch(first + len(trees), count)
-        return self.growth.gather(count, recorder, phases, then)
+        self.problems.training_batch(first + len(trees), one.missing)
+        for phase in ("generate", "verify"):
+            one.phases.setdefault(phase, 0.0)
+        self.growth.begin_step(one.recorder, one.update)
 
-    def _missing(self, count: int) -> int:
+    def _to_plant(self, count: int) -> int:
         """Returns how many trees to plant for `count` complete ones."""
         return max(0, count + self.config.training.extra_trees - len(self.growth.in_flight))

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from engine.config.schema import RunConfig
@@ -32,7 +31,6 @@ from engine.events.vocabulary import (
     StepStarted,
 )
 from engine.problems.source import ProblemSet
-from engine.rollout.continuous import Then
 from engine.rollout.forest import GrowingTree
 from engine.rollout.step_rollout import StepRollout
 from engine.rollout.types import Stopped
@@ -115,10 +113,7 @@ class Trainer:
         recorder = StepRecorder(self.log, step)
         phases: dict[str, float] = {}
         self.team.verifier.renew()
-        begin_after = partial(self._begin_after, step)
-        then = Then(self.learning.calls, partial(self.learning.take, phases, begin_after))
-        trees = self.trees.grow(step, self.progress.problems_seen, recorder, phases, then)
-        self.learning.finish(phases, self.trees.growth, begin_after)
+        trees = self._grow(step, recorder, phases)
         with timed(phases, "credit"):
             credits = self.learning.credit(trees, recorder)
         if step == self.first_step:
@@ -126,7 +121,7 @@ class Trainer:
             self._validate(phases)
         self.learning.start(recorder, self.progress.share(options))
         if not options.overlap or self._rests_after(step):
-            self._finish_learning(phases)
+            self._finish_update(phases)
         training_seconds = time.monotonic() - started - phases.get("validate", 0.0)
         self._tell_of_lost_nodes()
         self.progress.finish_step(step, self.trees.begun, training_seconds, self.trees.carried)
@@ -137,8 +132,31 @@ class Trainer:
         if step % options.checkpoint_every == 0 or self._is_best():
             self._save()
 
-    def _finish_learning(self, phases: dict[str, float]) -> None:
-        self.learning.finish(phases, self.trees.growth)
+    def _grow(
+        self, step: int, recorder: StepRecorder, phases: dict[str, float]
+    ) -> list[GrowingTree]:
+        """Returns the trees of a step. With `training.overlap`, the update of the previous one runs
+        alongside and is finished when this returns."""
+        seen = self.progress.problems_seen
+        self.trees.begin(step, seen, recorder, phases, self.learning.calls)
+        while (trees := self.trees.grow()) is None:
+            self._take_update(phases, step)
+        self._finish_update(phases, step)
+        return trees
+
+    def _finish_update(self, phases: dict[str, float], step: int | None = None) -> None:
+        """Waits for the update in flight, if there is one, and takes it."""
+        self.learning.wait(phases, self.trees.growth)
+        self._take_update(phases, step)
+
+    def _take_update(self, phases: dict[str, float], step: int | None) -> None:
+        """Sends the weights of an ended update to the generators, and records it. With a `step`,
+        begins the next one with these weights first: the generators wait for it."""
+        update = self.learning.send(phases)
+        if step is not None:
+            self._begin_after(step)
+        if update:
+            self.learning.record(update)
 
     def _begin_after(self, step: int) -> None:
         """Begins the next step if the weights that generators now have are to write it."""
@@ -222,7 +240,7 @@ class Trainer:
 
     def _save(self) -> None:
         self.trees.discard_ahead()
-        self._finish_learning({})
+        self._finish_update({})
         if self.saved_step == self.progress.step:
             return
         state = {
@@ -247,7 +265,7 @@ class Trainer:
         )
 
     def _save_final(self) -> None:
-        self._finish_learning({})
+        self._finish_update({})
         folder = self.run_dir / "models"
         names = list(self.learning.learners)
         futures = [self.team.agents[n].save_model.remote(n, folder / n) for n in names]

@@ -8,14 +8,14 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import weight_groups
 from engine.credit.assign import Credit, TreeRecord, assign_credit, credit_batch
-from engine.policy.learner.rows import TrainingRow
+from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.types import Generation
 from engine.rollout.continuous import ContinuousRollout
 from engine.rollout.forest import GrowingTree
@@ -35,6 +35,16 @@ class _Update:
     """Calls in flight, by owner of the weights."""
     trees: dict[str, list[int]]
     """Ids of the trees whose nodes are learned from, by owner too."""
+
+
+@dataclass(frozen=True)
+class EndedUpdate:
+    """An update whose weights the generators have, and which is not recorded yet."""
+
+    recorder: StepRecorder
+    stats: dict[str, UpdateStats]
+    """By owner of the weights."""
+    trees: dict[str, list[int]]
 
 
 class UpdateCoordinator:
@@ -84,38 +94,35 @@ class UpdateCoordinator:
 
     @property
     def calls(self) -> list[Any]:
-        """Calls of the update in flight; once all have ended, `take` processes their results."""
+        """Calls of the update in flight; once all have ended, `send` processes their results."""
         return list(self._update.calls.values()) if self._update else []
 
-    def finish(
-        self,
-        phases: dict[str, float],
-        growth: ContinuousRollout,
-        then: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Waits for the update in flight, if there is one, and `take`s it; trees that no step
-        waits for keep growing meanwhile."""
+    def wait(self, phases: dict[str, float], growth: ContinuousRollout) -> None:
+        """Waits for the update in flight, if there is one; trees that no step waits for keep
+        growing meanwhile."""
         if self._update:
             with timed(phases, "learn"), of_agents(self._update.calls):
                 growth.attend(self.calls, "agents to learn", self._update.recorder)
-        self.take(phases, then)
 
-    def take(self, phases: dict[str, float], then: Callable[[], None]) -> None:
-        """Sends the weights of the ended update, if there is one, to the generators. `then` runs
-        before the update is recorded, because the generators wait for it."""
+    def send(self, phases: dict[str, float]) -> EndedUpdate | None:
+        """Sends the weights of the ended update, if there is one, to the generators; returns what
+        `record` is to record of it. They wait for the weights, so that comes later."""
         if self._update is None:
-            return then()
+            return None
         recorder, calls = self._update.recorder, self._update.calls
         with timed(phases, "learn"), of_agents(calls):
             updates = self.team.get(list(calls.values()), "agents to learn")
         trees, self._update = self._update.trees, None
         with timed(phases, "sync"):
             self.give_weights(calls)
-        then()
-        for name, stats in zip(calls, updates, strict=True):
+        return EndedUpdate(recorder, dict(zip(calls, updates, strict=True)), trees)
+
+    def record(self, update: EndedUpdate) -> None:
+        """Emits the events of an ended update, and marks what is now stale in the buffers."""
+        for name, stats in update.stats.items():
             stale = stats.stale_nodes + self.buffers[name].learned(stats.version)
-            told = replace(stats, stale_nodes=stale)
-            recorder.updated(name, told, self.learners[name], trees[name])
+            complete = replace(stats, stale_nodes=stale)
+            update.recorder.updated(name, complete, self.learners[name], update.trees[name])
 
     def give_weights(self, owners: Sequence[str] | dict[str, Any]) -> None:
         """Sends these learners' weights to their generators, for all later requests, without

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from engine.events.log import read_all
-from engine.rollout.continuous import ContinuousRollout, Then
+from engine.rollout.continuous import ContinuousRollout
 from engine.rollout.step_rollout import StepRollout
 from tests.engine.rollout.scheduling import lags, scheduling_faults
 from tests.engine.training.in_process import a_trainer
@@ -25,8 +25,8 @@ class Starving(ContinuousRollout):
         super().__init__(*arguments)
         self.left_over = set()
 
-    def gather(self, count, sink, phases, then):
-        whole = super().gather(count, sink, phases, then)
+    def gather(self, count, sink, phases):
+        whole = super().gather(count, sink, phases)
         self.left_over = set(self.in_flight)
         return whole
 
@@ -38,15 +38,15 @@ class Starving(ContinuousRollout):
 class WaitingForAll(ContinuousRollout):
     """A step ends with the last of its trees."""
 
-    def gather(self, count, sink, phases, then):
-        return super().gather(len(self.in_flight), sink, phases, then)
+    def gather(self, count, sink, phases):
+        return super().gather(len(self.in_flight), sink, phases)
 
 
 class KeepingWeightsBack(StepRollout):
     """Updated weights reach the generators only when the next step's trees are whole."""
 
-    def grow(self, step, seen, recorder, phases, then):
-        return super().grow(step, seen, recorder, phases, Then())
+    def begin(self, step, seen, recorder, phases, update):
+        super().begin(step, seen, recorder, phases)
 
 
 def settings(**training):
