@@ -56,8 +56,8 @@ def test_a_run_is_started_watched_stopped_resumed_compared_and_shared(
     heard.clear()
 
     pill = page.locator('[data-part="pill"]')
-    twin = page.locator('[data-part="treeList"]')
-    expect(twin).to_contain_text(re.compile(r"[1-4] nodes?"), timeout=ENGINE_MS)
+    tree_list = page.locator('[data-part="treeList"]')
+    expect(tree_list).to_contain_text(re.compile(r"[1-4] nodes?"), timeout=ENGINE_MS)
     page.wait_for_function(IS_PAST, arg=1, timeout=ENGINE_MS)
     assert any('"batch"' in frame and "node.close" in frame for frame in heard)
 

@@ -208,3 +208,17 @@ def test_compared_trees_name_the_cause_and_are_loaded_again(page, run, log):
     note.get_by_role("button", name="Try again").click()
     expect(page.locator(".tree-pair canvas").first).to_be_visible(timeout=WAIT_MS)
     expect(note).to_be_hidden()
+
+
+def test_trees_of_an_older_step_name_the_cause_and_are_loaded_again(page, run, log):
+    run.feed(log)
+    steps = "**/api/v1/runs/*/steps/*/trees?*"
+    refuse(page, steps, 500)
+    page.goto(f"/runs/{run.run.pk}/#step=1")
+    box = part(page, "noTrees")
+    expect(box).to_contain_text("Trees of step 1 could not be loaded", timeout=WAIT_MS)
+    expect(box).to_contain_text("The server answered 500.")
+    page.unroute(steps)
+    box.get_by_role("button", name="Try again").click()
+    expect(part(page, "stage")).to_be_visible(timeout=WAIT_MS)
+    expect(box).to_be_hidden()

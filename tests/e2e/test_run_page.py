@@ -51,7 +51,7 @@ def wait_for_seq(page, seq: int) -> None:
     page.locator(f'[data-part="stream"][data-seq="{seq}"]').wait_for(timeout=ARRIVAL_MS)
 
 
-def twin(page) -> list[str]:
+def tree_list(page) -> list[str]:
     """The forest as shown by the list."""
     return page.locator('[data-part="treeList"] li').all_text_contents()
 
@@ -64,11 +64,11 @@ def open_first_tree(page) -> None:
 def test_nodes_appear_while_they_are_written(page, run, log):
     page.emulate_media(reduced_motion="no-preference")  # an open node is animated
     wait_for_seq(page, ship(run, log, "tree.open", SAMPLE.trees))
-    assert [line.split(" · ")[1] for line in twin(page)] == ["0 nodes"] * SAMPLE.trees
+    assert [line.split(" · ")[1] for line in tree_list(page)] == ["0 nodes"] * SAMPLE.trees
     wait_for_seq(page, ship(run, log, "node.open", SAMPLE.trees))
-    assert [line.split(" · ")[1] for line in twin(page)] == ["1 node"] * SAMPLE.trees
+    assert [line.split(" · ")[1] for line in tree_list(page)] == ["1 node"] * SAMPLE.trees
     wait_for_seq(page, ship(run, log, "tree.close", SAMPLE.trees))
-    assert all(line.endswith(("solved", "unsolved")) for line in twin(page))
+    assert all(line.endswith(("solved", "unsolved")) for line in tree_list(page))
     wait_for_seq(page, ship(run, log, "step.end"))
     page.get_by_text("Step 1 of 3").wait_for()
 
@@ -145,10 +145,10 @@ def test_arrow_keys_walk_over_a_tree_and_escape_leads_back(page, run, log):
 def test_reloading_keeps_everything(page, run, log):
     head = ship(run, log, "step.end", 2)
     wait_for_seq(page, head)
-    before = page.locator('[data-part="facts"]').inner_text(), twin(page)
+    before = page.locator('[data-part="facts"]').inner_text(), tree_list(page)
     page.reload()
     wait_for_seq(page, head)
-    after = page.locator('[data-part="facts"]').inner_text(), twin(page)
+    after = page.locator('[data-part="facts"]').inner_text(), tree_list(page)
     assert [part for part in after[0].split("\n") if "Elapsed" not in part] == [
         part for part in before[0].split("\n") if "Elapsed" not in part
     ]
@@ -187,17 +187,17 @@ def test_a_killed_server_costs_nothing(page, run, log, server, faults):
         other.close()
     page.get_by_text("live", exact=True).wait_for()
     banner.wait_for(state="hidden")
-    lost = twin(page)
+    lost = tree_list(page)
     page.reload()
     wait_for_seq(page, head)
-    assert twin(page) == lost
+    assert tree_list(page) == lost
 
 
 def test_a_finished_run_shows_what_it_achieved(page, run, log):
     wait_for_seq(page, ship_all(run, log))
     run.end("finished")
     page.get_by_role("heading", name="Test result").wait_for()
-    page.get_by_text("ended").wait_for()
+    page.get_by_text("ended", exact=True).wait_for()
     assert page.get_by_role("button", name="Stop").count() == 0
     for other in ("All charts", "Log"):
         page.get_by_role("link", name=other).click()

@@ -101,6 +101,29 @@ test("a resume discards loaded steps", async () => {
   equal(requests.map(([step]) => step), [1, 1]);
 });
 
+test("a step that could not be loaded is retried on request", async () => {
+  const failures = [{ status: 500 }];
+  const changes = [];
+  const steps = new Steps({
+    load: async () => {
+      if (failures.length) throw failures.pop();
+      return log(6).filter(([, , , payload]) => payload.step === 1);
+    },
+    onChange: () => changes.push(steps.error?.status ?? null),
+    onError: () => {},
+  });
+  const settle = async () => {
+    steps.trees(fold(log(6)));
+    while (steps.loading) await new Promise((resolve) => setTimeout(resolve));
+    return steps.trees(fold(log(6))).length;
+  };
+  steps.choose({ from: 1, to: 1 });
+  equal([await settle(), steps.loading, steps.error.status], [0, false, 500]);
+  steps.retry();
+  ok((await settle()) > 0);
+  equal([steps.error, changes], [null, [500, null, null]]);
+});
+
 test("a range that is too long loses its oldest steps", async () => {
   const { steps, settled } = stepsOfLog(log(6));
   const state = fold(log(6));

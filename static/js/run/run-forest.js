@@ -49,7 +49,7 @@ export class RunForest {
     this.head = new ForestHead(part, (step) => {
       this.forest.setFocus(null);
       this.setFilters({ ...this.filters, step: step === null ? "" : String(step) });
-    });
+    }, () => this.steps.retry());
     this.address = new RunAddress({
       forest: this.forest,
       machine: run.machine,
@@ -94,8 +94,8 @@ export class RunForest {
     forest.setMatched(this.matches?.ids ?? null, this.matches ? JSON.stringify(filters) : "");
     const none = page.search ? "The search ended before its first node." : "The run ended before its first step.";
     const emptyText = hasEnded(status.state) ? none : this.noTreesText;
-    const { range, full, loading } = this.steps;
-    this.head.show({ trees: forest.trees, newest: state.step, range, full, loading, focus: forest.focus, emptyText });
+    const { range, full, loading, error } = this.steps;
+    this.head.show({ trees: forest.trees, newest: state.step, range, full, loading, focus: forest.focus, emptyText, error });
     part("noMatch").hidden = !this.matches || this.matches.nodes > 0 || !forest.trees.length;
     part("canvas").toggleAttribute("data-drags", forest.camera.k > 1);
     this.#drawPanel(state);

@@ -7,8 +7,9 @@
  *   page shows.
  * - Loaded trees are discarded when the run resumes, which voids steps.
  *
- * Waits: for the server, one step after the other, without a deadline of its own; `onError` reports
- * a failure, which is not retried until another range is requested. Free of the DOM.
+ * Waits: for the server, one step after the other, without a deadline of its own; a failure is in
+ * `error` and reported to `onError`; it is retried by `retry` or when another range is requested. Free
+ * of the DOM.
  */
 
 import { fold, forestSteps, treesOf } from "../stream/fold.js";
@@ -23,14 +24,26 @@ export class Steps {
     this.range = null; // {from, to}; null: the newest
     this.loaded = new Map(); // step -> {trees, last, until}: `until` is the seq of the request
     this.failed = new Set();
+    this.error = null; // the last failure to load a step of the range
     this.full = false;
     this.resumes = 0;
   }
 
   /** @param range {from, to}, or null for the newest step. */
   choose(range) {
-    if (range?.from !== this.range?.from || range?.to !== this.range?.to) this.failed.clear();
+    if (range?.from !== this.range?.from || range?.to !== this.range?.to) this.#resetFailures();
     this.range = range;
+  }
+
+  /** Requests steps again that could not be loaded. */
+  retry() {
+    this.#resetFailures();
+    this.onChange();
+  }
+
+  #resetFailures() {
+    this.failed.clear();
+    this.error = null;
   }
 
   /** Returns the trees of a state to show, in the order of their steps; requests missing ones. */
@@ -85,6 +98,7 @@ export class Steps {
       if (this.loaded.size > 1000) this.loaded.delete(this.loaded.keys().next().value);
     } catch (error) {
       this.failed.add(step);
+      if (step >= this.range?.from && step <= this.range?.to) this.error = error;
       this.onError(error);
     } finally {
       this.loading = false;
