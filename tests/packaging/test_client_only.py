@@ -85,7 +85,7 @@ def test_the_doctor_fails_on_an_extra_that_is_there_in_another_version(client_on
 def test_without_a_login_the_client_says_how_to_get_one(client_only):
     done = client_only.run(client_only.grove, "runs")
     assert done.returncode == 1
-    assert one_line(done.stderr) == "grove: make a token under API tokens, then: grove login"
+    assert one_line(done.stderr) == "grove: create a token under API tokens, then: grove login"
 
 
 def test_a_server_that_is_not_there_is_a_status_of_its_own(client_only):

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from engine.__main__ import main as engine_main
-from webapp.client.local import ENGINE, ENGINE_VERBS, SERVER, handed_on
+from webapp.client.local import ENGINE, ENGINE_VERBS, SERVER, local_verb
 
 
 def test_every_verb_of_the_engine_is_one_of_grove(capsys):
@@ -32,7 +32,7 @@ def test_every_verb_of_the_engine_is_one_of_grove(capsys):
     ],
 )  # fmt: skip
 def test_a_local_verb_is_handed_on_word_by_word(line, module, arguments):
-    assert handed_on(line.split()) == (module, arguments.split())
+    assert local_verb(line.split()) == (module, arguments.split())
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_a_local_verb_is_handed_on_word_by_word(line, module, arguments):
      "search 1 problem.json --team starter:oak --set search.rho=0.9", "export runs engine"],
 )  # fmt: skip
 def test_what_the_client_does_itself_is_not(line):
-    assert handed_on(line.split()) is None
+    assert local_verb(line.split()) is None

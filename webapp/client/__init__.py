@@ -9,6 +9,6 @@ with Grove("http://localhost:8000", token) as grove:
 """
 
 from webapp.client.client import Grove
-from webapp.client.types import Event, Heard, Project, Refused, Run, Workspace
+from webapp.client.types import Event, IngestStatus, Project, Refused, Run, Workspace
 
-__all__ = ["Event", "Grove", "Heard", "Project", "Refused", "Run", "Workspace"]
+__all__ = ["Event", "Grove", "IngestStatus", "Project", "Refused", "Run", "Workspace"]

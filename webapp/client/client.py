@@ -26,7 +26,7 @@ from webapp.client.types import (
     DatasetVersion,
     Event,
     Export,
-    Heard,
+    IngestStatus,
     Model,
     PointPage,
     Points,
@@ -39,7 +39,7 @@ from webapp.client.types import (
     Workspace,
 )
 
-Told = TypeVar("Told")
+Kind = TypeVar("Kind")
 
 POINTS_AT_ONCE = 25_000
 EXPORT_SECONDS = 900.0
@@ -86,7 +86,7 @@ class Grove:
         return self._walk("runs", Run, **filters)
 
     def run(self, run_id: str) -> Run:
-        return self.ask(Run, "GET", f"/runs/{run_id}")
+        return self.request(Run, "GET", f"/runs/{run_id}")
 
     def create_run(
         self,
@@ -105,7 +105,7 @@ class Grove:
         if outside:
             body["outside"] = True
         headers = {"Idempotency-Key": key} if key else {}
-        return self.ask(Run, "POST", "/runs", json=body, headers=headers)
+        return self.request(Run, "POST", "/runs", json=body, headers=headers)
 
     def searches(self, project: int) -> Iterator[Search]:
         """Yields searches at test time, newest first."""
@@ -126,17 +126,17 @@ class Grove:
         body = {"team": list(team), "problem": problem, "overrides": overrides or {}, "name": name}
         headers = {"Idempotency-Key": key} if key else {}
         path = f"/projects/{project}/searches"
-        return self.ask(Search, "POST", path, json=body, headers=headers)
+        return self.request(Search, "POST", path, json=body, headers=headers)
 
     def answer(self, run_id: str) -> Answer | None:
         """Returns the answer of a search; None while it has none."""
-        return self.ask(Answer | None, "GET", f"/searches/{run_id}/answer")
+        return self.request(Answer | None, "GET", f"/searches/{run_id}/answer")
 
     def stop(self, run_id: str) -> Run:
-        return self.ask(Run, "POST", f"/runs/{run_id}/stop")
+        return self.request(Run, "POST", f"/runs/{run_id}/stop")
 
     def resume(self, run_id: str) -> Run:
-        return self.ask(Run, "POST", f"/runs/{run_id}/resume")
+        return self.request(Run, "POST", f"/runs/{run_id}/resume")
 
     def models(self, **filters: Any) -> Iterator[Model]:
         """Yields models; `project` and `name` as in REST."""
@@ -146,7 +146,7 @@ class Grove:
         """Moves an alias to a version, or removes it (None); where the workspace requires a second
         person's approval, the response's `state` is waiting."""
         body = {"alias": alias, "version": version, "reason": reason}
-        return self.ask(dict[str, Any], "POST", f"/models/{model}/promotions", json=body)
+        return self.request(dict[str, Any], "POST", f"/models/{model}/promotions", json=body)
 
     def blocks(self, path: str) -> Iterator[bytes]:
         """Yields the response body of an address as it arrives."""
@@ -169,20 +169,20 @@ class Grove:
         Raises:
             httpx.TransportError: the connection cannot be reopened.
         """
-        last, broken = after, 0
+        last, failures = after, 0
         while True:
             try:
                 for event in self._tail(run_id, last, topics):
-                    last, broken = event.seq, 0
+                    last, failures = event.seq, 0
                     yield event
                 return
             except httpx.TransportError:
-                broken += 1
-                if broken > RETRIES:
+                failures += 1
+                if failures > RETRIES:
                     raise
                 time.sleep(RETRY_SECONDS)
 
-    def send(self, run_id: str, lines: Sequence[bytes]) -> Heard:
+    def send(self, run_id: str, lines: Sequence[bytes]) -> IngestStatus:
         """Sends lines of an engine's log (`events.jsonl`), in order, for a run that is `outside`;
         lines stored already change nothing.
 
@@ -191,23 +191,25 @@ class Grove:
         """
         body = b'{"events":[%s]}' % b",".join(lines)
         headers = {"Content-Type": "application/json"}
-        return self.ask(Heard, "POST", f"/runs/{run_id}/events", content=body, headers=headers)
+        return self.request(
+            IngestStatus, "POST", f"/runs/{run_id}/events", content=body, headers=headers
+        )
 
     def points(self, run_id: str, metric: str) -> Points:
         """Returns all points of one metric, in the order in which they were recorded."""
         query = {"fields": "step,time,value", "limit": POINTS_AT_ONCE}
         path = f"/runs/{run_id}/metrics/{quote(metric, safe='')}/points"
-        page = found = self.ask(PointPage, "GET", path, params=query)
+        page = first = self.request(PointPage, "GET", path, params=query)
         while page.next is not None:
-            page = self.ask(PointPage, "GET", path, params={**query, "cursor": page.next})
-            found.points.extend(page.points)
-        return found.points
+            page = self.request(PointPage, "GET", path, params={**query, "cursor": page.next})
+            first.points.extend(page.points)
+        return first.points
 
     def exports(self, **filters: Any) -> Iterator[Export]:
         """Yields exports, newest first; `project` and `state` as in REST."""
         return self._walk("exports", Export, **filters)
 
-    def ask_for_export(
+    def request_export(
         self,
         table: str,
         file: str,
@@ -221,7 +223,7 @@ class Grove:
         filters."""
         body = {"table": table, "format": file, "project": project, "run": run, "filters": filters}
         headers = {"Idempotency-Key": key} if key else {}
-        return self.ask(Export, "POST", "/exports", json=body, headers=headers)
+        return self.request(Export, "POST", "/exports", json=body, headers=headers)
 
     def finished_export(self, export_id: str, seconds: float = EXPORT_SECONDS) -> Export:
         """Waits for the export and returns it once it is ready or failed.
@@ -230,7 +232,7 @@ class Grove:
             TimeoutError: it was neither within `seconds`.
         """
         until = time.monotonic() + seconds
-        while not (export := self.ask(Export, "GET", f"/exports/{export_id}")).is_over:
+        while not (export := self.request(Export, "GET", f"/exports/{export_id}")).is_over:
             if time.monotonic() > until:
                 raise TimeoutError(f"export {export_id} is {export.state} after {seconds:.0f} s")
             time.sleep(RETRY_SECONDS)
@@ -251,7 +253,7 @@ class Grove:
                         digest.update(piece)
                         file.write(piece)
             if digest.hexdigest() != export.sha256:
-                raise ValueError(f"{path}: the file is not the one that was written; ask again")
+                raise ValueError(f"{path}: the downloaded file is damaged; download it again")
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
@@ -263,7 +265,7 @@ class Grove:
         Raises:
             Refused: the server does not accept it.
         """
-        return uploading.upload(self.ask, file, project, kind)
+        return uploading.upload(self.request, file, project, kind)
 
     def add_dataset(
         self, project: int, name: str, files: Sequence[Path], note: str = ""
@@ -272,10 +274,10 @@ class Grove:
         version."""
         uploads = [self.upload(file, project, "dataset").id for file in files]
         body = {"project": project, "name": name, "uploads": uploads, "note": note}
-        return self.ask(DatasetVersion, "POST", "/datasets", json=body, timeout=READ_SECONDS)
+        return self.request(DatasetVersion, "POST", "/datasets", json=body, timeout=READ_SECONDS)
 
     def dataset_version(self, version_id: int) -> DatasetVersion:
-        return self.ask(DatasetVersion, "GET", f"/datasets/versions/{version_id}")
+        return self.request(DatasetVersion, "GET", f"/datasets/versions/{version_id}")
 
     def dataset_content(self, version_id: int) -> Iterator[bytes]:
         """Yields all problems of a version as JSON lines, block by block."""
@@ -295,17 +297,17 @@ class Grove:
                     yield msgspec.json.decode(line[len("data: ") :], type=Event)
 
     def _walk(
-        self, name: str, kind: type[Told], /, where: str = "", **query: Any
-    ) -> Iterator[Told]:
+        self, name: str, kind: type[Kind], /, where: str = "", **query: Any
+    ) -> Iterator[Kind]:
         query = {key: value for key, value in query.items() if value is not None}
         while True:
-            page = self.ask(dict[str, Any], "GET", where or f"/{name}", params=query)
+            page = self.request(dict[str, Any], "GET", where or f"/{name}", params=query)
             yield from msgspec.convert(page[name], list[kind])
             if page["next"] is None:
                 return
             query["cursor"] = page["next"]
 
-    def ask(self, kind: type[Told], method: str, path: str, **request: Any) -> Told:
+    def request(self, kind: type[Kind], method: str, path: str, **request: Any) -> Kind:
         """Calls any REST operation and returns its response as `kind`. Raises `Refused`."""
         return msgspec.json.decode(self._send(method, path, **request).content, type=kind)
 

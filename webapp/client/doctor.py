@@ -30,7 +30,7 @@ SECONDS = 300.0
 SERVER_SECONDS = 5.0
 OLDEST_PYTHON = (3, 11)
 OK, ABSENT, WARNING, FAILED = "ok", "absent", "warning", "failed"
-_OF_ITS_OWN = {"engine": "ray~=", "server": "channels~="}
+_MARKER_REQUIREMENT = {"engine": "ray~=", "server": "channels~="}
 """A requirement that no other extra has: an extra without it was never installed."""
 
 
@@ -84,27 +84,27 @@ def _python() -> Check:
 def _packages(extra: str) -> Check:
     """Checks that an extra is installed in the versions that it declares."""
     name = f"grove-rl[{extra}]" if extra else "grove-rl"
-    found = unmet(extra)
-    if not found:
+    problems = unmet(extra)
+    if not problems:
         return Check(name, OK, __version__)
     remedy = f"pip install '{name}'"
-    missing = {one.requirement for one in found if one.installed is None}
-    if any(requirement.startswith(_OF_ITS_OWN.get(extra, " ")) for requirement in missing):
+    missing = {one.requirement for one in problems if one.installed is None}
+    if any(requirement.startswith(_MARKER_REQUIREMENT.get(extra, " ")) for requirement in missing):
         return Check(name, ABSENT, "not installed", remedy)
-    return Check(name, FAILED, ", ".join(map(str, found)), remedy)
+    return Check(name, FAILED, ", ".join(map(str, problems)), remedy)
 
 
 def _engine() -> Iterator[Check]:
     """Yields the results of `engine doctor` as checks."""
-    found, error = _json_of(local.command(local.ENGINE, ["doctor", "--json"]))
-    if found is None:
+    report, error = _json_of(local.command(local.ENGINE, ["doctor", "--json"]))
+    if report is None:
         yield Check("engine", FAILED, error, "run: grove engine doctor")
         return
-    yield Check("torch", OK, found["torch"]["version"])
-    yield _gpus(found["torch"]["cuda_devices"])
-    address = found["ray"]["address"] or "unset: Ray is started locally"
-    yield Check("ray", OK, f"{found['ray']['version']}, RAY_ADDRESS {address}")
-    vllm, sandbox = found["vllm"], found["sandbox"]
+    yield Check("torch", OK, report["torch"]["version"])
+    yield _gpus(report["torch"]["cuda_devices"])
+    address = report["ray"]["address"] or "unset: Ray is started locally"
+    yield Check("ray", OK, f"{report['ray']['version']}, RAY_ADDRESS {address}")
+    vllm, sandbox = report["vllm"], report["sandbox"]
     if vllm["works"]:
         yield Check("vllm", OK, f"{vllm['version']}, platform {vllm['platform']}")
     else:
@@ -112,7 +112,7 @@ def _engine() -> Iterator[Check]:
     if not sandbox["works"]:
         yield Check("sandbox", FAILED, sandbox["reason"])
     elif sandbox["tier"] != "full":
-        remedy = "run as root, or let this account make user namespaces"
+        remedy = "run as root, or allow this account to create user namespaces"
         yield Check("sandbox", WARNING, f"tier {sandbox['tier']}: {_walls(sandbox)}", remedy)
     else:
         yield Check("sandbox", OK, f"tier full: {_walls(sandbox)}")
@@ -126,17 +126,17 @@ def _gpus(seen_by_torch: int) -> Check:
     driver = shutil.which("nvidia-smi") or Path("/proc/driver/nvidia").exists()
     if driver and not seen_by_torch:
         remedy = "install the CUDA build of torch, or check CUDA_VISIBLE_DEVICES"
-        return Check("gpus", WARNING, "an NVIDIA driver, but torch sees no GPU", remedy)
+        return Check("gpus", WARNING, "NVIDIA driver present, but torch sees no GPU", remedy)
     return Check("gpus", OK, f"{seen_by_torch} CUDA devices")
 
 
 def _server() -> Iterator[Check]:
     """Yields the results of `manage.py doctor` as checks."""
-    found, error = _json_of(local.command(local.SERVER, ["doctor", "--json"]))
-    if found is None:
+    report, error = _json_of(local.command(local.SERVER, ["doctor", "--json"]))
+    if report is None:
         yield Check("server", FAILED, error, "run: grove manage doctor")
         return
-    yield from msgspec.convert(found, list[Check])
+    yield from msgspec.convert(report, list[Check])
 
 
 def _json_of(command: list[str]) -> tuple[Any, str]:
@@ -155,7 +155,7 @@ def _json_of(command: list[str]) -> tuple[Any, str]:
 def _login() -> Check:
     """Checks the server that the client's verbs use; the other verbs need none."""
     try:
-        address, token = login.known()
+        address, token = login.credentials()
     except login.NotLoggedIn as error:
         return Check("login", ABSENT, "none", str(error))
     try:

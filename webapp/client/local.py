@@ -17,7 +17,7 @@ ENGINE_VERBS = {
     "prepare": "write RUN_DIR/config.json from a recipe",
     "fork": "prepare a run that starts at a checkpoint",
     "config": "print the JSON schema of all settings",
-    "starters": "make the two starter policies from a seed",
+    "starters": "create the two starter policies from a seed",
     "golden": "run worked numbers through the training functions",
     "problems": "check and compare data sets",
     "evaluate": "measure a team on a data set",
@@ -26,7 +26,7 @@ ENGINE_VERBS = {
     "same": "whether two runs are the same, bit for bit",
 }
 """Verbs of `python -m engine` under the same name. Its `search` and `doctor` share a name with a
-verb of the client: `handed_on` distinguishes them."""
+verb of the client: `local_verb` distinguishes them."""
 SERVER_VERBS = {
     "up": "start Postgres, web and worker on this machine, until Ctrl-C",
     "demo": "run the demo job through the whole stack",
@@ -39,7 +39,7 @@ NOT_INSTALLED = 2
 """Exit status of a verb whose extra is not installed."""
 
 
-def handed_on(words: Sequence[str]) -> tuple[str, list[str]] | None:
+def local_verb(words: Sequence[str]) -> tuple[str, list[str]] | None:
     """Returns (module, its arguments) of a command line of a local verb; None for the client's."""
     if not words:
         return None
@@ -62,7 +62,7 @@ def _is_local(arguments: Sequence[str]) -> bool:
     return any(word.partition("=")[0] in _LOCAL_SEARCH for word in arguments)
 
 
-def hand_on(module: str, arguments: Sequence[str]) -> int:
+def execute(module: str, arguments: Sequence[str]) -> int:
     """Replaces this process with `python -m MODULE ARGUMENTS`; returns `NOT_INSTALLED` if the extra
     of the module is not installed."""
     extra = _EXTRAS[module]

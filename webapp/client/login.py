@@ -31,11 +31,11 @@ def save(address: str, token: str) -> Path:
     return target
 
 
-def known() -> tuple[str, str]:
+def credentials() -> tuple[str, str]:
     """Returns (address, token). Raises `NotLoggedIn`."""
     saved = json.loads(path().read_text()) if path().is_file() else {}
     address = os.environ.get("GROVE_ADDRESS") or saved.get("address") or DEFAULT_ADDRESS
     token = os.environ.get("GROVE_TOKEN") or saved.get("token")
     if not token:
-        raise NotLoggedIn("make a token under API tokens, then: grove login")
+        raise NotLoggedIn("create a token under API tokens, then: grove login")
     return address, token

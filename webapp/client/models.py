@@ -19,17 +19,17 @@ def push_model(
         OSError: a file cannot be read. ValueError: `parent` is given and the model does not exist.
     """
     files = [path for path in sorted(folder.iterdir()) if path.is_file()]
-    known = next(
+    existing = next(
         (one for one in grove.models(project=project, name=name) if one.name == name), None
     )
-    if known is None and parent is not None:
+    if existing is None and parent is not None:
         raise ValueError(f"parent {parent}: project {project} has no model {name}, leave it out")
     uploads = [grove.upload(path, project, "model").id for path in files]
-    if known is None:
+    if existing is None:
         body = {"project": project, "name": name, "uploads": uploads}
-        return grove.ask(Model, "POST", "/models", json=body).versions[0]
+        return grove.request(Model, "POST", "/models", json=body).versions[0]
     body = {"uploads": uploads, "parent": parent}
-    return grove.ask(ModelVersion, "POST", f"/models/{known.id}/versions", json=body)
+    return grove.request(ModelVersion, "POST", f"/models/{existing.id}/versions", json=body)
 
 
 def pull_model(grove: Grove, model: int, number: int, file: Path) -> int:

@@ -14,18 +14,18 @@ from pathlib import Path
 import msgspec
 
 from webapp.client.client import Grove
-from webapp.client.types import Event, Heard
+from webapp.client.types import Event, IngestStatus
 
 FILE_NAME = "events.jsonl"
 BATCH_LINES = 5000
 BATCH_BYTES = 2_000_000
-LOOK_SECONDS = 0.5
-ALIVE_SECONDS = 60.0
+POLL_SECONDS = 0.5
+HEARTBEAT_SECONDS = 60.0
 """Interval of signs of life to the server while the log does not grow."""
-_OVER = ("finished", "failed", "stopped")
+_ENDED = ("finished", "failed", "stopped")
 
 
-def log_in(directory: Path) -> Path:
+def log_path(directory: Path) -> Path:
     """Returns the log of a run's directory.
 
     Raises:
@@ -33,26 +33,26 @@ def log_in(directory: Path) -> Path:
     """
     log = directory / FILE_NAME
     if not log.is_file():
-        raise FileNotFoundError(f"{directory} holds no {FILE_NAME}: name the directory of a run")
+        raise FileNotFoundError(f"{directory} contains no {FILE_NAME}: give the directory of a run")
     return log
 
 
-def push(grove: Grove, run_id: str, directory: Path, *, follow: bool) -> Heard:
+def push(grove: Grove, run_id: str, directory: Path, *, follow: bool) -> IngestStatus:
     """Sends the log's lines; with `follow`, also new ones until the log records the run's end.
 
     Raises:
         Refused: the server does not accept them. OSError: there is no log.
     """
-    log = log_in(directory)
-    heard, said = grove.send(run_id, []), time.monotonic()
+    log = log_path(directory)
+    status, sent_at = grove.send(run_id, []), time.monotonic()
     while True:
-        for batch in batches(_lines(log, heard.head_seq)):
-            heard, said = grove.send(run_id, batch), time.monotonic()
-        if not follow or heard.state in _OVER:
-            return heard
-        time.sleep(LOOK_SECONDS)
-        if time.monotonic() - said > ALIVE_SECONDS:
-            heard, said = grove.send(run_id, []), time.monotonic()
+        for batch in batches(_lines(log, status.head_seq)):
+            status, sent_at = grove.send(run_id, batch), time.monotonic()
+        if not follow or status.state in _ENDED:
+            return status
+        time.sleep(POLL_SECONDS)
+        if time.monotonic() - sent_at > HEARTBEAT_SECONDS:
+            status, sent_at = grove.send(run_id, []), time.monotonic()
 
 
 def last_seq(file: Path) -> int:

@@ -36,18 +36,18 @@ def unmet(extra: str) -> list[Unmet]:
 
 
 def _unmet(declared: list[Requirement], extra: str) -> list[Unmet]:
-    found: list[Unmet] = []
+    missing: list[Unmet] = []
     for requirement in declared:
         if not _belongs_to(requirement, extra):
             continue
         if requirement.name == DISTRIBUTION:  # an extra that includes others
             for included in sorted(requirement.extras):
-                found += _unmet(declared, included)
+                missing += _unmet(declared, included)
             continue
         installed = _installed(requirement.name)
         if installed is None or not requirement.specifier.contains(installed, prereleases=True):
-            found.append(Unmet(f"{requirement.name}{requirement.specifier}", installed))
-    return found
+            missing.append(Unmet(f"{requirement.name}{requirement.specifier}", installed))
+    return missing
 
 
 def _belongs_to(requirement: Requirement, extra: str) -> bool:

@@ -167,7 +167,7 @@ class Export(msgspec.Struct, frozen=True):
         return self.state in ("ready", "failed")
 
 
-class Heard(msgspec.Struct, frozen=True):
+class IngestStatus(msgspec.Struct, frozen=True):
     """The server's response to the events of an external engine."""
 
     head_seq: int
@@ -175,7 +175,7 @@ class Heard(msgspec.Struct, frozen=True):
     stop_requested: bool
 
 
-class Fault(msgspec.Struct, frozen=True):
+class FieldProblem(msgspec.Struct, frozen=True):
     path: str
     value: Any
     reason: str
@@ -186,7 +186,7 @@ class Problem(msgspec.Struct, frozen=True):
 
     status: int
     detail: str
-    problems: list[Fault] = []
+    problems: list[FieldProblem] = []
     expected_seq: int | None = None
 
 
@@ -195,5 +195,5 @@ class Refused(Exception):
 
     def __init__(self, problem: Problem):
         self.problem = problem
-        faults = (f"{one.path} = {one.value!r}: {one.reason}" for one in problem.problems)
-        super().__init__("\n".join((f"{problem.status}: {problem.detail}", *faults)))
+        lines = (f"{one.path} = {one.value!r}: {one.reason}" for one in problem.problems)
+        super().__init__("\n".join((f"{problem.status}: {problem.detail}", *lines)))

@@ -171,7 +171,7 @@ def test_a_table_is_exported_to_a_file(command, exporter, site, tmp_path):
     assert status == 0 and "2 rows" in printed and file.read_text().count("\n") == 3
     assert command("export", "runs", tmp_path / "runs.xlsx", "--run", run.pk)[0] == 1
     asked = ("export", "runs", tmp_path / "runs.jsonl", "--project", site.cast.project.pk)
-    assert command(*asked, "--state", "finished") == (0, f"{asked[2]} holds 0 rows\n")
+    assert command(*asked, "--state", "finished") == (0, f"{asked[2]} contains 0 rows\n")
     assert command(*asked, "--state", "odd")[0] == 1
     assert sorted(path.name for path in tmp_path.glob("*.part")) == []
 

@@ -27,5 +27,5 @@ def test_a_run_is_started_listed_stopped_resumed_and_pulled(grove, site, tmp_pat
     assert grove("runs", "--name", "N").startswith(f"{run_id}  queued")
     assert "stopped" in grove("stop", run_id) and "queued" in grove("resume", run_id)
     log = tmp_path / "log.ndjson"
-    assert f"{log} holds the log up to" in grove("pull", run_id, log)
+    assert f"{log} contains the log up to" in grove("pull", run_id, log)
     assert f"ok       login: {site.address}: 1 projects" in grove("doctor")

@@ -104,14 +104,14 @@ class Operations(Transport):
         self, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET
     ) -> WorkspaceList:
         """Lists the workspaces that you are a member of."""
-        return self._ask(
+        return self._json(
             WorkspaceList, "GET", "/workspaces", params=query({"cursor": cursor, "limit": limit})
         )
 
     def create_workspace(self, *, name: str, key: str | UnsetType = UNSET) -> WorkspaceOut:
         """Creates a workspace of your own, with a first project. Not possible with a token,
         which is bound to one workspace."""
-        return self._ask(
+        return self._json(
             WorkspaceOut,
             "POST",
             "/workspaces",
@@ -121,13 +121,13 @@ class Operations(Transport):
 
     def get_workspace(self, slug: str) -> WorkspaceOut:
         """Get Workspace."""
-        return self._ask(WorkspaceOut, "GET", f"/workspaces/{part(slug)}")
+        return self._json(WorkspaceOut, "GET", f"/workspaces/{part(slug)}")
 
     def list_members(
         self, slug: str, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET
     ) -> MemberList:
         """Lists the members and their roles."""
-        return self._ask(
+        return self._json(
             MemberList,
             "GET",
             f"/workspaces/{part(slug)}/members",
@@ -138,7 +138,7 @@ class Operations(Transport):
         self, slug: str, user_id: int, *, role: Role, if_match: str | UnsetType = UNSET
     ) -> MemberOut:
         """Changes a member's role, within the limits of your own."""
-        return self._ask(
+        return self._json(
             MemberOut,
             "PATCH",
             f"/workspaces/{part(slug)}/members/{part(user_id)}",
@@ -158,7 +158,7 @@ class Operations(Transport):
         self, slug: str, user_id: int, *, key: str | UnsetType = UNSET
     ) -> MemberOut:
         """Makes the member the owner; you remain as a maintainer."""
-        return self._ask(
+        return self._json(
             MemberOut,
             "POST",
             f"/workspaces/{part(slug)}/members/{part(user_id)}/transfer",
@@ -169,7 +169,7 @@ class Operations(Transport):
         self, slug: str, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET
     ) -> InvitationList:
         """Lists valid invitation links; for users who may create them."""
-        return self._ask(
+        return self._json(
             InvitationList,
             "GET",
             f"/workspaces/{part(slug)}/invitations",
@@ -186,7 +186,7 @@ class Operations(Transport):
     ) -> Link:
         """Creates a link that admits a new member, for seven days. Links do not make owners;
         promote a member instead."""
-        return self._ask(
+        return self._json(
             Link,
             "POST",
             f"/workspaces/{part(slug)}/invitations",
@@ -213,7 +213,7 @@ class Operations(Transport):
         visibility: Visibility | UnsetType = UNSET,
     ) -> ProjectOut:
         """Create Project."""
-        return self._ask(
+        return self._json(
             ProjectOut,
             "POST",
             f"/workspaces/{part(slug)}/projects",
@@ -260,7 +260,7 @@ class Operations(Transport):
         limit: int | UnsetType = UNSET,
     ) -> EntryList:
         """Lists who did what in the workspace, newest first."""
-        return self._ask(
+        return self._json(
             EntryList,
             "GET",
             f"/workspaces/{part(slug)}/audit",
@@ -278,7 +278,7 @@ class Operations(Transport):
 
     def accept_invitation(self, *, token: str, key: str | UnsetType = UNSET) -> WorkspaceOut:
         """Makes you a member of the link's workspace. Not possible with a token."""
-        return self._ask(
+        return self._json(
             WorkspaceOut,
             "POST",
             "/invitations/accept",
@@ -290,19 +290,19 @@ class Operations(Transport):
         self, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET
     ) -> ProjectList:
         """Lists projects that you may see; a run is created in one."""
-        return self._ask(
+        return self._json(
             ProjectList, "GET", "/projects", params=query({"cursor": cursor, "limit": limit})
         )
 
     def get_project(self, project_id: int) -> ProjectOut:
         """Get Project."""
-        return self._ask(ProjectOut, "GET", f"/projects/{part(project_id)}")
+        return self._json(ProjectOut, "GET", f"/projects/{part(project_id)}")
 
     def change_project(
         self, project_id: int, *, visibility: Visibility, if_match: str | UnsetType = UNSET
     ) -> ProjectOut:
         """Changes who in the workspace sees it."""
-        return self._ask(
+        return self._json(
             ProjectOut,
             "PATCH",
             f"/projects/{part(project_id)}",
@@ -318,7 +318,7 @@ class Operations(Transport):
         limit: int | UnsetType = UNSET,
     ) -> SearchList:
         """Lists the searches of a project, newest first."""
-        return self._ask(
+        return self._json(
             SearchList,
             "GET",
             f"/projects/{part(project_id)}/searches",
@@ -338,7 +338,7 @@ class Operations(Transport):
         name: str | UnsetType = UNSET,
     ) -> SearchOut:
         """Creates a search of a team on one problem, which is queued immediately."""
-        return self._ask(
+        return self._json(
             SearchOut,
             "POST",
             f"/projects/{part(project_id)}/searches",
@@ -369,7 +369,7 @@ class Operations(Transport):
     ) -> SearchPlan:
         """Returns the settings that the search would have, and whether it fits, without
         creating it. Invalid settings are refused as on creation."""
-        return self._ask(
+        return self._json(
             SearchPlan,
             "POST",
             f"/projects/{part(project_id)}/searches/check",
@@ -389,22 +389,22 @@ class Operations(Transport):
     def list_search_members(self, project_id: int) -> list[MemberChoice]:
         """Lists the possible members of a team: the starters, then the newest versions of the
         project's models."""
-        return self._ask(list[MemberChoice], "GET", f"/projects/{part(project_id)}/searches/team")
+        return self._json(list[MemberChoice], "GET", f"/projects/{part(project_id)}/searches/team")
 
     def list_search_problems(self, dataset_version_id: int) -> list[ProblemChoice]:
         """Lists the first problems of a dataset version, stored or generated, which a search
         may name."""
-        return self._ask(
+        return self._json(
             list[ProblemChoice], "GET", f"/searches/problems/{part(dataset_version_id)}"
         )
 
     def get_search(self, run_id: UUID) -> SearchOut:
         """Get Search."""
-        return self._ask(SearchOut, "GET", f"/searches/{part(run_id)}")
+        return self._json(SearchOut, "GET", f"/searches/{part(run_id)}")
 
     def get_answer(self, run_id: UUID) -> Answer | None:
         """Returns the chosen program, and the rule that chose it; null if there is none yet."""
-        return self._ask(Answer | None, "GET", f"/searches/{part(run_id)}/answer")
+        return self._json(Answer | None, "GET", f"/searches/{part(run_id)}/answer")
 
     def list_experiments(
         self,
@@ -415,7 +415,7 @@ class Operations(Transport):
         name: str | UnsetType = UNSET,
     ) -> ExperimentList:
         """Lists the experiments that you may see, in the order of their creation."""
-        return self._ask(
+        return self._json(
             ExperimentList,
             "GET",
             "/experiments",
@@ -453,7 +453,7 @@ class Operations(Transport):
     ) -> ExperimentOut:
         """Creates an experiment with a queued run for every combination of seeds and values to
         try."""
-        return self._ask(
+        return self._json(
             ExperimentOut,
             "POST",
             "/experiments",
@@ -503,7 +503,7 @@ class Operations(Transport):
     ) -> Plan:
         """Returns the runs that would be created, without creating them. Invalid settings are
         refused as on creation, path by path."""
-        return self._ask(
+        return self._json(
             Plan,
             "POST",
             "/experiments/check",
@@ -524,7 +524,7 @@ class Operations(Transport):
 
     def get_experiment(self, experiment_id: int) -> ExperimentDetail:
         """Returns an experiment with its runs."""
-        return self._ask(ExperimentDetail, "GET", f"/experiments/{part(experiment_id)}")
+        return self._json(ExperimentDetail, "GET", f"/experiments/{part(experiment_id)}")
 
     def list_runs(
         self,
@@ -562,7 +562,7 @@ class Operations(Transport):
         limit: int | UnsetType = UNSET,
     ) -> RunList:
         """Lists the runs that you may see and that match the filters, newest first by default."""
-        return self._ask(
+        return self._json(
             RunList,
             "GET",
             "/runs",
@@ -608,7 +608,7 @@ class Operations(Transport):
         outside: bool | UnsetType = UNSET,
     ) -> RunDetail:
         """Creates an experiment with one run, which is queued immediately."""
-        return self._ask(
+        return self._json(
             RunDetail,
             "POST",
             "/runs",
@@ -626,7 +626,7 @@ class Operations(Transport):
 
     def get_run(self, run_id: UUID) -> RunDetail:
         """Get Run."""
-        return self._ask(RunDetail, "GET", f"/runs/{part(run_id)}")
+        return self._json(RunDetail, "GET", f"/runs/{part(run_id)}")
 
     def mark_run(
         self,
@@ -640,7 +640,7 @@ class Operations(Transport):
     ) -> RunDetail:
         """Sets the run's tags or notes, archives or restores it; or stars it for yourself,
         which anyone who sees it may. An active run continues when it is archived."""
-        return self._ask(
+        return self._json(
             RunDetail,
             "PATCH",
             f"/runs/{part(run_id)}",
@@ -652,7 +652,7 @@ class Operations(Transport):
 
     def stop_run(self, run_id: UUID, *, key: str | UnsetType = UNSET) -> RunDetail:
         """Requests that a run stop; it can be resumed later."""
-        return self._ask(
+        return self._json(
             RunDetail,
             "POST",
             f"/runs/{part(run_id)}/stop",
@@ -661,7 +661,7 @@ class Operations(Transport):
 
     def resume_run(self, run_id: UUID, *, key: str | UnsetType = UNSET) -> RunDetail:
         """Queues a stopped or failed run again; it continues from its last checkpoint."""
-        return self._ask(
+        return self._json(
             RunDetail,
             "POST",
             f"/runs/{part(run_id)}/resume",
@@ -671,7 +671,7 @@ class Operations(Transport):
     def kill_run(self, run_id: UUID, *, key: str | UnsetType = UNSET) -> RunDetail:
         """Ends a run immediately; updates since its last checkpoint are lost. It can be
         resumed."""
-        return self._ask(
+        return self._json(
             RunDetail,
             "POST",
             f"/runs/{part(run_id)}/kill",
@@ -682,7 +682,7 @@ class Operations(Transport):
         self, run_id: UUID, *, priority: int, key: str | UnsetType = UNSET
     ) -> RunDetail:
         """Sets the priority: of a workspace's queued runs those of higher priority start first."""
-        return self._ask(
+        return self._json(
             RunDetail,
             "POST",
             f"/runs/{part(run_id)}/priority",
@@ -692,7 +692,7 @@ class Operations(Transport):
 
     def write_note(self, run_id: UUID, *, text: str, key: str | UnsetType = UNSET) -> Told:
         """Records a note on the run, with your name and the time."""
-        return self._ask(
+        return self._json(
             Told,
             "POST",
             f"/runs/{part(run_id)}/notes",
@@ -702,15 +702,15 @@ class Operations(Transport):
 
     def get_actions(self, run_id: UUID) -> Told:
         """Lists who did what to the run, newest first."""
-        return self._ask(Told, "GET", f"/runs/{part(run_id)}/actions")
+        return self._json(Told, "GET", f"/runs/{part(run_id)}/actions")
 
     def get_checkpoints(self, run_id: UUID) -> Checkpoints:
         """Lists the steps whose checkpoints can be forked, newest first."""
-        return self._ask(Checkpoints, "GET", f"/runs/{part(run_id)}/checkpoints")
+        return self._json(Checkpoints, "GET", f"/runs/{part(run_id)}/checkpoints")
 
     def clone_run(self, run_id: UUID, *, key: str | UnsetType = UNSET) -> RunDetail:
         """Creates a new experiment with the same settings."""
-        return self._ask(
+        return self._json(
             RunDetail,
             "POST",
             f"/runs/{part(run_id)}/clone",
@@ -728,7 +728,7 @@ class Operations(Transport):
     ) -> RunDetail:
         """Creates a run that starts with the weights and optimizer state of one of its
         checkpoints."""
-        return self._ask(
+        return self._json(
             RunDetail,
             "POST",
             f"/runs/{part(run_id)}/fork",
@@ -739,18 +739,18 @@ class Operations(Transport):
     def get_state(self, run_id: UUID, *, seq: int | UnsetType | None = UNSET) -> dict[str, Any]:
         """Returns {epoch, seq, events: [[seq, t_ms, kind, payload], ...]}: the compacted log up
         to `seq`."""
-        return self._ask(
+        return self._json(
             dict[str, Any], "GET", f"/runs/{part(run_id)}/state", params=query({"seq": seq})
         )
 
     def get_folded(self, run_id: UUID, *, seq: int | UnsetType | None = UNSET) -> Folded:
         """Returns state(seq), the fold of the log up to `seq` (default: its head), as on the
         run page: plan, steps, updates, evaluations, and the trees of the last two steps."""
-        return self._ask(Folded, "GET", f"/runs/{part(run_id)}/folded", params=query({"seq": seq}))
+        return self._json(Folded, "GET", f"/runs/{part(run_id)}/folded", params=query({"seq": seq}))
 
     def get_moments(self, run_id: UUID) -> Moments:
         """Returns positions in the log to jump to: its head, and the first solved node."""
-        return self._ask(Moments, "GET", f"/runs/{part(run_id)}/moments")
+        return self._json(Moments, "GET", f"/runs/{part(run_id)}/moments")
 
     def get_events(
         self,
@@ -777,7 +777,7 @@ class Operations(Transport):
         seq, each once however often it is sent. Events that leave a gap are refused (409) with
         `expected_seq`. The response has the log's head and whether the engine should stop; an
         empty batch only renews the lease, which lapses after 15 minutes."""
-        return self._ask(
+        return self._json(
             Heard,
             "POST",
             f"/runs/{part(run_id)}/events",
@@ -790,7 +790,7 @@ class Operations(Transport):
     ) -> dict[str, Any]:
         """Returns {epoch, seq, events}: all events of the trees of one step up to `seq`,
         without `node.text`; empty if the step has none."""
-        return self._ask(
+        return self._json(
             dict[str, Any],
             "GET",
             f"/runs/{part(run_id)}/steps/{part(step)}/trees",
@@ -802,7 +802,7 @@ class Operations(Transport):
     ) -> dict[str, Any]:
         """Returns {epoch, seq, events}: all events of one tree up to `seq`, without
         `node.text`."""
-        return self._ask(
+        return self._json(
             dict[str, Any],
             "GET",
             f"/runs/{part(run_id)}/trees/{part(tree)}",
@@ -811,7 +811,7 @@ class Operations(Transport):
 
     def get_node(self, run_id: UUID, tree: int, node: int) -> NodeDetail:
         """Returns all events of a node, its problem, and its parent's `node.close`."""
-        return self._ask(
+        return self._json(
             NodeDetail, "GET", f"/runs/{part(run_id)}/trees/{part(tree)}/nodes/{part(node)}"
         )
 
@@ -823,7 +823,7 @@ class Operations(Transport):
         limit: int | UnsetType = UNSET,
     ) -> StepList:
         """Lists the seconds of each step by phase and by wait, newest first."""
-        return self._ask(
+        return self._json(
             StepList,
             "GET",
             f"/runs/{part(run_id)}/steps",
@@ -840,7 +840,7 @@ class Operations(Transport):
         q: str | UnsetType = UNSET,
     ) -> LogLineList:
         """Lists the log lines of the run, newest first."""
-        return self._ask(
+        return self._json(
             LogLineList,
             "GET",
             f"/runs/{part(run_id)}/logs",
@@ -858,7 +858,7 @@ class Operations(Transport):
         """Lists the metrics of the run in the order in which they were first recorded, each
         with the number of its points and the newest. With `until` they are all on one page, as
         of that event, including points of steps that a resumed run has repeated since."""
-        return self._ask(
+        return self._json(
             MetricList,
             "GET",
             f"/runs/{part(run_id)}/metrics",
@@ -880,7 +880,7 @@ class Operations(Transport):
         """Returns one metric from x = `from` to `to` in at most `points` buckets: minimum,
         maximum, mean and count of the points of each. No point is left out. `scale=log` makes
         buckets of equal width in log x; `until` returns the metric as of that event."""
-        return self._ask(
+        return self._json(
             BucketedSeries,
             "GET",
             f"/runs/{part(run_id)}/metrics/{part(name)}",
@@ -900,7 +900,7 @@ class Operations(Transport):
         """Returns the points, page by page, in the order in which they were recorded, as
         columns of equal length. `time` is seconds since the run's first event, `seq` that of
         the event."""
-        return self._ask(
+        return self._json(
             dict[str, Any],
             "GET",
             f"/runs/{part(run_id)}/metrics/{part(name)}/points",
@@ -912,7 +912,7 @@ class Operations(Transport):
     ) -> ComparisonOut:
         """Returns differing settings, the metrics to draw, and paired bootstrap intervals of
         the newest evaluations."""
-        return self._ask(
+        return self._json(
             ComparisonOut, "GET", "/comparison", params=query({"run": run, "split": split})
         )
 
@@ -925,7 +925,7 @@ class Operations(Transport):
     ) -> ComparisonShareList:
         """Lists active links: to the comparison of exactly these runs, in this order, or, of
         one run, to all comparisons that include it."""
-        return self._ask(
+        return self._json(
             ComparisonShareList,
             "GET",
             "/comparison/shares",
@@ -943,7 +943,7 @@ class Operations(Transport):
     ) -> MadeComparisonShare:
         """Creates a link by which anybody may view the comparison without an account: live, or
         frozen as it is now. It shows nothing else of the runs."""
-        return self._ask(
+        return self._json(
             MadeComparisonShare,
             "POST",
             "/comparison/shares",
@@ -968,7 +968,7 @@ class Operations(Transport):
         step: int | UnsetType | None = UNSET,
     ) -> TreeList:
         """Lists trees in the order in which they were opened; only those of a step, if given."""
-        return self._ask(
+        return self._json(
             TreeList,
             "GET",
             f"/runs/{part(run_id)}/trees",
@@ -988,7 +988,7 @@ class Operations(Transport):
         depth: int | UnsetType | None = UNSET,
     ) -> NodeList:
         """Lists the nodes of one tree by number, filtered by agent, verdict, score or depth."""
-        return self._ask(
+        return self._json(
             NodeList,
             "GET",
             f"/runs/{part(run_id)}/trees/{part(tree)}/nodes",
@@ -1012,7 +1012,7 @@ class Operations(Transport):
         limit: int | UnsetType = UNSET,
     ) -> EvaluationList:
         """Lists the run's evaluations in order of seq."""
-        return self._ask(
+        return self._json(
             EvaluationList,
             "GET",
             f"/runs/{part(run_id)}/evaluations",
@@ -1029,7 +1029,7 @@ class Operations(Transport):
         node: int | UnsetType | None = UNSET,
     ) -> CommentList:
         """Lists comments, oldest first."""
-        return self._ask(
+        return self._json(
             CommentList,
             "GET",
             "/comments",
@@ -1049,7 +1049,7 @@ class Operations(Transport):
     ) -> CommentOut:
         """Posts a comment on a run, a node or a comparison; notifies members mentioned by
         @name."""
-        return self._ask(
+        return self._json(
             CommentOut,
             "POST",
             "/comments",
@@ -1061,7 +1061,7 @@ class Operations(Transport):
         self, comment_id: int, *, text: str, if_match: str | UnsetType = UNSET
     ) -> CommentOut:
         """Edits your comment."""
-        return self._ask(
+        return self._json(
             CommentOut,
             "PATCH",
             f"/comments/{part(comment_id)}",
@@ -1079,7 +1079,7 @@ class Operations(Transport):
         self, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET
     ) -> NoticeList:
         """Lists your notices, oldest first."""
-        return self._ask(
+        return self._json(
             NoticeList, "GET", "/inbox", params=query({"cursor": cursor, "limit": limit})
         )
 
@@ -1098,7 +1098,7 @@ class Operations(Transport):
         self, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET
     ) -> TokenList:
         """Lists your valid tokens."""
-        return self._ask(
+        return self._json(
             TokenList, "GET", "/tokens", params=query({"cursor": cursor, "limit": limit})
         )
 
@@ -1113,7 +1113,7 @@ class Operations(Transport):
         days: int | UnsetType = UNSET,
     ) -> Secret:
         """Creates a token that acts for you, and never does more than you may."""
-        return self._ask(
+        return self._json(
             Secret,
             "POST",
             "/tokens",
@@ -1143,7 +1143,7 @@ class Operations(Transport):
         limit: int | UnsetType = UNSET,
     ) -> ShareList:
         """Lists the run's active links."""
-        return self._ask(
+        return self._json(
             ShareList,
             "GET",
             f"/runs/{part(run_id)}/shares",
@@ -1161,7 +1161,7 @@ class Operations(Transport):
     ) -> NewShare:
         """Creates a link by which anybody may view the run, or one tree of it, without an
         account."""
-        return self._ask(
+        return self._json(
             NewShare,
             "POST",
             f"/runs/{part(run_id)}/shares",
@@ -1181,15 +1181,15 @@ class Operations(Transport):
 
     def list_recipes(self) -> list[Recipe]:
         """Lists recipes: named settings to start from."""
-        return self._ask(list[Recipe], "GET", "/recipes")
+        return self._json(list[Recipe], "GET", "/recipes")
 
     def list_presets(self) -> list[PresetOut]:
         """Lists presets: common changes that work on any recipe."""
-        return self._ask(list[PresetOut], "GET", "/recipes/presets")
+        return self._json(list[PresetOut], "GET", "/recipes/presets")
 
     def list_settings(self, recipe: str) -> list[SettingGroup]:
         """Lists every setting of a recipe with its help, its range and its value."""
-        return self._ask(list[SettingGroup], "GET", f"/recipes/{part(recipe)}/settings")
+        return self._json(list[SettingGroup], "GET", f"/recipes/{part(recipe)}/settings")
 
     def list_models(
         self,
@@ -1200,7 +1200,7 @@ class Operations(Transport):
         name: str | UnsetType = UNSET,
     ) -> ModelList:
         """Lists the models that you may see, each with its aliases and newest versions."""
-        return self._ask(
+        return self._json(
             ModelList,
             "GET",
             "/models",
@@ -1217,7 +1217,7 @@ class Operations(Transport):
     ) -> ModelOut:
         """Creates a model with a first version of the uploads, or without versions if none are
         given. If the files are refused (422), no model is created and the uploads are deleted."""
-        return self._ask(
+        return self._json(
             ModelOut,
             "POST",
             "/models",
@@ -1228,13 +1228,13 @@ class Operations(Transport):
     def compare_versions(self, *, version: Sequence[int]) -> VersionComparison:
         """Returns differing lineage and settings, and paired bootstrap intervals of the
         evaluations."""
-        return self._ask(
+        return self._json(
             VersionComparison, "GET", "/models/comparison", params=query({"version": version})
         )
 
     def get_model(self, model_id: int) -> ModelOut:
         """Returns a model, its aliases and its newest versions."""
-        return self._ask(ModelOut, "GET", f"/models/{part(model_id)}")
+        return self._json(ModelOut, "GET", f"/models/{part(model_id)}")
 
     def delete_model(self, model_id: int, *, if_match: str | UnsetType = UNSET) -> None:
         """Deletes the model with all versions; 409 names what refers to one of them."""
@@ -1250,7 +1250,7 @@ class Operations(Transport):
         limit: int | UnsetType = UNSET,
     ) -> VersionList:
         """Lists all versions of a model, oldest first."""
-        return self._ask(
+        return self._json(
             VersionList,
             "GET",
             f"/models/{part(model_id)}/versions",
@@ -1268,7 +1268,7 @@ class Operations(Transport):
         """Creates a version of uploaded files after checking them: 422 names the invalid file
         and the reason, and the uploads are deleted. Files equal to a version's return that
         version."""
-        return self._ask(
+        return self._json(
             VersionDetail,
             "POST",
             f"/models/{part(model_id)}/versions",
@@ -1278,13 +1278,13 @@ class Operations(Transport):
 
     def get_version(self, model_id: int, number: int) -> VersionDetail:
         """Returns a version with its files, metrics and the objects that refer to it."""
-        return self._ask(VersionDetail, "GET", f"/models/{part(model_id)}/versions/{part(number)}")
+        return self._json(VersionDetail, "GET", f"/models/{part(model_id)}/versions/{part(number)}")
 
     def change_version(
         self, model_id: int, number: int, *, notes: str, if_match: str | UnsetType = UNSET
     ) -> VersionDetail:
         """Changes the notes on the version's card. Nothing else of a version ever changes."""
-        return self._ask(
+        return self._json(
             VersionDetail,
             "PATCH",
             f"/models/{part(model_id)}/versions/{part(number)}",
@@ -1316,7 +1316,7 @@ class Operations(Transport):
         """Registers the weights of an agent after a step as a version of the model that it
         started from; a run's final weights are registered automatically. 200 if the version
         exists already."""
-        return self._ask(
+        return self._json(
             VersionDetail,
             "POST",
             f"/runs/{part(run_id)}/checkpoints/{part(step)}/versions",
@@ -1332,7 +1332,7 @@ class Operations(Transport):
         limit: int | UnsetType = UNSET,
     ) -> PromotionList:
         """Lists every move of the model's aliases, requested or done, oldest first."""
-        return self._ask(
+        return self._json(
             PromotionList,
             "GET",
             f"/models/{part(model_id)}/promotions",
@@ -1350,7 +1350,7 @@ class Operations(Transport):
     ) -> PromotionOut:
         """Moves an alias to a version, or removes it. Where the workspace requires a second
         person's approval the move is pending until another person approves it."""
-        return self._ask(
+        return self._json(
             PromotionOut,
             "POST",
             f"/models/{part(model_id)}/promotions",
@@ -1362,7 +1362,7 @@ class Operations(Transport):
         self, promotion_id: int, *, key: str | UnsetType = UNSET, words: str | UnsetType = UNSET
     ) -> PromotionOut:
         """Approves a move that another person requested; it takes effect immediately."""
-        return self._ask(
+        return self._json(
             PromotionOut,
             "POST",
             f"/models/promotions/{part(promotion_id)}/approve",
@@ -1374,7 +1374,7 @@ class Operations(Transport):
         self, promotion_id: int, *, key: str | UnsetType = UNSET, words: str | UnsetType = UNSET
     ) -> PromotionOut:
         """Refuses a pending move, or withdraws your own."""
-        return self._ask(
+        return self._json(
             PromotionOut,
             "POST",
             f"/models/promotions/{part(promotion_id)}/refuse",
@@ -1391,7 +1391,7 @@ class Operations(Transport):
         limit: int | UnsetType = UNSET,
     ) -> ModelEvaluationList:
         """Lists the version's evaluations, finished or not, oldest first."""
-        return self._ask(
+        return self._json(
             ModelEvaluationList,
             "GET",
             f"/models/{part(model_id)}/versions/{part(number)}/evaluations",
@@ -1411,7 +1411,7 @@ class Operations(Transport):
         seed: int | UnsetType = UNSET,
     ) -> EvaluationOut:
         """Queues a run that evaluates the version on a dataset version of its project."""
-        return self._ask(
+        return self._json(
             EvaluationOut,
             "POST",
             f"/models/{part(model_id)}/versions/{part(number)}/evaluations",
@@ -1429,7 +1429,7 @@ class Operations(Transport):
 
     def get_model_evaluation(self, evaluation_id: int) -> EvaluationOut:
         """Returns an evaluation's progress and figures."""
-        return self._ask(EvaluationOut, "GET", f"/models/evaluations/{part(evaluation_id)}")
+        return self._json(EvaluationOut, "GET", f"/models/evaluations/{part(evaluation_id)}")
 
     def delete_model_evaluation(
         self, evaluation_id: int, *, if_match: str | UnsetType = UNSET
@@ -1443,13 +1443,13 @@ class Operations(Transport):
 
     def get_second_pair(self, slug: str) -> SecondPair:
         """Returns whether promotions in the workspace require a second person's approval."""
-        return self._ask(SecondPair, "GET", f"/workspaces/{part(slug)}/promotion")
+        return self._json(SecondPair, "GET", f"/workspaces/{part(slug)}/promotion")
 
     def change_second_pair(
         self, slug: str, *, second_pair: bool, if_match: str | UnsetType = UNSET
     ) -> SecondPair:
         """Sets whether promotions require a second person's approval from now on."""
-        return self._ask(
+        return self._json(
             SecondPair,
             "PATCH",
             f"/workspaces/{part(slug)}/promotion",
@@ -1468,7 +1468,7 @@ class Operations(Transport):
         sha256: str | UnsetType = UNSET,
     ) -> UploadOut:
         """Announces a file; its bytes are sent to `/uploads/{upload_id}`."""
-        return self._ask(
+        return self._json(
             UploadOut,
             "POST",
             "/uploads",
@@ -1486,7 +1486,7 @@ class Operations(Transport):
         announced: str | UnsetType | None = UNSET,
     ) -> UploadList:
         """Lists your 200 newest uploads that are in progress, or finished and not expired yet."""
-        return self._ask(
+        return self._json(
             UploadList,
             "GET",
             "/uploads",
@@ -1495,7 +1495,7 @@ class Operations(Transport):
 
     def get_upload(self, upload_id: UUID) -> UploadOut:
         """Returns the upload with its offset."""
-        return self._ask(UploadOut, "GET", f"/uploads/{part(upload_id)}")
+        return self._json(UploadOut, "GET", f"/uploads/{part(upload_id)}")
 
     def ask_upload(self, upload_id: UUID) -> httpx.Headers:
         """Returns the upload's state in headers: an interrupted client resumes at
@@ -1512,7 +1512,7 @@ class Operations(Transport):
     ) -> UploadOut:
         """Appends the body's bytes at `Upload-Offset`, 8 MiB at most unless the server sets
         another limit. 409 with `offset` if the upload is at another offset: resume from there."""
-        return self._ask(
+        return self._json(
             UploadOut,
             "PATCH",
             f"/uploads/{part(upload_id)}",
@@ -1535,7 +1535,7 @@ class Operations(Transport):
 
     def finish_upload(self, upload_id: UUID, *, key: str | UnsetType = UNSET) -> UploadOut:
         """Checks and stores the complete upload. 409 with `offset` if bytes are missing."""
-        return self._ask(
+        return self._json(
             UploadOut,
             "POST",
             f"/uploads/{part(upload_id)}/finish",
@@ -1551,7 +1551,7 @@ class Operations(Transport):
         name: str | UnsetType = UNSET,
     ) -> DatasetList:
         """Lists datasets with their versions, newest first."""
-        return self._ask(
+        return self._json(
             DatasetList,
             "GET",
             "/datasets",
@@ -1585,7 +1585,7 @@ class Operations(Transport):
         """Creates a version of the named dataset, which is created if missing, from the
         problems of finished uploads, and queues its check. 200 if the dataset has the same
         problems already."""
-        return self._ask(
+        return self._json(
             DatasetVersionOut,
             "POST",
             "/datasets",
@@ -1603,7 +1603,7 @@ class Operations(Transport):
 
     def get_dataset(self, dataset_id: int) -> DatasetOut:
         """Get Dataset."""
-        return self._ask(DatasetOut, "GET", f"/datasets/{part(dataset_id)}")
+        return self._json(DatasetOut, "GET", f"/datasets/{part(dataset_id)}")
 
     def delete_dataset(self, dataset_id: int, *, if_match: str | UnsetType = UNSET) -> None:
         """Deletes a dataset with all its versions; 409 names what uses one of them."""
@@ -1613,7 +1613,9 @@ class Operations(Transport):
 
     def get_dataset_version(self, dataset_version_id: int) -> DatasetVersionOut:
         """Get Dataset Version."""
-        return self._ask(DatasetVersionOut, "GET", f"/datasets/versions/{part(dataset_version_id)}")
+        return self._json(
+            DatasetVersionOut, "GET", f"/datasets/versions/{part(dataset_version_id)}"
+        )
 
     def delete_dataset_version(
         self, dataset_version_id: int, *, if_match: str | UnsetType = UNSET
@@ -1634,7 +1636,7 @@ class Operations(Transport):
         note: str | UnsetType = UNSET,
     ) -> DatasetVersionOut:
         """Creates a version with the good problems of a checked one. 200 if it exists already."""
-        return self._ask(
+        return self._json(
             DatasetVersionOut,
             "POST",
             f"/datasets/versions/{part(dataset_version_id)}/derive",
@@ -1644,7 +1646,7 @@ class Operations(Transport):
 
     def list_dataset_uses(self, dataset_version_id: int) -> UseList:
         """Lists runs and model versions that were trained on it, and versions derived from it."""
-        return self._ask(UseList, "GET", f"/datasets/versions/{part(dataset_version_id)}/uses")
+        return self._json(UseList, "GET", f"/datasets/versions/{part(dataset_version_id)}/uses")
 
     def list_dataset_problems(
         self,
@@ -1656,7 +1658,7 @@ class Operations(Transport):
         check: Check | UnsetType | None = UNSET,
     ) -> ProblemList:
         """Lists the version's problems in their order."""
-        return self._ask(
+        return self._json(
             ProblemList,
             "GET",
             f"/datasets/versions/{part(dataset_version_id)}/problems",
@@ -1665,7 +1667,7 @@ class Operations(Transport):
 
     def get_dataset_problem(self, dataset_version_id: int, number: int) -> ProblemDetail:
         """Returns one problem with its tests and its reference."""
-        return self._ask(
+        return self._json(
             ProblemDetail,
             "GET",
             f"/datasets/versions/{part(dataset_version_id)}/problems/{part(number)}",
@@ -1681,7 +1683,7 @@ class Operations(Transport):
         test: int | UnsetType = UNSET,
     ) -> SplitsOut:
         """Returns the problems on which a run with these settings trains, validates and tests."""
-        return self._ask(
+        return self._json(
             SplitsOut,
             "GET",
             f"/datasets/versions/{part(dataset_version_id)}/splits",
@@ -1690,7 +1692,7 @@ class Operations(Transport):
 
     def get_dataset_difficulty(self, dataset_version_id: int) -> HardnessList:
         """Lists the difficulty of its problems for the runs on it, hardest first."""
-        return self._ask(
+        return self._json(
             HardnessList, "GET", f"/datasets/versions/{part(dataset_version_id)}/difficulty"
         )
 
@@ -1703,7 +1705,7 @@ class Operations(Transport):
     ) -> ReportOut:
         """Queues a check in which a worker runs every reference on its tests in the sandbox;
         one check of a version at a time."""
-        return self._ask(
+        return self._json(
             ReportOut,
             "POST",
             f"/datasets/versions/{part(dataset_version_id)}/validation",
@@ -1713,7 +1715,7 @@ class Operations(Transport):
     def get_dataset_validation(self, dataset_version_id: int) -> ReportOut:
         """Returns the newest check; its results are listed with the problems
         (`problems?check=failed`)."""
-        return self._ask(
+        return self._json(
             ReportOut, "GET", f"/datasets/versions/{part(dataset_version_id)}/validation"
         )
 
@@ -1727,7 +1729,7 @@ class Operations(Transport):
     ) -> ReportOut:
         """Queues a comparison, by a worker, that finds problems of the version also in another
         one."""
-        return self._ask(
+        return self._json(
             ReportOut,
             "POST",
             f"/datasets/versions/{part(dataset_version_id)}/overlaps",
@@ -1737,12 +1739,12 @@ class Operations(Transport):
 
     def get_dataset_report(self, report_id: int) -> ReportOut:
         """Returns the progress or the result of a check or an overlap."""
-        return self._ask(ReportOut, "GET", f"/datasets/reports/{part(report_id)}")
+        return self._json(ReportOut, "GET", f"/datasets/reports/{part(report_id)}")
 
     def cancel_dataset_report(self, report_id: int, *, key: str | UnsetType = UNSET) -> ReportOut:
         """Cancels a check or an overlap that is queued or running; one that has ended is
         unchanged."""
-        return self._ask(
+        return self._json(
             ReportOut,
             "POST",
             f"/datasets/reports/{part(report_id)}/cancel",
@@ -1758,7 +1760,7 @@ class Operations(Transport):
         limit: int | UnsetType = UNSET,
     ) -> ExportList:
         """Lists exports of the projects that you may see, newest first."""
-        return self._ask(
+        return self._json(
             ExportList,
             "GET",
             "/exports",
@@ -1777,7 +1779,7 @@ class Operations(Transport):
     ) -> ExportOut:
         """Requests a table as a file. A worker writes it: poll the export until its `state` is
         `ready`, then download its file."""
-        return self._ask(
+        return self._json(
             ExportOut,
             "POST",
             "/exports",
@@ -1795,7 +1797,7 @@ class Operations(Transport):
 
     def get_export(self, export_id: UUID) -> ExportOut:
         """Returns the export with its state."""
-        return self._ask(ExportOut, "GET", f"/exports/{part(export_id)}")
+        return self._json(ExportOut, "GET", f"/exports/{part(export_id)}")
 
     def delete_export(self, export_id: UUID, *, if_match: str | UnsetType = UNSET) -> None:
         """Deletes the export and its file; discards one that is being written."""

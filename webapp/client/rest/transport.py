@@ -22,7 +22,7 @@ class Transport:
     def __init__(self, send: Send, stream: Stream):
         self._send, self._stream = send, stream
 
-    def _ask(self, kind: type[Kind], method: str, path: str, **request: Any) -> Kind:
+    def _json(self, kind: type[Kind], method: str, path: str, **request: Any) -> Kind:
         """The answer as JSON."""
         return msgspec.json.decode(self._send(method, path, **request).content, type=kind)
 
