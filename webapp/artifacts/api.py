@@ -122,7 +122,11 @@ def get_upload(request: HttpRequest, upload_id: uuid.UUID):
 
 
 @router.api_operation(
-    ["HEAD"], "/{uuid:upload_id}", auth=_OFFSET_AUTH, openapi_extra={"responses": _OFFSET_RESPONSE}
+    ["HEAD"],
+    "/{uuid:upload_id}",
+    auth=_OFFSET_AUTH,
+    summary="Get the offset of an upload",
+    openapi_extra={"responses": _OFFSET_RESPONSE},
 )
 def ask_upload(request: HttpRequest, upload_id: uuid.UUID) -> HttpResponse:
     """Returns the upload's state in headers: an interrupted client resumes at `Upload-Offset`."""

@@ -103,8 +103,8 @@ def _notify(comment: Comment, target: Target, reasons: dict[User, Reason], site:
         for user, reason in reasons.items()
         if user.pk != comment.author_id and _sees(user, target)
     ]
-    known = set(comment.notices.values_list("user", flat=True))
-    created = Notice.objects.bulk_create(one for one in notices if one.user_id not in known)
+    notified = set(comment.notices.values_list("user", flat=True))
+    created = Notice.objects.bulk_create(one for one in notices if one.user_id not in notified)
     mentioned_ids = [one.pk for one in created if one.reason == Reason.MENTIONED]
     if mentioned_ids:
         transaction.on_commit(partial(mail_notices, mentioned_ids, site))

@@ -33,7 +33,7 @@ MOST_BYTES = 4 << 30
 BATCH_RUNS = 100
 
 
-class _WorkerEnding(Exception):
+class _WorkerStopped(Exception):
     """Raised when the worker ends."""
 
 
@@ -51,7 +51,7 @@ def make(export: Export, closing: Event) -> None:
         draft.replace(export.path)
         if not services.finish(export, *result):
             export.path.unlink(missing_ok=True)
-    except _WorkerEnding:
+    except _WorkerStopped:
         services.give_back(export)
     except (ExportFailed, InvalidQuery) as error:
         services.fail(export, str(error))
@@ -125,7 +125,7 @@ def _use_one_snapshot() -> None:
 
 def _check(draft: Path, until: float, closing: Event) -> None:
     if closing.is_set():
-        raise _WorkerEnding
+        raise _WorkerStopped
     if time.monotonic() > until:
         raise ExportFailed(f"it was not done within {_seconds() / 60:.0f} minutes: export fewer "
                            "runs")  # fmt: skip

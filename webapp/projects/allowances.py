@@ -47,7 +47,7 @@ def refuse_events(path: str, value: object, stored: int, more: int = 1) -> None:
     """Raises `AllowanceSpent` if `more` events do not fit with the `stored` ones of a workspace."""
     most = settings.MOST_EVENTS
     if stored + more > most:
-        raise AllowanceSpent(path, value, _reason(f"the workspace's runs hold {stored} events",
+        raise AllowanceSpent(path, value, _reason(f"the workspace's runs have {stored} events",
             most, "delete experiments that it does not need", "GROVE_MOST_EVENTS"))  # fmt: skip
 
 
