@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from engine.policy.learner.ranks import RankedLearner
 
 STATE_FILE = "trainer_state.pt"
-PART_OF_TURN, LEAST_OF_TURN = 0.25, 12
+TURN_SHARE, TURN_MINIMUM = 0.25, 12
 """The share of the answers in flight, and the least number of them, that end before `write`
 returns, unless its time is over. With a larger share finished answers wait for longer; with a
 smaller one returning them costs more than generating them."""
@@ -135,7 +135,7 @@ class Policy:
         seconds: float,
         urgent: Collection[int] = (),
     ) -> dict[int, Answer]:
-        """Submits these requests, and generates until `PART_OF_TURN` of the answers in flight have
+        """Submits these requests, and generates until `TURN_SHARE` of the answers in flight have
         ended, or of the `urgent` ones, or the time is over. Requests are (agent, request) by
         number; returns the finished answers by those numbers."""
         if requests:
@@ -147,9 +147,9 @@ class Policy:
                 tickets = self.generator.submit(prompts, sampling, self.version, seeds)
             self._numbers |= zip(tickets, requests, strict=True)
         pending = len(self._numbers) + len(self._ended)
-        target = max(int(PART_OF_TURN * pending), min(LEAST_OF_TURN, pending))
+        target = max(int(TURN_SHARE * pending), min(TURN_MINIMUM, pending))
         urgent_open = {*self._numbers.values(), *self._ended}.intersection(urgent)
-        urgent_target = max(1, int(PART_OF_TURN * len(urgent_open)))
+        urgent_target = max(1, int(TURN_SHARE * len(urgent_open)))
         deadline = time.monotonic() + seconds
         while len(self._ended) < target:
             if urgent_open and len(urgent_open & self._ended.keys()) >= urgent_target:

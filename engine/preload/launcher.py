@@ -71,7 +71,7 @@ def request_fork(arguments: list[str]) -> None:
             }
         )
         socket.send_fds(connection, [wire.ORDER], [order, 0, 1, 2])
-        answer = connection.recv(wire.MOST_BYTES)
+        answer = connection.recv(wire.MAX_BYTES)
         if answer[:1] != wire.FORKED:
             reason = answer[1:].decode(errors="replace")
             raise NoServerError(reason or "the server ended; its log is next to its socket")

@@ -95,12 +95,12 @@ def serve_forks(failed: str) -> socket.socket | None:
 
 def refuse(connection: socket.socket, reason: str) -> None:
     """Sends a launcher the refusal of its request."""
-    from engine.preload.wire import MOST_BYTES, REFUSED
+    from engine.preload.wire import MAX_BYTES, REFUSED
 
     with contextlib.suppress(OSError):
         connection.settimeout(ANSWER_SECONDS)
-        connection.recv(MOST_BYTES)  # closing with unread data would discard the answer
-        connection.send((REFUSED + reason.encode())[:MOST_BYTES])
+        connection.recv(MAX_BYTES)  # closing with unread data would discard the answer
+        connection.send((REFUSED + reason.encode())[:MAX_BYTES])
 
 
 def run_as_worker(connection: socket.socket) -> None:
@@ -119,10 +119,10 @@ def run_as_worker(connection: socket.socket) -> None:
 def adopt_launcher_environment(connection: socket.socket) -> list[str] | None:
     """Takes over the launcher's environment; returns the worker's program and arguments, or None
     if the launcher sent no go."""
-    from engine.preload.wire import DESCRIPTORS, FORKED, GO, MOST_BYTES, read_order
+    from engine.preload.wire import DESCRIPTORS, FORKED, GO, MAX_BYTES, read_order
 
     connection.settimeout(ANSWER_SECONDS)
-    _, (given, *streams), *_ = socket.recv_fds(connection, MOST_BYTES, DESCRIPTORS)
+    _, (given, *streams), *_ = socket.recv_fds(connection, MAX_BYTES, DESCRIPTORS)
     order = read_order(given)
     os.setpgid(0, order["group"])
     for target, descriptor in enumerate(streams):
@@ -134,7 +134,7 @@ def adopt_launcher_environment(connection: socket.socket) -> list[str] | None:
     os.umask(order["mask"])
     new_random_numbers()
     connection.send(FORKED)
-    confirmed = connection.recv(MOST_BYTES) == GO
+    confirmed = connection.recv(MAX_BYTES) == GO
     connection.close()
     return order["arguments"] if confirmed else None
 

@@ -11,7 +11,7 @@ import json
 import os
 
 ORDER, FORKED, REFUSED, GO = b"O", b"F", b"E", b"G"
-MOST_BYTES = 8192
+MAX_BYTES = 8192
 DESCRIPTORS = 4
 
 PER_WORKER = frozenset({"RAY_JOB_ID", "PWD", "OLDPWD", "SHLVL", "_"})

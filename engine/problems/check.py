@@ -64,7 +64,7 @@ def check(
     for batch in _batches(list(zip(dataset.locations, dataset.problems, strict=True))):
         results = verify([(problem, problem.reference) for _, problem in batch])
         for (location, problem), result in zip(batch, results, strict=True):
-            _file(report, location, problem, result)
+            _add_result(report, location, problem, result)
             tests += len(problem.public_tests) + len(problem.private_tests)
         done += len(batch)
         progress(done)
@@ -73,7 +73,9 @@ def check(
     )
 
 
-def _file(report: Report, location: RowLocation, problem: Problem, result: Verification) -> None:
+def _add_result(
+    report: Report, location: RowLocation, problem: Problem, result: Verification
+) -> None:
     if result.passed:
         report.passed.append(problem)
         return

@@ -82,7 +82,9 @@ def save_problems(path: str | Path, problems: Iterable[Problem]) -> None:
 def _problem(reader: RecordReader, line: bytes) -> Problem | None:
     try:
         data = json.loads(
-            line.decode("utf-8"), object_pairs_hook=_no_twice, parse_constant=_not_json
+            line.decode("utf-8"),
+            object_pairs_hook=_refuse_duplicate_keys,
+            parse_constant=_refuse_constant,
         )
     except RecursionError:
         reader.add_issue("line", line[:40], f"is nested too deeply; at most {MAX_DEPTH} levels")
@@ -93,7 +95,7 @@ def _problem(reader: RecordReader, line: bytes) -> Problem | None:
     return reader.problem(data)
 
 
-def _no_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -101,5 +103,5 @@ def _no_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return data
 
 
-def _not_json(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON; write it in a ..._literal field")

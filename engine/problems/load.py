@@ -20,7 +20,7 @@ from engine.problems.formats.fields import Fields, RowError
 from engine.problems.identity import content_hash
 from engine.problems.jsonl import numbered_problems
 from engine.problems.problem import CodeTest, Problem, StdinTest
-from engine.problems.records import HALF_PAIR, REQUIRED, RecordReader, is_unicode
+from engine.problems.records import LONE_SURROGATE, REQUIRED, RecordReader, is_unicode
 
 _TRIED_ROWS = 20
 
@@ -138,8 +138,8 @@ def _collected(
     by_content: dict[str, tuple[RowLocation, str]] = {}
     ids: set[str] = set()
     for location, problem in results:
-        if not isinstance(problem, DatasetIssue) and (field := _half_pair(problem)):
-            problem = DatasetIssue(location.file, location.line, field, problem.id, HALF_PAIR)
+        if not isinstance(problem, DatasetIssue) and (field := _lone_surrogate_field(problem)):
+            problem = DatasetIssue(location.file, location.line, field, problem.id, LONE_SURROGATE)
         if isinstance(problem, DatasetIssue):
             dataset.left_out.append(problem)
             continue
@@ -162,7 +162,7 @@ def _collected(
     return dataset
 
 
-def _half_pair(problem: Problem) -> str:
+def _lone_surrogate_field(problem: Problem) -> str:
     """Returns the field of the first text that is not valid Unicode, which no model accepts; else
     an empty string."""
     texts = [("id", problem.id), ("statement", problem.statement)]

@@ -50,7 +50,7 @@ _KINDS = {
     "arguments": "{'arguments', 'expected', 'accepted'}, each with or without _literal",
 }
 _PLACEHOLDER = CodeTest("")
-HALF_PAIR = "holds half of a surrogate pair, which is no character; remove it"
+LONE_SURROGATE = "holds half of a surrogate pair, which is no character; remove it"
 _INVALID = object()
 
 
@@ -89,23 +89,26 @@ def _plain_test(test: Test) -> dict[str, Any]:
     if isinstance(test, StdinTest):
         plain: dict[str, Any] = {"stdin": test.stdin, "expected": test.expected}
         return {**plain, "accepted": list(test.accepted)} if test.accepted else plain
-    data = {**_either("arguments", list(test.arguments)), **_either("expected", test.expected)}
-    return {**data, **_either("accepted", list(test.accepted))} if test.accepted else data
+    data = {
+        **_value_or_literal("arguments", list(test.arguments)),
+        **_value_or_literal("expected", test.expected),
+    }
+    return {**data, **_value_or_literal("accepted", list(test.accepted))} if test.accepted else data
 
 
-def _either(name: str, value: Any) -> dict[str, Any]:
-    if _json_says(value):
+def _value_or_literal(name: str, value: Any) -> dict[str, Any]:
+    if _is_exact_in_json(value):
         return {name: value}
     return {f"{name}_literal": to_literal(value)}
 
 
-def _json_says(value: Any) -> bool:
+def _is_exact_in_json(value: Any) -> bool:
     """Returns whether JSON preserves exactly this value."""
     kind = type(value)
     if kind is list:
-        return all(map(_json_says, value))
+        return all(map(_is_exact_in_json, value))
     if kind is dict:
-        return all(type(key) is str and _json_says(item) for key, item in value.items())
+        return all(type(key) is str and _is_exact_in_json(item) for key, item in value.items())
     if kind is float:
         return math.isfinite(value)
     if kind is int:
@@ -159,7 +162,7 @@ class RecordReader:
         if type(value) is not str or not value.strip():
             self.add_issue(field, value, "must be a text that is not empty")
         elif not is_unicode(value):
-            self.add_issue(field, value, HALF_PAIR)
+            self.add_issue(field, value, LONE_SURROGATE)
         return value  # type: ignore[return-value]
 
     def _entry_point(self, data: dict[str, Any]) -> str:
@@ -210,10 +213,10 @@ class RecordReader:
     def _limits(self, data: dict[str, Any]) -> Limits:
         value = self._object(data, "limits", Limits.__slots__)
         seconds, memory = value.get("seconds"), value.get("memory_mb")
-        if seconds is not None and not (_is_positive(seconds) and seconds <= Limits.MOST_SECONDS):
-            remedy = f"must be a number above 0 and at most {Limits.MOST_SECONDS:.0f}, or left out"
+        if seconds is not None and not (_is_positive(seconds) and seconds <= Limits.MAX_SECONDS):
+            remedy = f"must be a number above 0 and at most {Limits.MAX_SECONDS:.0f}, or left out"
             self.add_issue("limits.seconds", seconds, remedy)
-        most = Limits.MOST_MEMORY_MB
+        most = Limits.MAX_MEMORY_MB
         if memory is not None and not (type(memory) is int and 1 <= memory <= most):
             remedy = f"must be a whole number from 1 to {most}, or left out"
             self.add_issue("limits.memory_mb", memory, remedy)
@@ -273,7 +276,7 @@ class RecordReader:
             self.add_issue(f"{field}.{name}", test.get(name), "must be a text")
             return ""
         if not is_unicode(test[name]):
-            self.add_issue(f"{field}.{name}", test[name], HALF_PAIR)
+            self.add_issue(f"{field}.{name}", test[name], LONE_SURROGATE)
         return test[name]
 
     def _call_test(self, test: dict[str, Any], field: str) -> CallTest:

@@ -99,7 +99,7 @@ def check_problem_set(config: ProblemsConfig) -> Contents:
     if config.dataset == GENERATED:
         return Contents()
     contents = contents_of(config.dataset, config.format)
-    refuse_too_few(contents.problems, config)
+    require_enough_problems(contents.problems, config)
     return contents
 
 
@@ -119,7 +119,7 @@ def contents_of(dataset: str, format: str) -> Contents:
     return Contents(set_hash(loaded.problems), loaded.left_out, len(loaded.problems))
 
 
-def refuse_too_few(problems: int, config: ProblemsConfig) -> None:
+def require_enough_problems(problems: int, config: ProblemsConfig) -> None:
     """Raises `ConfigError` unless a file with this number of problems leaves one to train on."""
     held_back = config.validation + config.test
     if problems <= held_back:
@@ -133,7 +133,7 @@ def refuse_too_few(problems: int, config: ProblemsConfig) -> None:
 def _split(dataset: LoadedDataset, config: ProblemsConfig) -> ProblemSet:
     problems = dataset.problems
     held_back = config.validation + config.test
-    refuse_too_few(len(problems), config)
+    require_enough_problems(len(problems), config)
     ordered = shuffled(problems, config.seed)
     return ProblemSet(
         train=ordered[held_back : held_back + config.train],

@@ -77,8 +77,8 @@ class Comparison(Plain):
 class Limits(Plain):
     """Limits of a program on one test; None keeps the sandbox's setting."""
 
-    MOST_SECONDS: ClassVar = 3600.0
-    MOST_MEMORY_MB: ClassVar = 1 << 20
+    MAX_SECONDS: ClassVar = 3600.0
+    MAX_MEMORY_MB: ClassVar = 1 << 20
 
     seconds: float | None = None
     memory_mb: int | None = None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.sandbox.cases import JudgedTask, Limits
 
 DEFAULTS = {"seconds": 60, "memory_mb": 2048, "output_mb": 64}
-MOST = {"seconds": 3600, "memory_mb": 1 << 20, "output_mb": 1024}
+MAX_CAPS = {"seconds": 3600, "memory_mb": 1 << 20, "output_mb": 1024}
 """Largest value of each cap; the smallest is 1."""
 WALL_PER_CPU = 2.0
 """Most seconds of wall time per second of CPU time."""
@@ -42,17 +42,18 @@ class SandboxCaps:
         """Reads the caps from GROVE_SANDBOX_SECONDS, _MEMORY_MB and _OUTPUT_MB.
 
         Raises:
-            ConfigError: a value is not an integer from 1 to its `MOST`.
+            ConfigError: a value is not an integer from 1 to its `MAX_CAPS`.
         """
         given = {name: environment.get(variable(name), "") for name in DEFAULTS}
         if errors := [
             {
                 "path": variable(name),
                 "value": text,
-                "reason": f"give 1 to {MOST[name]}, or unset it",
+                "reason": f"give 1 to {MAX_CAPS[name]}, or unset it",
             }
             for name, text in given.items()
-            if text and not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST[name])
+            if text
+            and not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_CAPS[name])
         ]:
             raise ConfigError(errors)
         return cls(**{name: int(text) for name, text in given.items() if text})
@@ -82,26 +83,26 @@ class SandboxCaps:
             limits["output_bytes"] = self.output_mb << 20
         return limits
 
-    def most_seconds(self, config: SandboxConfig) -> float:
+    def max_seconds(self, config: SandboxConfig) -> float:
         """CPU seconds at most, for a problem with its own limit; `config` is already lowered."""
         return self.seconds or max(DEFAULTS["seconds"], config.cpu_seconds)
 
-    def most_wall_seconds(self, config: SandboxConfig) -> float:
-        return max(config.wall_seconds, WALL_PER_CPU * self.most_seconds(config))
+    def max_wall_seconds(self, config: SandboxConfig) -> float:
+        return max(config.wall_seconds, WALL_PER_CPU * self.max_seconds(config))
 
-    def most_memory_mb(self, config: SandboxConfig) -> int:
+    def max_memory_mb(self, config: SandboxConfig) -> int:
         return self.memory_mb or max(DEFAULTS["memory_mb"], config.memory_mb)
 
-    def most_output_bytes(self, config: SandboxConfig) -> int:
+    def max_output_bytes(self, config: SandboxConfig) -> int:
         """Also caps the room for a problem's expected output, of which a program may print twice
         as much."""
         return max((self.output_mb or DEFAULTS["output_mb"]) << 20, config.output_bytes)
 
     def lowers(self, config: SandboxConfig, limits: Limits) -> bool:
         """Whether a problem's own limits are above the caps."""
-        return (limits.seconds or 0) > self.most_seconds(config) or (
+        return (limits.seconds or 0) > self.max_seconds(config) or (
             limits.memory_mb or 0
-        ) > self.most_memory_mb(config)
+        ) > self.max_memory_mb(config)
 
     def cuts(self, config: SandboxConfig, problems: Iterable[JudgedTask] = ()) -> list[str]:
         """Returns a message for each setting that the caps lower, and one for all problems."""
@@ -116,7 +117,7 @@ class SandboxCaps:
             messages.append(
                 f"{count} problems have limits of their own above what this machine's operator "
                 f"allows ({variable('seconds')}, {variable('memory_mb')}): their programs get "
-                f"{self.most_seconds(lowered):g} s and {self.most_memory_mb(lowered)} MiB at most"
+                f"{self.max_seconds(lowered):g} s and {self.max_memory_mb(lowered)} MiB at most"
             )
         return messages
 

@@ -22,7 +22,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from engine.config.errors import printable, shown
-from engine.sandbox.limits import DEFAULTS, MOST, SandboxCaps, variable
+from engine.sandbox.limits import DEFAULTS, MAX_CAPS, SandboxCaps, variable
 from webapp.config.installation import default_var
 from webapp.config.private_files import SharedDirectory, keep_private
 
@@ -75,7 +75,10 @@ def read_sandbox_caps(env: Environment) -> SandboxCaps:
     """The limits of a program, for every run and data set; on a server each limit has a default."""
     names = {name: variable(name) for name in DEFAULTS}
     return SandboxCaps(
-        **{key: read_integer(env, name, DEFAULTS[key], 1, MOST[key]) for key, name in names.items()}
+        **{
+            key: read_integer(env, name, DEFAULTS[key], 1, MAX_CAPS[key])
+            for key, name in names.items()
+        }
     )
 
 

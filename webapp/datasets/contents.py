@@ -24,7 +24,7 @@ from typing import Any
 from engine.config.errors import ConfigError
 from engine.config.problems import ProblemsConfig
 from engine.problems.errors import DatasetError
-from engine.problems.source import GENERATED, contents_of, refuse_too_few
+from engine.problems.source import GENERATED, contents_of, require_enough_problems
 from webapp.limited_process import exit_status_of, limit_self, run_limited
 
 RESULT = "contents.json"
@@ -56,7 +56,7 @@ def checked_contents(problems: ProblemsConfig) -> FileContents:
     if problems.dataset == GENERATED:
         return FileContents()
     contents = _contents(problems.dataset, problems.format)
-    refuse_too_few(contents.problems, problems)
+    require_enough_problems(contents.problems, problems)
     return contents
 
 

@@ -68,12 +68,12 @@ def _problem(entry_point: dict[str, Any], tests: dict[str, Any]) -> dict[str, An
             seconds={
                 "type": ["number", "null"],
                 "exclusiveMinimum": 0,
-                "maximum": Limits.MOST_SECONDS,
+                "maximum": Limits.MAX_SECONDS,
             },
             memory_mb={
                 "type": ["integer", "null"],
                 "minimum": 1,
-                "maximum": Limits.MOST_MEMORY_MB,
+                "maximum": Limits.MAX_MEMORY_MB,
             },
         ),
     )

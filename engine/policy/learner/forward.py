@@ -22,7 +22,7 @@ from engine.policy.batching import left_pad, right_pad
 from engine.policy.learner.rows import TrainingRow
 from engine.policy.learner.segments import AttentionPlan, attending, plan_attention
 from engine.policy.learner.trie import Trie
-from engine.policy.models.chunked_logits import LogitsQuery, query_logits
+from engine.policy.models.chunked_logits import LogprobQuery, query_logprobs
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,9 @@ def output_logprobs(
     # The output layer also runs on every row's last token, whose result is dropped.
     tokens_NW = torch.nn.functional.pad(rows.outputs_NL, (0, 1))
     temperatures_flat_N = rows.temperatures_N[:, None].expand_as(tokens_NW).flatten()
-    logprobs_flat_N1, entropy_flat_N = query_logits(
+    logprobs_flat_N1, entropy_flat_N = query_logprobs(
         model,
-        LogitsQuery(temperatures_flat_N, tokens_NW.flatten()[:, None], entropy_gradient),
+        LogprobQuery(temperatures_flat_N, tokens_NW.flatten()[:, None], entropy_gradient),
         at_once,
         input_ids=rows.ids,
         attention_mask=rows.attention,
@@ -146,9 +146,9 @@ def _packed_logprobs(
     model: PreTrainedModel, rows: PackedRows, entropy_gradient: bool, at_once: int | None
 ) -> tuple[Tensor, Tensor]:
     with attending(model, rows.plan):
-        logprobs_QR, entropy_Q = query_logits(
+        logprobs_QR, entropy_Q = query_logprobs(
             model,
-            LogitsQuery(rows.temperatures_Q, rows.tokens_QR, entropy_gradient),
+            LogprobQuery(rows.temperatures_Q, rows.tokens_QR, entropy_gradient),
             at_once,
             input_ids=rows.ids_1T,
             position_ids=rows.positions_1T,

@@ -41,7 +41,7 @@ from engine.policy.learner.forward import (
 )
 from engine.policy.learner.rows import TrainingRow
 from engine.policy.learner.segments import NotPackable, attention_area, segment_batches
-from engine.policy.learner.trie import LEAST_SAVED, Trie, pack, share_prefixes, sorted_rows
+from engine.policy.learner.trie import MIN_SAVED, Trie, pack, share_prefixes, sorted_rows
 
 KEYS_PER_TOKEN = 8
 """Most keys that a packed forward pass may read, per token of its budget: siblings each hold a
@@ -163,8 +163,8 @@ class Layout:
             common = [0] * len(rows)
         else:
             order, alike = sorted_rows(inputs)
-            # A cut must save LEAST_SAVED tokens, so a row may share that many fewer than it could.
-            common = [max(0, int(tokens) - LEAST_SAVED) for tokens in alike]
+            # A cut must save MIN_SAVED tokens, so a row may share that many fewer than it could.
+            common = [max(0, int(tokens) - MIN_SAVED) for tokens in alike]
         runs: list[list[int]] = []
         tokens = keys = 0
         for row, shared in zip(order, common, strict=True):

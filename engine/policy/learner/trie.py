@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-LEAST_SAVED = 16
+MIN_SAVED = 16
 """Least tokens that a shared segment must save: each costs a call of attention, and shorter
 segments use it less efficiently."""
 
@@ -72,7 +72,7 @@ def pack(rows: Sequence[Sequence[int]]) -> Trie:
 
 
 def share_prefixes(rows: Sequence[Sequence[int]]) -> Trie:
-    """Returns the trie of the rows, cut only where that saves `LEAST_SAVED` tokens or more."""
+    """Returns the trie of the rows, cut only where that saves `MIN_SAVED` tokens or more."""
     order, common = sorted_rows(rows)
     trie = Trie()
     paths: list[np.ndarray | None] = [None] * len(rows)
@@ -85,7 +85,7 @@ def share_prefixes(rows: Sequence[Sequence[int]]) -> Trie:
             paths[row] = trie._add(above_P, len(rows[row]) - len(above_P))
             continue
         alike = int(common[first + 1 : last].min())
-        if (alike - len(above_P)) * (last - first - 1) >= LEAST_SAVED:
+        if (alike - len(above_P)) * (last - first - 1) >= MIN_SAVED:
             above_P = trie._add(above_P, alike - len(above_P))
         cuts = [first, *(first + 1 + np.flatnonzero(common[first + 1 : last] == alike)), last]
         # Last in, first out: the parts are processed in order.

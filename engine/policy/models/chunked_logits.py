@@ -7,7 +7,7 @@ only the requested log-probabilities and the entropy are kept; the backward pass
 
 Invariants:
 - Where all logits are few enough they are computed once, and kept.
-- Outside of `query_logits` the model is unchanged.
+- Outside of `query_logprobs` the model is unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from engine.resources.shapes import LOGITS_AT_ONCE
 
 
 @dataclass(frozen=True)
-class LogitsQuery:
+class LogprobQuery:
     """The query at N positions, in the order in which the output layer receives them."""
 
     temperatures_N: Tensor
@@ -34,14 +34,14 @@ class LogitsQuery:
     where there are fewer."""
     entropy_gradient: bool = False
 
-    def part(self, positions: slice) -> LogitsQuery:
-        return LogitsQuery(
+    def part(self, positions: slice) -> LogprobQuery:
+        return LogprobQuery(
             self.temperatures_N[positions], self.tokens_NR[positions], self.entropy_gradient
         )
 
 
-def query_logits(
-    model: PreTrainedModel, query: LogitsQuery, at_once: int | None, **inputs: Any
+def query_logprobs(
+    model: PreTrainedModel, query: LogprobQuery, at_once: int | None, **inputs: Any
 ) -> tuple[Tensor, Tensor]:
     """Returns (logprobs_NR, entropies_N), in nats, of a forward pass. Log-probabilities carry a
     gradient; entropies do only if `query.entropy_gradient` is set.
@@ -65,7 +65,7 @@ def ends_with_head(model: PreTrainedModel) -> bool:
     if model.get_output_embeddings() is None:
         return False
     ids = torch.zeros(1, 2, dtype=torch.long, device=model.device)
-    query = LogitsQuery(torch.ones(2, device=model.device), ids.new_zeros(2, 1))
+    query = LogprobQuery(torch.ones(2, device=model.device), ids.new_zeros(2, 1))
     training = model.training
     model.eval()
     try:
@@ -77,7 +77,7 @@ def ends_with_head(model: PreTrainedModel) -> bool:
 
 
 def _through_head(
-    model: PreTrainedModel, query: LogitsQuery, at_once: int, inputs: dict[str, Any]
+    model: PreTrainedModel, query: LogprobQuery, at_once: int, inputs: dict[str, Any]
 ) -> tuple[Tensor, bool]:
     """Returns (the result of `_in_chunks`, whether the model returned that tensor unchanged)."""
     head = model.get_output_embeddings()
@@ -105,7 +105,7 @@ def _through_head(
 
 
 def _in_chunks(
-    layer: Callable[[Tensor], Tensor], inputs_NH: Tensor, query: LogitsQuery, positions: int
+    layer: Callable[[Tensor], Tensor], inputs_NH: Tensor, query: LogprobQuery, positions: int
 ) -> Tensor:
     """Returns (N, R + 1): log-probabilities and entropy at each of the positions."""
     if len(inputs_NH) <= positions:
@@ -123,7 +123,7 @@ def _in_chunks(
 
 
 def _logprobs_and_entropy(
-    layer: Callable[[Tensor], Tensor], inputs_NH: Tensor, query: LogitsQuery
+    layer: Callable[[Tensor], Tensor], inputs_NH: Tensor, query: LogprobQuery
 ) -> Tensor:
     logits_NV = layer(inputs_NH)
     precise_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32))

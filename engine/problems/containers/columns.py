@@ -23,7 +23,7 @@ from engine.problems.errors import DatasetError, DatasetIssue
 PARQUET = b"PAR1"
 ARROW_FILE = b"ARROW1"
 ARROW_STREAM = b"\xff\xff\xff\xff"
-MOST_MESSAGE_BYTES = 1 << 30
+MAX_MESSAGE_BYTES = 1 << 30
 """Maximum size of one message of rows; a reader that sends more is not trusted."""
 MEMORY_BYTES = 16 << 30
 CPU_SECONDS = 4 * 3600
@@ -103,7 +103,7 @@ def _next_rows(stream: IO[bytes], reader: subprocess.Popen[bytes]) -> list[Any] 
 def _read_message(stream: IO[bytes], reader: subprocess.Popen[bytes]) -> bytes:
     header = stream.read(8)
     size = struct.unpack("<Q", header)[0] if len(header) == 8 else 0
-    if size > MOST_MESSAGE_BYTES:
+    if size > MAX_MESSAGE_BYTES:
         raise ValueError("some of its rows are larger than 1 GiB together; split it")
     data = stream.read(size) if size else b""
     if not data or len(data) < size:

@@ -106,13 +106,13 @@ def seconds(value: Any) -> float | None:
             return None
         whole, nanos = (min(part, _BEYOND) for part in parts)
         value = whole + nanos / 1e9
-    return _number(value, Limits.MOST_SECONDS)
+    return _number(value, Limits.MAX_SECONDS)
 
 
 def megabytes(value: Any) -> int | None:
     """Returns megabytes, rounded up, from a number or a text like "256 megabytes"; None if it is
     not a valid limit."""
-    number = _number(value, Limits.MOST_MEMORY_MB)
+    number = _number(value, Limits.MAX_MEMORY_MB)
     return None if number is None else math.ceil(number)
 
 

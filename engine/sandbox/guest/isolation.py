@@ -36,7 +36,7 @@ FULL = {"pid", "net", "ipc", "uts", "mount", "seccomp"}
 TEMPORARY = "/tmp"  # nosec B108
 LAST_NUMBER, RULES = 7, 8
 """Descriptors of a zygote: the kernel's last process id (ns_last_pid), and Landlock's rules."""
-MOST_THREADS = 40  # a ThreadPoolExecutor takes up to 32
+MAX_THREADS = 40  # a ThreadPoolExecutor takes up to 32
 # Modules that load shared libraries: a root without these needs them loaded in advance.
 _WITH_LIBRARIES = ("zlib", "bz2", "lzma", "pyexpat", "_hashlib", "_ssl", "_sqlite3", "_uuid")
 _PRIVATE_UIDS = 1_000_000_000
@@ -102,7 +102,7 @@ class Isolation:
 
     @property
     def threads(self) -> int:
-        return MOST_THREADS if {"uid", "user"} & set(self.walls) else 0
+        return MAX_THREADS if {"uid", "user"} & set(self.walls) else 0
 
     @property
     def tier(self) -> str | None:

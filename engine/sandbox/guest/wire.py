@@ -28,7 +28,7 @@ READY = b"\xff"  # the first byte of neither a HEAD nor a text
 MAX_MESSAGE = 1024
 MAX_FORKS = 32
 """Most children of one FORK_PER_CALL; their HEADs fit into a message."""
-MOST_WRITTEN = 32 << 20
+MAX_WRITTEN = 32 << 20
 """Bytes of results beyond which a CALLS or a FORK_PER_CALL ends; further ones run the remaining
 calls."""
 

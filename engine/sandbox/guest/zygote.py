@@ -50,7 +50,7 @@ from wire import (  # noqa: E402
     JUDGE,
     MAX_FORKS,
     MAX_MESSAGE,
-    MOST_WRITTEN,
+    MAX_WRITTEN,
     NOT_LOADED,
     ORDER,
     OUT_OF_TIME,
@@ -62,7 +62,7 @@ from wire import (  # noqa: E402
 Order = namedtuple("Order", "kind cpu_seconds wall_seconds memory_bytes file_bytes backstop")
 
 CONTROL, NULL = 3, 4
-MOST_SENT, MOST_DESCRIPTORS = MAX_FORKS + 3, 128
+MAX_SENT, MAX_DESCRIPTORS = MAX_FORKS + 3, 128
 FIRST_OWN, REPORT = RULES, 9  # descriptors that only the walls of a child need
 FIRST_FREE = 10  # the descriptors of a job lie above those of a child
 RESERVE_BYTES = 8 << 20
@@ -171,7 +171,7 @@ def become_init() -> None:
 
 def serve(control: "_socket.socket", isolation: "Isolation", baseline: int) -> None:
     """Executes orders until the owner closes the socket."""
-    room = _socket.CMSG_SPACE(4 * MOST_SENT)
+    room = _socket.CMSG_SPACE(4 * MAX_SENT)
     while True:
         message, extra, *_ = control.recvmsg(MAX_MESSAGE, room)
         if not message:
@@ -225,7 +225,7 @@ def run_fork_per_call(
         reply += READY + head
         written += os.fstat(result).st_size
         used += max(seconds / order.wall_seconds, cpu / order.cpu_seconds)
-        if used >= 1 or written > MOST_WRITTEN or (reason, code) == (EXITED, NOT_LOADED):
+        if used >= 1 or written > MAX_WRITTEN or (reason, code) == (EXITED, NOT_LOADED):
             break
     return HEAD.pack(EXITED, 0, time.monotonic() - started, 0.0) + READY + reply
 
@@ -316,7 +316,7 @@ def place_descriptors(kind: int, files: Sequence[int], report_write: int) -> Non
         os.dup2(source, target)
     os.dup2(report_write, REPORT)
     os.closerange(max(child.STREAM, *targets) + 1, FIRST_OWN)
-    os.closerange(FIRST_FREE, MOST_DESCRIPTORS)
+    os.closerange(FIRST_FREE, MAX_DESCRIPTORS)
 
 
 def read_whole(descriptor: int) -> bytes:

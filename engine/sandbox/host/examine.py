@@ -52,14 +52,16 @@ from engine.sandbox.limits import SandboxCaps
 
 Run = Callable[[AnyJob], Execution]
 
-MOST_WASTED = 5.0
+MAX_WASTED = 5.0
 """Time limits that runs with a failed test may take in total before the rest have to share."""
-LEAST_SHARE = 0.02
+MIN_SHARE = 0.02
 """Least share of a time limit for a test: enough to start a program and run a quick test."""
-MOST_READ, TIMES_EXPECTED = 1 << 20, 4
-"""Characters of results that are read per program: MOST_READ plus TIMES_EXPECTED times the size of
+MAX_READ, TIMES_EXPECTED = 1 << 20, 4
+"""Characters of results that are read per program: MAX_READ plus TIMES_EXPECTED times the size of
 all expected answers. Further results are not read, and count as over the output limit."""
-IN_SHORT = "; it was shorter, because the program had taken too long on tests that it failed"
+SHORT_LIMIT_NOTE = (
+    "; it was shorter, because the program had taken too long on tests that it failed"
+)
 
 
 class SandboxFailed(Exception):
@@ -168,7 +170,7 @@ class Examination:
         ]
         self.wasted += share * sum(failed)
         if share < 1:
-            results = [_in_short(result) for result in results]
+            results = [_with_short_limit_note(result) for result in results]
         self._results.update(zip(indices, results, strict=False))
         if first and not results[0].outcome.loaded:
             for index, test in enumerate(self.tests):
@@ -180,11 +182,11 @@ class Examination:
 
     def _share(self) -> float:
         """Returns the share of its time limit that each open test gets when it runs alone."""
-        left = MOST_WASTED - self.wasted
+        left = MAX_WASTED - self.wasted
         if left > 0:
             return 1.0
         open_ = len(self.tests) - len(self._results)
-        return min(1.0, max(LEAST_SHARE, (left + MOST_WASTED) / open_))
+        return min(1.0, max(MIN_SHARE, (left + MAX_WASTED) / open_))
 
     def _execute(self, job: AnyJob) -> Execution:
         execution = self.run(job)
@@ -223,7 +225,7 @@ class Examination:
         # A power of two reveals little about the expected answers; the program can see its limits.
         output = 1 << (2 * max(lengths)).bit_length()
         whole = bounds(self.config, self.problem.limits, output, self.caps)
-        return replace(whole, read_chars=MOST_READ + TIMES_EXPECTED * sum(lengths))
+        return replace(whole, read_chars=MAX_READ + TIMES_EXPECTED * sum(lengths))
 
 
 def _answered(outcome: CallOutcome) -> bool:
@@ -250,8 +252,8 @@ def _length(test: Test) -> int:
     return len(repr(test.expected)) if isinstance(test, CallTest) else 0
 
 
-def _in_short(result: TestResult) -> TestResult:
+def _with_short_limit_note(result: TestResult) -> TestResult:
     if result.verdict != Verdict.TIME_LIMIT:
         return result
-    outcome = replace(result.outcome, error=result.outcome.error + IN_SHORT)
+    outcome = replace(result.outcome, error=result.outcome.error + SHORT_LIMIT_NOTE)
     return TestResult(result.verdict, outcome)

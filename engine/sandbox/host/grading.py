@@ -20,7 +20,7 @@ STOPPED = "not run: an earlier test failed"
 NOT_CHECKED = "not checked: the checks of this program's results had taken too long"
 LIMITS = (Verdict.TIME_LIMIT, Verdict.MEMORY_LIMIT, Verdict.OUTPUT_LIMIT, Verdict.KILLED)
 """Verdicts of a run that ended in a test without an answer to it."""
-MOST_CHECKING = 5.0
+MAX_CHECKING = 5.0
 """Time limits that the checks of one program's results may take in total."""
 
 
@@ -99,7 +99,7 @@ class Grader:
             results[i] = _by_checker(results[i].outcome, self._checked([call])[0])
 
     def _checked(self, calls: list[tuple[object, object, object]]) -> Sequence[CallOutcome]:
-        if self._taken > MOST_CHECKING:
+        if self._taken > MAX_CHECKING:
             return [CallOutcome(Verdict.TIME_LIMIT, error=NOT_CHECKED)] * len(calls)
         check = Check(self.problem.comparison.checker, tuple(calls), bounds=bounds(self.config))
         execution = self.execute(check)

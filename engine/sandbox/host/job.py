@@ -49,14 +49,14 @@ def bounds(
     """
     cpu = config.cpu_seconds
     if limits.seconds is not None:
-        cpu = min(limits.seconds, caps.most_seconds(config))
+        cpu = min(limits.seconds, caps.max_seconds(config))
     wall = config.wall_seconds * cpu / config.cpu_seconds
-    memory_mb = min(limits.memory_mb or config.memory_mb, caps.most_memory_mb(config))
+    memory_mb = min(limits.memory_mb or config.memory_mb, caps.max_memory_mb(config))
     return Bounds(
         cpu_seconds=cpu,
-        wall_seconds=min(wall, caps.most_wall_seconds(config)),
+        wall_seconds=min(wall, caps.max_wall_seconds(config)),
         memory_bytes=memory_mb << 20,
-        output_bytes=min(max(config.output_bytes, output_bytes), caps.most_output_bytes(config)),
+        output_bytes=min(max(config.output_bytes, output_bytes), caps.max_output_bytes(config)),
     )
 
 

@@ -90,7 +90,10 @@ class Slot:
             (job.prelude, job.program, job.entry_point, calls, bounds.output_bytes)
         )
         with memory_file(packed) as request, memory_file() as result:
-            most = min(_most(job.tests, bounds), max(wire.MOST_WRITTEN, _most(1, bounds)))
+            most = min(
+                _max_stream_bytes(job.tests, bounds),
+                max(wire.MAX_WRITTEN, _max_stream_bytes(1, bounds)),
+            )
             zygote.order(wire.CALLS, bounds, most, (request, result))
             child_exit = zygote.wait(bounds.wall_seconds)
             return read_frames(content(result, most), child_exit, job.tests, bounds)
@@ -102,7 +105,7 @@ class Slot:
         packed = marshal.dumps(
             (job.prelude, job.program, job.entry_point, bounds.output_bytes, sizes)
         )
-        most = _most(1, bounds)
+        most = _max_stream_bytes(1, bounds)
         with ExitStack() as files:
             # `codes` is for the compiled program.
             request, arguments, codes, *results = [
@@ -123,7 +126,7 @@ class Slot:
             memory_file(stdin) as given,
             memory_file() as printed,
         ):
-            most = max(bounds.output_bytes + 1, _most(1, bounds))
+            most = max(bounds.output_bytes + 1, _max_stream_bytes(1, bounds))
             zygote.order(
                 wire.SCRIPT, bounds, bounds.output_bytes + 1, (request, result, given, printed)
             )
@@ -136,7 +139,7 @@ class Slot:
         limit = bounds.output_bytes
         program = marshal.dumps((job.prelude, job.program, job.entry_point, limit))
         judge = marshal.dumps((job.prelude, job.codes, job.entry_point, limit))
-        most = _most(job.tests, bounds)
+        most = _max_stream_bytes(job.tests, bounds)
         with (
             memory_file(program) as program_job,
             memory_file() as unused,
@@ -166,6 +169,6 @@ class Slot:
         return self._zygotes[role]
 
 
-def _most(tests: int, bounds: Bounds) -> int:
+def _max_stream_bytes(tests: int, bounds: Bounds) -> int:
     """Returns the most bytes that an honest child writes."""
     return tests * (FRAME.size + max_payload(bounds.output_bytes))

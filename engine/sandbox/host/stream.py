@@ -42,8 +42,8 @@ class _Malformed(Exception):
 
 def read_frames(stream: bytes, child_exit: ChildExit, calls: int, bounds: Bounds) -> Execution:
     """Returns one outcome per call, from the frames of a child and its exit."""
-    if failure := _failed(child_exit):
-        return _all(failure, calls, child_exit, bounds)
+    if failure := _sandbox_failure(child_exit):
+        return _same_for_all(failure, calls, child_exit, bounds)
     try:
         frames = _frames(stream, calls, bounds.output_bytes, child_exit.reason != wire.EXITED)
         outcomes: list[CallOutcome] = []
@@ -54,8 +54,8 @@ def read_frames(stream: bytes, child_exit: ChildExit, calls: int, bounds: Bounds
             read += len(payload) if fits else 0
     except (_Malformed, LiteralError):
         # What was read of it has cost as much as if it were well formed.
-        return replace(_all(FORGED, calls, child_exit, bounds), read_chars=len(stream))
-    missing = (end_of(child_exit),) * (calls - len(outcomes))
+        return replace(_same_for_all(FORGED, calls, child_exit, bounds), read_chars=len(stream))
+    missing = (outcome_of_exit(child_exit),) * (calls - len(outcomes))
     strains = (strain(child_exit, bounds),)
     return Execution((*outcomes, *missing), child_exit.seconds, strains, read)
 
@@ -88,13 +88,13 @@ def read_script(stream: bytes, printed: bytes, child_exit: ChildExit, bounds: Bo
 
     A script that exits through os._exit(0) writes no frame, nor does one that runs to its end.
     """
-    outcome = _failed(child_exit)
+    outcome = _sandbox_failure(child_exit)
     if outcome is None and len(printed) > bounds.output_bytes:
         outcome = CallOutcome(Verdict.OUTPUT_LIMIT, error="output limit exceeded")
     if outcome is None and len(printed) > bounds.read_chars:
         outcome = TOO_MUCH
     if outcome is None and (child_exit.reason != wire.EXITED or child_exit.code != 0):
-        outcome = end_of(child_exit)
+        outcome = outcome_of_exit(child_exit)
     if outcome is None:
         try:
             frames = _frames(stream, 1, bounds.output_bytes, False)
@@ -104,25 +104,27 @@ def read_script(stream: bytes, printed: bytes, child_exit: ChildExit, bounds: Bo
         except (_Malformed, LiteralError):
             outcome = FORGED
     read = len(printed) if outcome.verdict is None else 0
-    return replace(_all(outcome, 1, child_exit, bounds), read_chars=read)
+    return replace(_same_for_all(outcome, 1, child_exit, bounds), read_chars=read)
 
 
 def read_trial(
     stream: bytes, judged: ChildExit, answered: ChildExit, codes: int, bounds: Bounds
 ) -> Execution:
     """Returns one outcome per code test, from the frames of the judge and both exits."""
-    failure = _failed(judged) or _failed(answered)
+    failure = _sandbox_failure(judged) or _sandbox_failure(answered)
     if failure:
-        return _all(failure, codes, judged, bounds)
+        return _same_for_all(failure, codes, judged, bounds)
     try:
         frames = _frames(stream, codes, bounds.output_bytes, judged.reason != wire.EXITED)
         outcomes = [
-            end_of(answered) if kind == wire.PROGRAM_ENDED else _outcome(kind, payload, bounds)
+            outcome_of_exit(answered)
+            if kind == wire.PROGRAM_ENDED
+            else _outcome(kind, payload, bounds)
             for kind, payload in frames
         ]
     except (_Malformed, LiteralError):
-        return _all(FORGED, codes, judged, bounds)
-    missing = (end_of(judged),) * (codes - len(outcomes))
+        return _same_for_all(FORGED, codes, judged, bounds)
+    missing = (outcome_of_exit(judged),) * (codes - len(outcomes))
     most = max(strain(judged, bounds), strain(answered, bounds))
     return Execution((*outcomes, *missing), judged.seconds, (most,))
 
@@ -134,7 +136,7 @@ def strain(child_exit: ChildExit, bounds: Bounds) -> float:
     )
 
 
-def end_of(child_exit: ChildExit) -> CallOutcome:
+def outcome_of_exit(child_exit: ChildExit) -> CallOutcome:
     """Returns the outcome of tests without a frame."""
     if child_exit.reason == wire.OUT_OF_TIME:
         return CallOutcome(Verdict.TIME_LIMIT, error="time limit exceeded", reported=False)
@@ -145,11 +147,13 @@ def end_of(child_exit: ChildExit) -> CallOutcome:
     return CallOutcome(Verdict.RUNTIME_ERROR, error=error, reported=False)
 
 
-def _all(outcome: CallOutcome, tests: int, child_exit: ChildExit, bounds: Bounds) -> Execution:
+def _same_for_all(
+    outcome: CallOutcome, tests: int, child_exit: ChildExit, bounds: Bounds
+) -> Execution:
     return Execution((outcome,) * tests, child_exit.seconds, (strain(child_exit, bounds),))
 
 
-def _failed(child_exit: ChildExit) -> CallOutcome | None:
+def _sandbox_failure(child_exit: ChildExit) -> CallOutcome | None:
     """Returns a failure of the sandbox if the child did not reach the program, or was killed.
 
     The child reports its walls before the program is compiled, through a pipe that no program has.

@@ -26,7 +26,7 @@ from engine.policy.learner.forward import inputs_of, output_logprobs, pack_rows,
 from engine.policy.learner.layout import Layout
 from engine.policy.learner.learner import Learner
 from engine.policy.learner.rows import TrainingRow
-from engine.policy.learner.trie import LEAST_SAVED, pack, share_prefixes
+from engine.policy.learner.trie import MIN_SAVED, pack, share_prefixes
 from engine.policy.models.weights import FullWeights
 
 SMALL = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -95,16 +95,16 @@ def test_a_trie_holds_every_row_once_and_says_where():
         assert any(path[: len(whole)].tolist() == whole for path in trie.paths)
     # Duplicated tokens are fewer than a segment saves, at each point where rows diverge.
     prefixes = {tuple(row[:end]) for row in rows for end in range(1, len(row) + 1)}
-    assert len(prefixes) <= trie.tokens < len(prefixes) + LEAST_SAVED * len(rows)
+    assert len(prefixes) <= trie.tokens < len(prefixes) + MIN_SAVED * len(rows)
     assert trie.tokens < sum(map(len, rows)) / 2
     assert pack(rows).tokens == sum(map(len, rows))
 
 
 def test_what_saves_too_little_is_not_shared():
-    short = [[*range(LEAST_SAVED - 1), 50 + n] for n in range(2)]
+    short = [[*range(MIN_SAVED - 1), 50 + n] for n in range(2)]
     assert len(share_prefixes(short).segments) == 2
-    longer = [[*range(LEAST_SAVED), 50 + n] for n in range(2)]
-    assert [s.length for s in share_prefixes(longer).segments] == [LEAST_SAVED, 1, 1]
+    longer = [[*range(MIN_SAVED), 50 + n] for n in range(2)]
+    assert [s.length for s in share_prefixes(longer).segments] == [MIN_SAVED, 1, 1]
     many = [[*range(4), 50 + n] for n in range(9)]
     assert share_prefixes(many).tokens == 4 + 9
 

@@ -5,7 +5,7 @@ import pytest
 from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Limits, Problem, StdinTest
 from engine.sandbox.guest.wire import MAX_FORKS
-from engine.sandbox.host.examine import LEAST_SHARE, MOST_WASTED, Examination
+from engine.sandbox.host.examine import MAX_WASTED, MIN_SHARE, Examination
 from engine.sandbox.host.job import Job
 from engine.sandbox.host.verify import verify
 
@@ -185,7 +185,7 @@ def test_every_test_is_run_alone_even_if_most_take_too_long(sandbox, program, ki
     assert {result.verdict for result in results[:24]} == {Verdict.TIME_LIMIT}
     assert any(result.passed for result in results[24:]), results[24:]
     assert "it was shorter" in results[23].outcome.error
-    assert wasted < 2 * MOST_WASTED + 2 + LEAST_SHARE * len(tests)
+    assert wasted < 2 * MAX_WASTED + 2 + MIN_SHARE * len(tests)
 
 
 def test_a_program_that_stays_just_below_the_limit_is_bounded_too(sandbox):
@@ -194,4 +194,4 @@ def test_a_program_that_stays_just_below_the_limit_is_bounded_too(sandbox):
     slow = "import time\ndef solve(x):\n    time.sleep(0.12)\n    return x\n"
     results, wasted = examined(sandbox, slow, tests, 0.02)
     assert not any(result.passed for result in results)
-    assert wasted < 2 * MOST_WASTED + 2 + LEAST_SHARE * len(tests)
+    assert wasted < 2 * MAX_WASTED + 2 + MIN_SHARE * len(tests)

@@ -17,7 +17,7 @@ from engine.sandbox.host.verify import verify
 from engine.sandbox.limits import DEFAULTS, SandboxCaps
 
 SETTINGS = {"cpu_seconds": 0.4, "wall_seconds": 3.0, "memory_mb": 96, "output_bytes": 4096}
-HOUR, TEBIBYTE = Limits.MOST_SECONDS, Limits.MOST_MEMORY_MB
+HOUR, TEBIBYTE = Limits.MAX_SECONDS, Limits.MAX_MEMORY_MB
 TAKES = "def solve(x):\n    held = bytearray(x << 20)\n    return len(held) >> 20\n"
 BURNS = (
     "import time\n\ndef solve(x):\n    end = time.process_time() + x\n"

@@ -5,7 +5,7 @@ import pytest
 from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, CodeTest, Comparison, Limits, Problem, StdinTest
-from engine.sandbox.guest.wire import MOST_WRITTEN
+from engine.sandbox.guest.wire import MAX_WRITTEN
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import verify
 
@@ -350,7 +350,7 @@ def test_an_honest_program_may_need_half_of_the_limit_on_each_of_many_tests(verd
 def test_results_that_are_too_large_together_are_run_alone(verdict):
     """Each is a megabyte of text; together they exceed what the owner reads at once."""
     right = "x" * 1_000_000
-    tests = tuple(CallTest((i,), right) for i in range(MOST_WRITTEN // len(right) + 1))
+    tests = tuple(CallTest((i,), right) for i in range(MAX_WRITTEN // len(right) + 1))
     program = "def solve(x): return 'x' * 1_000_000"
     assert verdict(tests, program, limits=Limits(seconds=5)).passed
 
