@@ -32,7 +32,8 @@ from webapp.registry.model_files.imports import import_folder
 from workers.runs.active_runs import supervise_run
 from workers.runs.engine_process import EngineProcess
 from workers.runs.log_shipper import Shipper, offset_after, restore_log
-from workers.runs.supervisor import RunSupervisor, run_directory
+from workers.runs.run_files import run_directory
+from workers.runs.supervisor import RunSupervisor
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("var")]
 

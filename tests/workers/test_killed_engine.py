@@ -22,7 +22,7 @@ from tests.webapp.telemetry.stream_server import Client, a_server, a_session
 from tests.workers.engines import a_run, steps_counted, wait_for
 from tests.workers.test_worker import Worker, lapse, state_of
 from workers.runs.engine_process import DEFAULT_COMMAND, EngineProcess
-from workers.runs.supervisor import run_directory
+from workers.runs.run_files import run_directory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

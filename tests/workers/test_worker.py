@@ -24,7 +24,7 @@ from webapp.projects.services import create_project, create_workspace
 from workers.local.service_commands import worker_command
 from workers.runs.active_runs import owner
 from workers.runs.engine_process import EngineProcess
-from workers.runs.supervisor import run_directory
+from workers.runs.run_files import run_directory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

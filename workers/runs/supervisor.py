@@ -13,51 +13,40 @@ is given back, so that the next worker resumes it.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
 import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import partial
 from pathlib import Path
 from threading import Event as Flag
 
 import psycopg
-from django.conf import settings
 from django.db import DataError, Error, connection
 
-from engine.config.run_forks import write_fork
 from engine.events import vocabulary as ev
-from engine.events.log import EventLog
-from engine.problems.jsonl import SEARCHED_FILE, save_problems
-from webapp.datasets.references import for_engine
 from webapp.experiments import services
-from webapp.experiments.launch.checkpoints import checkpoint_path
 from webapp.experiments.models import Run
-from webapp.experiments.run_settings.paths import refuse_foreign
 from webapp.experiments.scheduling import leases
 from webapp.registry.evaluations import record_figures
-from webapp.registry.model_files.folders import contents_of, restore
-from webapp.registry.models import Evaluation
-from webapp.registry.services import register_final_weights
-from webapp.searches.problems import recorded_problem
-from webapp.telemetry.models import Event as StoredEvent
 from workers.runs import engine_process as ep
 from workers.runs.engine_parent import EXIT_FILE
 from workers.runs.engine_process import EngineProcess
 from workers.runs.log_shipper import Shipper, restore_log
+from workers.runs.restart_policy import RESTART_PAUSE_SECONDS, RestartPolicy
+from workers.runs.run_files import (
+    append_event,
+    prepare_directory,
+    recorded_exit_code,
+    register_weights,
+    run_directory,
+)
 
 logger = logging.getLogger(__name__)
 
 LEASE_SECONDS = 15.0
 RENEW_SECONDS = 2.0
 POLL_SECONDS = 0.1
-MAX_RESTARTS = 3
-"""Consecutive crashes, without a new checkpoint between them, that a run survives."""
-RESTART_PAUSE_SECONDS = 1.0
-"""Pause before the first restart; doubled for each further one."""
 DATABASE_ERRORS = (Error, psycopg.Error)
 PERMANENT_ERRORS = (DataError, psycopg.DataError)
 
@@ -78,17 +67,12 @@ class RunSupervisor:
         self.run_dir = run_directory(run_id)
         self.closing = closing
         self.command = command
-        self.restart_pause = restart_pause
+        self.restarts = RestartPolicy(restart_pause)
         self.engine: EngineProcess | None = None
         self.shipper: Shipper
         self.stop_requested = False
         self._renewed = 0.0
         self._stop_deadline: float | None = None
-        self._crashes = 0
-        self._newest_checkpoint = -1
-        self._progressed = False
-        self._reported_error = ""
-        self._last_cause = ""
 
     def supervise(self) -> None:
         """Supervises the run until it has ended, or this worker shuts down.
@@ -113,7 +97,9 @@ class RunSupervisor:
         """Adopts the running engine, handles one that ended unobserved, or starts one."""
         run = Run.objects.select_related("dataset_version").get(pk=self.run_id)
         self.stop_requested = run.stop_requested
-        self._prepare_directory(run)
+        prepare_directory(run, self.run_dir, self._while_renewing_lease)
+        if hasattr(run, "search"):
+            self.command = ep.search_command(self.command)
         self.engine = EngineProcess.adopt(self.run_dir)
         if self.engine is None:
             restore_log(self.run_id, self.run_dir)
@@ -123,7 +109,7 @@ class RunSupervisor:
             self._record_engine()
         elif (
             run.run_state is not ev.RunState.QUEUED
-            and (code := self._recorded_exit_code()) is not None
+            and (code := recorded_exit_code(self.run_dir)) is not None
         ):
             self._ship_all()
             self._after_exit(code)
@@ -134,23 +120,6 @@ class RunSupervisor:
             queued = run.run_state is ev.RunState.QUEUED
             self._start("" if queued else "the engine was lost with its worker")
 
-    def _prepare_directory(self, run: Run) -> None:
-        refuse_foreign(run.config)  # a run may have been stored before such configs were refused
-        self.run_dir.mkdir(parents=True, exist_ok=True)
-        draft = self.run_dir / "config.json.draft"
-        draft.write_text(json.dumps(for_engine(run.config, run.dataset_version), indent=1))
-        draft.replace(self.run_dir / "config.json")
-        if hasattr(run, "search"):
-            save_problems(self.run_dir / SEARCHED_FILE, [recorded_problem(run.search.problem)])
-            self.command = ep.search_command(self.command)
-        if run.parent is not None:
-            write_fork(self.run_dir, checkpoint_path(run.parent, run.parent_step))
-        for use in run.model_uses.select_related("version"):
-            if contents := contents_of(use.version):
-                self._while_renewing_lease(partial(restore, Path(use.version.path), contents))
-        if Evaluation.objects.filter(run=run).exists():
-            (self.run_dir / "evaluation.json").write_text("{}")
-
     def _while_renewing_lease(self, work: Callable[[], object]) -> None:
         """Does `work`, which may take long and makes no queries, while renewing the lease."""
         with ThreadPoolExecutor(1) as helper:
@@ -159,19 +128,14 @@ class RunSupervisor:
                 leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
             done.result()
 
-    def _recorded_exit_code(self) -> int | None:
-        with contextlib.suppress(FileNotFoundError):
-            return int(json.loads((self.run_dir / EXIT_FILE).read_text())["code"])
-        return None
-
     def _start(self, reason: str) -> None:
         """Starts the engine; `reason` is logged in the run's log if this is a restart."""
         services.mark_starting(self.run_id, self.fencing)
         self._ship_all()
         if reason:
-            self._append(ev.LogLine(level="warning", message=reason))
+            self._append_event(ev.LogLine(level="warning", message=reason))
             self._ship_all()
-        self._progressed, self._reported_error = False, ""
+        self.restarts.engine_started()
         self._stop_deadline = None
         (self.run_dir / EXIT_FILE).unlink(missing_ok=True)
         # A database error after the start leads here again: then the engine is adopted.
@@ -220,21 +184,14 @@ class RunSupervisor:
     def _ship_some(self) -> None:
         while batch := self.shipper.ship():
             for event in batch:
-                self._record_progress(event)
+                self.restarts.observe(event)
             if time.monotonic() - self._renewed >= RENEW_SECONDS:
                 return
-
-    def _record_progress(self, event: ev.Event) -> None:
-        if event.kind == "checkpoint.saved" and event.payload["step"] > self._newest_checkpoint:
-            self._newest_checkpoint = event.payload["step"]
-            self._progressed = True
-        elif event.kind == "error" and not self._reported_error:
-            self._reported_error = event.payload["message"]
 
     def _ship_all(self) -> None:
         while batch := self.shipper.ship():
             for event in batch:
-                self._record_progress(event)
+                self.restarts.observe(event)
             if time.monotonic() - self._renewed >= RENEW_SECONDS:
                 leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
                 self._renewed = time.monotonic()
@@ -244,7 +201,7 @@ class RunSupervisor:
     def _after_exit(self, code: int) -> None:
         self._ship_all()
         if code == ep.EXIT_FINISHED:
-            self._register_weights()
+            register_weights(self.run_id, self.run_dir)
             record_figures(self.run_id)
             self._finish(ev.RunState.FINISHED)
         elif self.stop_requested:
@@ -258,24 +215,20 @@ class RunSupervisor:
 
     def _after_crash(self, code: int) -> None:
         cause = self._cause(code)
-        self._crashes = 1 if self._progressed else self._crashes + 1
-        # An error that the engine itself reports twice in a row without progress is permanent.
-        permanent = not self._progressed and self._reported_error and cause == self._last_cause
-        self._last_cause = cause
         logger.warning("run %s: engine crashed (%s): %s", self.run_id, code, cause)
-        if permanent or self._crashes > MAX_RESTARTS:
+        if not self.restarts.allows_restart(cause):
             return self._fail(cause)
-        self._pause(self.restart_pause * 2 ** (self._crashes - 1))
+        self._pause(self.restarts.pause())
         if not self.closing.is_set():
             self._start(f"restarted after a crash: {cause}")
 
     def _cause(self, code: int) -> str:
-        return self._reported_error or _exit_cause(code, self.run_dir)
+        return self.restarts.reported_error or _exit_cause(code, self.run_dir)
 
     def _fail(self, cause: str) -> None:
-        if not self._reported_error:
+        if not self.restarts.reported_error:
             tail = ep.log_tail(self.run_dir, 8192)
-            self._append(ev.ErrorRaised(message=cause, traceback=tail))
+            self._append_event(ev.ErrorRaised(message=cause, traceback=tail))
         self._finish(ev.RunState.FAILED, cause)
 
     def _pause(self, seconds: float) -> None:
@@ -283,7 +236,7 @@ class RunSupervisor:
         leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
 
     def _finish(self, state: ev.RunState, cause: str = "") -> None:
-        self._append(ev.RunStateChanged(state=state, reason=cause))
+        self._append_event(ev.RunStateChanged(state=state, reason=cause))
         self._ship_all()
         if state is ev.RunState.FINISHED:
             services.mark_finished(self.run_id, self.fencing)
@@ -295,23 +248,8 @@ class RunSupervisor:
         self.engine = None
         logger.info("run %s: %s", self.run_id, state)
 
-    def _append(self, payload: ev.Payload) -> None:
-        """Writes an event for an ended engine; does not repeat a state that it reported."""
-        log = EventLog(self.run_dir)
-        try:
-            if not _repeats(self.run_id, payload):
-                log.append(payload)
-        finally:
-            log.close()
-
-    def _register_weights(self) -> None:
-        saved = StoredEvent.objects.filter(run=self.run_id, kind="checkpoint.saved")
-        final = saved.filter(payload__final=True).order_by("-seq").first()
-        if final is None or not final.payload.get("models"):
-            return
-        weights = {agent: self.run_dir / path for agent, path in final.payload["models"].items()}
-        run = Run.objects.select_related("experiment__project").get(pk=self.run_id)
-        register_final_weights(run, final.payload["step"], weights)
+    def _append_event(self, payload: ev.Payload) -> None:
+        append_event(self.run_id, self.run_dir, payload)
 
     def _release(self) -> None:
         """Shuts down: the engine makes a checkpoint, the log is shipped, the lease is released."""
@@ -350,18 +288,6 @@ class RunSupervisor:
                 self.engine.touch_lease()
             return False
         return True
-
-
-def run_directory(run_id: uuid.UUID) -> Path:
-    """Returns the folder of a run's config, log and checkpoints."""
-    return settings.RUNS_DIR / str(run_id)
-
-
-def _repeats(run_id: uuid.UUID, payload: ev.Payload) -> bool:
-    if not isinstance(payload, ev.RunStateChanged):
-        return False
-    last = StoredEvent.objects.filter(run=run_id, kind="run.state").order_by("-seq").first()
-    return last is not None and last.payload["state"] == payload.state
 
 
 def _exit_cause(code: int, run_dir: Path) -> str:

@@ -30,7 +30,7 @@ from workers.local.progress import Progress
 from workers.local.signals import ShutdownRequested, ignore_signals, raise_on_signals
 from workers.local.supervisor import Supervisor
 from workers.management.commands.up import DEMO_RECIPE, explain
-from workers.runs.supervisor import run_directory
+from workers.runs.run_files import run_directory
 from workers.versions import versions
 
 REPORT_SECONDS = 10.0
