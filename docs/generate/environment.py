@@ -11,7 +11,7 @@ from pathlib import Path
 
 from docs.generate import markdown
 from docs.generate.markdown import code, table
-from engine.sandbox.limits import DEFAULTS, MOST, variable
+from engine.sandbox.limits import DEFAULTS, MAX_CAPS, variable
 
 ROOT = Path(__file__).resolve().parents[2]
 MEANINGS = ROOT / "docs" / "environment.toml"
@@ -106,7 +106,8 @@ _READERS = {
 
 def _caps() -> dict[str, tuple[str, str]]:
     return {
-        variable(key): (f"1 to {MOST[key]:,}", f"{default:,}") for key, default in DEFAULTS.items()
+        variable(key): (f"1 to {MAX_CAPS[key]:,}", f"{default:,}")
+        for key, default in DEFAULTS.items()
     }
 
 
