@@ -133,7 +133,7 @@ def test_a_deeper_starter_answers_as_the_starter_does(tmp_path):
         deeper("fern", 1, tmp_path / "shallow")
 
 
-def test_the_rest_benchmark_asks_a_real_site():
+def test_the_rest_benchmark_queries_a_real_site():
     load = ("--runs", "60", "--metrics", "40", "--listed", "10", "--steps", "3", "--points", "2500")
     done = run("api", "--json", "--without-peers", *load)
     assert done.returncode == 0, done.stderr

@@ -49,9 +49,9 @@ def is_marked(mark):
     return how == "tested by" and there.is_file() and f"def {name}" in there.read_text("utf-8")
 
 
-def test_marks_that_name_no_test_are_found():
+def test_citations_of_a_missing_test_are_reported():
     assert is_marked(
-        "tested by: tests/docs/test_commands.py::test_marks_that_name_no_test_are_found"
+        "tested by: tests/docs/test_commands.py::test_citations_of_a_missing_test_are_reported"
     )
     assert not is_marked("tested by: tests/docs/test_commands.py::test_nothing_of_the_kind")
     assert not is_marked("tested by: tests/docs/test_none.py")
@@ -68,7 +68,7 @@ def test_every_command_is_understood(program, words):
     ("program", "words"),
     [("-m engine", "trian DIR"), ("grove", "stop"), ("manage.py", "serve"), ("make", "install")],
 )
-def test_a_command_that_is_not_there_is_found(program, words):
+def test_a_missing_command_is_reported(program, words):
     with pytest.raises((AssertionError, SystemExit)):
         understand(program, words.split())
 

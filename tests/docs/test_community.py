@@ -38,7 +38,7 @@ def test_the_workflow_calls_the_whole_check():
 
 
 @pytest.mark.parametrize("form", ["bug", "feature"])
-def test_issue_forms_have_what_their_host_asks_for(form):
+def test_issue_forms_have_the_fields_that_github_requires(form):
     given = read(f".github/ISSUE_TEMPLATE/{form}.yml")
     assert given["name"] and given["description"]
     for part in given["body"]:

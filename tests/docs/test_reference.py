@@ -25,7 +25,7 @@ def test_the_generated_pages_are_those_of_the_code(tmp_path):
     assert done.returncode == 0, f"run `make docs`:\n{done.stdout}{done.stderr}"
 
 
-def test_pages_that_were_changed_by_hand_or_are_missing_are_found(tmp_path):
+def test_edited_or_missing_generated_pages_are_reported(tmp_path):
     made = {"docs/a.md": "A\n", "docs/b.md": "B\n", "docs/c.md": "C\n"}
     write({"docs/a.md": "A\n", "docs/b.md": "B, by hand\n"}, tmp_path)
     assert list(differing(made, tmp_path)) == ["docs/b.md", "docs/c.md"]
@@ -66,6 +66,6 @@ def test_settings_that_pages_name_exist():
     assert not faults
 
 
-def test_a_setting_that_is_none_is_found():
+def test_a_documented_setting_that_does_not_exist_is_reported():
     text = "`training.step`, `agents.oak.model = x`, `search.rho=0.97`, `agents.first.modle`, `a.b`"
     assert unknown_settings(text) == {"training.step", "agents.NAME.modle"}

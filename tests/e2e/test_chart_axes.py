@@ -48,7 +48,7 @@ POINTS = LINES * SAMPLE.steps
 
 
 @pytest.mark.parametrize("axis", ["tokens", "nodes"])
-def test_over_tokens_or_nodes_a_step_stands_at_all_that_was_spent_until_then(page, ends, axis):
+def test_over_tokens_or_nodes_a_step_is_plotted_at_the_cumulative_spend(page, ends, axis):
     assert table(page, POINTS)[:2] == ("step", ["1", "2", "3"])
     page.get_by_label("X axis").select_option(axis)
     page.wait_for_url(re.compile(f"x={axis}"))

@@ -97,9 +97,7 @@ def big_dataset(file) -> int:
     return PROBLEMS
 
 
-def test_an_upload_that_breaks_off_goes_on_from_where_the_server_stands(
-    page, server, faults, tmp_path
-):
+def test_an_interrupted_upload_continues_at_the_servers_offset(page, server, faults, tmp_path):
     """The network fails within the second piece."""
     faults.expected = ("Failed to load resource", "ERR_CONNECTION", "foreign request")
     file = tmp_path / "big.jsonl"

@@ -201,7 +201,7 @@ def test_a_tree_is_zoomed_moved_folded_and_fitted(page, events):
     page.locator('[data-part="canvas"]:not([data-drags])').wait_for()
 
 
-def test_colours_tell_of_credit_and_the_team_of_who_did_what(page, events):
+def test_node_colours_show_credit_and_the_team_panel_shows_roles(page, events):
     legend = page.locator('[data-part="legend"]')
     page.get_by_role("button", name="Advantage", exact=True).click()
     legend.get_by_text("advantage 0").wait_for()

@@ -130,7 +130,7 @@ def test_charts_and_comparisons_say_that_they_load_and_why_they_cannot(page, run
         expect(note).to_be_hidden()
 
 
-def test_a_list_that_cannot_be_renewed_says_so_and_asks_again(page, run):
+def test_a_list_that_cannot_be_refreshed_reports_it_and_retries(page, run):
     page.goto("/")
     rows = page.locator("tbody tr")
     expect(rows).to_have_count(1)

@@ -214,7 +214,7 @@ def test_charts_say_when_their_run_ends(page, run, log):
     page.locator(".chosen-runs").get_by_text("Finished").wait_for()
 
 
-def test_stop_and_resume_are_asked_for_and_shown(page, run, log):
+def test_stop_and_resume_are_requested_and_shown(page, run, log):
     ship(run, log, "step.end")
     page.get_by_role("button", name="Stop").click()
     page.get_by_role("button", name="Stopping…").wait_for()

@@ -53,7 +53,7 @@ def on_the_wire(event):
     return json.loads(encode_row(row))
 
 
-def test_page_row_and_tally_count_the_same_steps(module_page):
+def test_page_row_and_summary_count_the_same_steps(module_page):
     log = interrupted_log()
     tally = DemoSummary()
     for event in log:

@@ -201,7 +201,7 @@ def test_what_lies_in_the_current_directory_is_not_imported(elsewhere):
     assert done.returncode == 0, done.stderr
 
 
-def test_nothing_is_written_beside_the_installed_packages(elsewhere, stack, browser):
+def test_no_file_is_written_next_to_the_installed_packages(elsewhere, stack, browser):
     assert stack.stop() == [], stack.said()
     assert "the next `grove up` goes on" in stack.said()
     (record,) = elsewhere.packages.glob("grove_rl-*.dist-info/RECORD")

@@ -130,7 +130,7 @@ def test_everything_that_a_form_of_the_browser_does_an_operation_of_rest_does():
     assert {one for names in BY_REST.values() for one in names} <= known
 
 
-def test_everything_that_a_page_of_the_browser_shows_an_operation_of_rest_tells():
+def test_rest_returns_everything_that_a_browser_page_shows():
     of_no_project = ("account_", "mfa_", "socialaccount_", "openid_connect_", "above-")
     shown = {name for name in pages("get") if not name.startswith(of_no_project)}
     assert shown - OF_NOBODY == TOLD_BY_REST.keys() and shown > OF_NOBODY

@@ -53,6 +53,6 @@ def test_what_is_above_an_address_exists(
     assert {one: code for one, code in answers.items() if code not in (200, *NEEDS_MORE)} == {}
 
 
-def test_the_address_of_the_list_keeps_what_is_asked(cast: Any, sessions: dict[str, str]) -> None:
+def test_the_redirect_to_the_list_keeps_the_query(cast: Any, sessions: dict[str, str]) -> None:
     with undone(sessions["alice"]) as client:
         assert client.get("/runs/?state=failed&q=a%20b").url == "/?state=failed&q=a%20b"

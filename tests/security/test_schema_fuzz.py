@@ -181,7 +181,7 @@ def test_another_method_is_refused_as_problem_details(alice, arguments, method):
 
 
 @pytest.mark.parametrize("rest", ["", "x", "runs/x", "runs//", "model/1", "\u0663", "a" * 5000])
-def test_an_unknown_address_is_told_as_problem_details(alice, rest):
+def test_an_unknown_address_returns_problem_details(alice, rest):
     response = alice.get(f"/api/v1/{rest}")
     assert response.status_code == 404
     assert response["Content-Type"] == "application/problem+json"

@@ -68,7 +68,7 @@ def lasting(client, link: str, query: str = "") -> list[int]:
 
 
 @pytest.mark.django_db
-def test_a_guest_sees_the_run_and_nothing_beside_it(client, scene):
+def test_a_guest_sees_the_run_and_nothing_else(client, scene):
     cast, run, _ = scene
     Experiment.objects.update(name="Shade")
     Workspace.objects.update(name="Quercus")

@@ -95,7 +95,7 @@ def test_a_token_follows_what_it_may_read(port, scene):
             assert answer(client, run) == UNKNOWN
 
 
-def test_a_dead_token_gets_nothing_whatever_cookie_is_beside_it(port, scene):
+def test_a_revoked_token_gets_nothing_with_any_cookie(port, scene):
     cast, run = scene
     secret = a_token(cast.alice, cast.project, Scope.ADMIN)
     for change in ({"revoked_at": timezone.now()}, {"revoked_at": None, "expires": timezone.now()}):
@@ -116,7 +116,7 @@ def goodbye(client):
     return bye
 
 
-def test_who_guessed_too_often_is_told_so_and_when_to_come_again(port, scene, settings):
+def test_too_many_guesses_return_when_to_retry(port, scene, settings):
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (2, 60.0)}
     with connection.cursor() as cursor:  # earlier tests guessed, too
         cursor.execute("TRUNCATE accounts_allowance")
@@ -231,7 +231,7 @@ def test_a_token_that_expires_closes_its_socket(port, scene):
         assert closing_code(client) == Close.NOT_SIGNED_IN
 
 
-def test_the_gone_member_is_told_of_no_run_on_a_socket_that_followed_none(port, scene):
+def test_a_removed_member_cannot_subscribe_on_an_open_socket(port, scene):
     cast, run = scene
     with Client(port, a_session(cast.bob)) as bob:
         bob.say(type="hello", v=1)

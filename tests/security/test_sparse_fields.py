@@ -49,12 +49,12 @@ def things(told, place):
     return found if isinstance(found, list) else [found]
 
 
-def test_whatever_reads_has_fields_unless_it_is_told_as_a_whole():
+def test_every_read_operation_has_fields_unless_listed_as_whole():
     assert READS.keys() - SPARSE.keys() == AS_A_WHOLE
 
 
 @pytest.mark.parametrize("name", SPARSE)
-def test_only_the_fields_that_are_asked_for_are_told(alice, cast, arguments, name):
+def test_only_the_requested_fields_are_returned(alice, cast, arguments, name):
     fields = SPARSE[name]
     wanted = [one for one in fields if one != "id"][-1]
     whole = read(alice, name, cast, arguments)

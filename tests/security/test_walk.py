@@ -314,7 +314,7 @@ def test_a_private_project_exists_for_its_creator_and_the_owners_only(
             assert ask(client, row, cast, arguments).status_code == expected, who
 
 
-def test_nothing_tells_others_of_what_lies_in_a_private_project(cast, arguments, sessions):
+def test_no_response_reveals_a_private_project(cast, arguments, sessions):
     """Lists, searches, menus, exports: every address that shows something, of any kind."""
     of_bob = {"visibility": Visibility.PRIVATE, "created_by": cast.bob, "name": HIDDEN}
     Project.objects.filter(pk=cast.project.pk).update(**of_bob)
@@ -352,7 +352,7 @@ def test_an_address_takes_the_methods_of_its_rules_only(cast, arguments, session
     assert not taken
 
 
-def test_a_page_may_be_asked_for_without_its_content(client, cast, arguments):
+def test_a_head_request_returns_a_page_without_its_content(client, cast, arguments):
     seen = [row for row in PAGE_ROWS if row.method == "get" and row.answers[2] == 200]
     client.force_login(cast.bob)
     for row in seen:

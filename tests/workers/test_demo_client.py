@@ -22,7 +22,7 @@ def batch(*seqs, kind="log.line"):
     return {"type": "batch", "sid": 1, "from": seqs[0], "to": seqs[-1], "events": events}
 
 
-def test_contiguous_events_are_delivered_with_their_place():
+def test_contiguous_events_are_delivered_with_their_position():
     client, seen = a_client()
     client.take(batch(1, 2))
     client.take(batch(3))
@@ -44,7 +44,7 @@ def test_a_double_is_counted_and_not_applied_again():
     assert (client.delivered, client.doubles, len(seen)) == (3, 1, 3)
 
 
-def test_it_asks_only_for_what_comes_after_its_last_event():
+def test_the_client_requests_only_later_events():
     client, _ = a_client()
     client.take({"type": "subscribed", "sid": 1, "epoch": "e", "head": 2, "oldest": 1})
     client.take(batch(1, 2))

@@ -45,7 +45,7 @@ def test_a_stamp_of_the_same_files_and_enough_extras_means_nothing_to_do(checkou
     assert not install.installed(install.fingerprint(), "dev")
 
 
-def test_a_changed_pin_asks_for_a_new_installation(checkout):
+def test_a_changed_pin_requires_a_new_installation(checkout):
     stamp("")
     (checkout / "constraints.txt").write_text("torch==2.14.0\n")
     assert not install.installed(install.fingerprint(), "")
@@ -83,7 +83,7 @@ def test_what_pip_complains_of_becomes_a_sentence_and_a_remedy(checkout, output,
     assert sentence in first and remedy in second
 
 
-def test_the_cause_is_told_before_what_follows_from_it(checkout):
+def test_the_cause_is_reported_before_its_consequences(checkout):
     # pip says "no matching distribution" also when it could not reach the index at all.
     output = (
         "WARNING: Failed to establish a new connection: [Errno -3]\n"
@@ -115,7 +115,7 @@ def test_the_server_is_always_installed_and_the_former_name_removed(checkout, ex
     assert second == f"install -c constraints.txt --no-index -e {target}"
 
 
-def test_a_changed_installer_asks_for_a_new_installation(checkout, monkeypatch):
+def test_a_changed_installer_requires_a_new_installation(checkout, monkeypatch):
     stamp("")
     changed = checkout / "install.py"
     changed.write_text("# another")

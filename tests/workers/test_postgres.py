@@ -155,7 +155,7 @@ def test_a_failed_initdb_gets_a_sentence_and_leaves_nothing_half_made(tmp_path):
     assert not (tmp_path / "postgres" / "data.unfinished").exists()
 
 
-def test_the_first_cause_is_found_before_the_noise():
+def test_the_first_cause_is_reported_before_the_noise():
     log = (
         "2026-01-01 LOG:  starting\n"
         '2026-01-01 FATAL:  could not write lock file "postmaster.pid": No space left on device\n'

@@ -121,7 +121,7 @@ def test_what_was_queued_is_swept_given_back_at_sigterm_and_finished_by_the_next
     assert steps_counted(run_directory(run.pk)) == list(range(1, 41))
 
 
-def test_the_next_free_place_of_a_worker_is_another_workspaces(var):
+def test_the_next_free_slot_of_a_worker_goes_to_another_workspace(var):
     urgent = [a_run(priority=100) for _ in range(3)]
     late = a_run()
     workspace = create_workspace("Elsewhere", "elsewhere", late.created_by)
@@ -164,7 +164,7 @@ def _listens(port):
 
 @pytest.mark.redis
 @needs_redis
-def test_over_a_real_redis_a_run_is_taken_once_although_told_of_thrice(var, redis_url):
+def test_over_a_real_redis_a_run_announced_three_times_is_claimed_once(var, redis_url):
     run = a_run(dispatched_at="2100-01-01T00:00:00Z")  # so the sweep does not touch it
     with (
         Worker(var, redis_url, steps=1000, pause=0.05) as worker,

@@ -64,7 +64,7 @@ def test_an_impossible_value_is_refused_with_its_path(path, value):
         ),
     ],
 )
-def test_what_hangs_on_a_clock_or_a_gpu_is_not_deterministic(sections, reason):
+def test_a_config_that_depends_on_a_clock_or_a_gpu_is_not_deterministic(sections, reason):
     (fault,) = faults({"agents": [AGENT], **sections}).values()
     assert reason in fault["reason"]
 
@@ -77,12 +77,12 @@ def test_an_unknown_setting_an_unknown_recipe_and_an_unknown_agent_are_refused()
         load_recipe("demo", {"agents.birch.model": "x"})
 
 
-def test_all_faults_of_a_config_are_told_at_once():
+def test_a_config_error_lists_all_errors_at_once():
     found = faults({"agents": [AGENT], "search": {"nodes_per_tree": 0}, "training": {"steps": 0}})
     assert set(found) == {"search.nodes_per_tree", "training.steps"}
 
 
-def test_a_faulty_agent_is_the_only_fault_that_is_told():
+def test_an_invalid_agent_is_the_only_reported_error():
     assert set(faults({"agents": [AGENT | {"modle": "x"}]})) == {"agents.0.modle"}
 
 

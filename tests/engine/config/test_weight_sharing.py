@@ -22,7 +22,7 @@ def faults(*agents):
     return {fault["path"]: fault["reason"] for fault in caught.value.problems}
 
 
-def test_what_an_agent_leaves_out_is_its_partners_wherever_that_stands():
+def test_an_agent_inherits_omitted_fields_from_its_partner_in_any_order():
     own = ROLE | {"sampling": {"temperature": 0.7}}
     config = parse_config({"agents": [own, OWNER]})
     critic, solver = config.agents
@@ -46,7 +46,7 @@ def test_an_override_of_the_owner_is_one_of_all():
         ("critic", "an agent has its own weights already"),
     ],
 )
-def test_a_partner_that_cannot_be_one_is_the_fault_that_is_told(partner, reason):
+def test_an_invalid_partner_is_the_reported_error(partner, reason):
     found = faults(OWNER, ROLE | {"shares_weights_with": partner})
     assert list(found) == ["agents.1.shares_weights_with"]
     assert reason in found["agents.1.shares_weights_with"]
@@ -91,14 +91,14 @@ def test_agents_that_are_none_are_refused_by_their_path(agents):
         parse_config({"agents": agents})
 
 
-def test_a_frozen_agent_has_nothing_to_adapt_and_all_linear_stands_alone():
+def test_a_frozen_agent_takes_no_adapter_and_all_linear_excludes_other_targets():
     frozen = OWNER | {"name": "frozen", "trainable": False, "lora": {}}
     assert "nothing to adapt" in faults(OWNER, frozen)["agents.1.lora"]
     both = OWNER | {"lora": {"target_modules": ["all-linear", "q_proj"]}}
     assert "list only it" in faults(both)["agents.0.lora"]
 
 
-def test_one_actor_holds_shared_weights_and_one_holds_a_base_and_all_that_stand_on_it():
+def test_one_actor_holds_shared_weights_and_one_holds_a_base_and_its_adapters():
     def agent(name, **settings):
         return {"name": name, "model": "starter:oak", **settings}
 

@@ -68,7 +68,7 @@ def test_the_order_and_the_ids_of_the_nodes_do_not_matter():
 
 
 @pytest.mark.parametrize(("scores", "filtered"), [([1, 1], True), ([0, 0], True), ([0, 1], False)])
-def test_trees_without_a_difference_are_filtered_if_asked(scores, filtered):
+def test_trees_without_reward_variance_are_filtered_when_enabled(scores, filtered):
     assert assign_credit(record(scores), CreditConfig(), 100).filtered is filtered
     assert not assign_credit(record(scores), CreditConfig(dynamic_filter=False), 100).filtered
 

@@ -91,7 +91,7 @@ def test_a_number_that_differs_in_its_last_digit_is_another_figure(tmp_path):
     assert figures(a_log(tmp_path / "other", otherwise)) != whole
 
 
-def test_steps_after_the_checkpoint_do_not_stand(tmp_path):
+def test_steps_after_the_checkpoint_do_not_survive(tmp_path):
     def cut_off(log):
         uninterrupted(log)
         log.append(RunResumed(1))
@@ -101,7 +101,7 @@ def test_steps_after_the_checkpoint_do_not_stand(tmp_path):
     assert sum(e.kind == "tree.close" for e in surviving) == 1
 
 
-def test_where_two_runs_part_first_is_told(tmp_path, capsys):
+def test_the_first_difference_of_two_runs_is_reported(tmp_path, capsys):
     def shorter(log):
         for step in (1, 2, 3):
             trained(log, step, 1.0)

@@ -108,7 +108,7 @@ def test_it_beats_the_constant_on_problems_that_it_never_saw(trained, run_dir):
     assert not [file for file in out.iterdir() if file.suffix in (".pt", ".bin", ".pkl")]
 
 
-def test_a_score_hangs_on_its_own_program_only(trained):
+def test_a_score_depends_on_its_own_program_only(trained):
     model = RewardModel.load(trained[0])
     pairs = [(make_problem(9, i)[0].statement, WRONG[i % 2] * (1 + i % 3)) for i in range(5)]
     alone = [model.score([pair])[0] for pair in pairs]

@@ -69,7 +69,7 @@ def test_several_in_flight_are_refilled_as_each_ends(server, problems):
     assert 1 < server.most_at_once <= 4
 
 
-def test_an_endpoint_is_told_the_role_and_the_feedback_and_never_a_private_test(server, problems):
+def test_an_endpoint_receives_role_and_feedback_and_never_a_private_test(server, problems):
     search = {"search.nodes_per_tree": 16, "agents.oak.role": "You plant trees."}
     outcome = searched(endpoints(server, "oak", **search), problems[0])
     roots = [n for n in outcome.tree.written.values() if n.parent == 0]
@@ -80,7 +80,7 @@ def test_an_endpoint_is_told_the_role_and_the_feedback_and_never_a_private_test(
     assert not any("public tests" in node.answer.messages[-1]["content"] for node in roots)
 
 
-def test_an_endpoint_is_told_which_tokens_may_be_drawn(server, problems):
+def test_an_endpoint_receives_the_allowed_tokens(server, problems):
     flat = {"search.nodes_per_tree": 3, "search.max_depth": 1}
 
     def texts(**sampling):
@@ -104,7 +104,7 @@ def test_a_prompt_that_is_too_long_for_the_server_loses_its_feedback(server, pro
     assert "HTTP 400: the context length is only 40 tokens" in outcome.failure
 
 
-def test_an_endpoint_that_stumbles_is_asked_again(server, problems):
+def test_a_request_to_a_failing_endpoint_is_retried(server, problems):
     for status in (503, 429, 0, 599):
         server.fail(status, 1)
     gate = threading.Event()

@@ -114,7 +114,9 @@ def test_what_has_a_name_is_answered_alike_in_any_company_and_order(run, request
     assert [a.text for a in renamed] != [a.text for a in together]
 
 
-def test_a_resume_elsewhere_is_told_and_on_another_device_refused(run, requests, tmp_path):
+def test_a_resume_on_another_machine_is_reported_and_on_another_device_refused(
+    run, requests, tmp_path
+):
     saving = agent(run)
     saving.save(tmp_path)
     file = tmp_path / NAME / "trainer_state.pt"

@@ -178,7 +178,7 @@ def test_a_prompt_is_run_once_and_of_others_only_what_is_new(llama):
         hook.remove()
 
 
-def test_what_is_known_of_one_prompt_stays_beside_a_new_one_that_is_as_long(llama):
+def test_a_cached_prompt_stays_alongside_a_new_one_of_equal_length(llama):
     stem, one = list(range(2, 20)), SamplingConfig(max_new_tokens=6)
     prompts = [list(range(40, 81)), stem + list(range(50, 73)), stem + list(range(30, 40))]
     own = generator(llama)
@@ -235,7 +235,7 @@ def test_what_is_cancelled_is_written_no_more_and_changes_no_other(llama):
         assert_same(written, reference(llama, *requests[ticket - tickets[0]]))
 
 
-def test_logits_that_are_no_numbers_are_told_and_leave_nothing_behind(llama):
+def test_nan_logits_raise_and_leave_no_state(llama):
     own, sampling = generator(llama), SamplingConfig(max_new_tokens=9)
     expected = reference(llama, [5, 6, 7], sampling, 3)
     weight = llama.lm_head.weight
@@ -250,7 +250,7 @@ def test_logits_that_are_no_numbers_are_told_and_leave_nothing_behind(llama):
     assert_same(own.generate([[5, 6, 7]], sampling, 0, [3])[0], expected)
 
 
-def test_a_row_does_not_hang_on_the_batch(llama):
+def test_a_row_does_not_depend_on_its_batch(llama):
     requests = some_requests(random.Random(6), 16)
     prompts, sampling, seeds = zip(*requests, strict=True)
     together = generator(llama).generate(prompts, sampling, 0, seeds)

@@ -159,7 +159,7 @@ def first_tokens(policy, draws, **sampling):
     ],
     ids=str,
 )
-def test_only_what_the_settings_leave_is_drawn_and_told_by_its_full_probability(policy, sampling):
+def test_sampling_filters_tokens_and_reports_full_log_probabilities(policy, sampling):
     tokens, logprobs, probabilities_V = first_tokens(policy, 4000, **sampling)
     ordered, ids = probabilities_V.sort(descending=True)
     count = int((ordered >= sampling.get("min_p", 0) * ordered[0]).sum())

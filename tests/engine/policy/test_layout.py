@@ -276,7 +276,7 @@ def test_a_model_that_drops_units_at_random_shares_nothing():
     ],
     ids=["sliding window", "sinks", "own attention"],
 )  # fmt: skip
-def test_a_model_that_cannot_be_packed_is_padded_and_the_reason_told(model, reason):
+def test_a_model_that_cannot_be_packed_is_padded_and_the_reason_reported(model, reason):
     layout = layout_of(model(), RowLayout.PREFIX)
     assert layout.allowed is RowLayout.PADDED and reason in layout.reason
     assert layout.micro_batches(siblings(128, 16, 8)).layout is RowLayout.PADDED

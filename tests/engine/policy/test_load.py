@@ -105,7 +105,7 @@ def test_a_model_that_is_filled_tensor_by_tensor_is_the_one_that_is_loaded(model
         assert len(list(built.parameters())) == len(list(loaded.parameters())), "tied as it was"
 
 
-def test_what_cannot_be_filled_tensor_by_tensor_is_told_beforehand(model):
+def test_weights_that_cannot_be_loaded_tensor_by_tensor_are_reported_beforehand(model):
     weights = load_file(model / "model.safetensors")
     first, *_ = weights
     save_file({f"old.{name}": tensor for name, tensor in weights.items()},

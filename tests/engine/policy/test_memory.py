@@ -100,7 +100,7 @@ def test_neither_logits_nor_activations_are_kept():
         assert kept(model, batch, at_once=16384)[0] < layers / 2 and layers < whole
 
 
-def test_a_model_that_changes_its_logits_is_asked_for_all_of_them():
+def test_a_model_that_transforms_its_logits_computes_all_of_them():
     assert ends_with_head(gpt2()) and ends_with_head(llama())
     torch.manual_seed(0)
     model = Gemma2ForCausalLM(

@@ -172,7 +172,7 @@ def is_gone(process):
     return False
 
 
-def test_in_bfloat16_the_ranks_step_in_float32_and_a_killed_rank_is_told(cluster, model, tmp_path):
+def test_bfloat16_ranks_step_in_float32_and_a_killed_rank_is_reported(cluster, model, tmp_path):
     one, two = host_of(model, 1, dtype="bfloat16"), host_of(model, 2, dtype="bfloat16")
     for step in range(2):
         stats = [host.learn(NAME, tree_rows(step), 0.5) for host in (one, two)]

@@ -191,7 +191,7 @@ def test_it_is_done_only_where_it_saves_more_than_it_costs():
     assert plan_of(siblings_of(2048, ([0] * 8, [512] * 8), lone), [513] * 8 + [5] * 2)
 
 
-def test_siblings_that_stand_apart_are_attended_to_together_until_copies_cost_more():
+def test_scattered_siblings_share_attention_until_copies_cost_more():
     siblings = siblings_of(4096, ([0] * 3 + [1] * 4, [1500] * 7))
     siblings.leave([0], [6], 6)  # a row of the second family is now before the first
     plan = plan_of(siblings, [1510] * 6)

@@ -207,7 +207,7 @@ def test_more_prompts_are_answered_than_one_pass_of_the_model_takes(group):
     assert gaps(group.weights.model, written).max() < TOLERANCE
 
 
-def test_where_vllm_tells_other_log_probabilities_there_are_none(group):
+def test_log_probabilities_that_vllm_transforms_are_dropped(group):
     (written,) = group.generator.generate([LONG], SamplingConfig(top_p=0.5), group.version)
     assert written.output_ids and written.logprobs == []
 

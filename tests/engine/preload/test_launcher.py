@@ -91,7 +91,7 @@ def broken_torch(folder):
     return {"PYTHONPATH": str(folder)}
 
 
-def test_an_import_that_fails_is_told_to_all_and_costs_only_the_fork(raylet, tmp_path):
+def test_a_failing_import_is_reported_and_costs_only_the_fork(raylet, tmp_path):
     environment = broken_torch(tmp_path)
     for ended in [raylet.start(**environment) for _ in range(2)]:
         worker, errors = ended()

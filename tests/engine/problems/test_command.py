@@ -100,7 +100,7 @@ def test_half_a_surrogate_pair_is_left_out_or_refused(tmp_path):
         load_dataset(write(tmp_path / "b.jsonl", own))
 
 
-def test_a_terminal_is_only_told_what_it_can_show(tmp_path):
+def test_only_printable_text_reaches_the_terminal(tmp_path):
     with (tmp_path / "\udcff.jsonl").open("w") as file:
         file.write(json.dumps(rows.MBPP) + "\n" + json.dumps({**rows.MBPP, "text": 1}) + "\n")
     command = [sys.executable, "-m", "engine", "problems", "check", str(tmp_path)]

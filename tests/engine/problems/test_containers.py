@@ -75,13 +75,13 @@ def test_rows_come_out_whatever_the_name_of_the_file(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["parquet", "arrow stream"])
-def test_only_the_columns_that_are_wanted_are_read(tmp_path, name):
+def test_only_the_requested_columns_are_read(tmp_path, name):
     file = tmp_path / "data"
     file.write_bytes(PACKED[name])
     assert found(file, {"n", "other"}) == [{"n": i} for i in range(100)]
 
 
-def test_the_place_of_a_row_is_its_line(tmp_path):
+def test_the_index_of_a_row_is_its_line(tmp_path):
     file = tmp_path / "a.jsonl"
     file.write_text('\n{"a": 1}\n\n{"a": 2}\n')
     rows = list(containers.rows_of(file))

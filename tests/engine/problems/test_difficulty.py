@@ -33,7 +33,7 @@ def test_equal_rates_are_shrunk_fully_and_extreme_ones_hardly():
     assert only == pytest.approx(1 - (3 + MAX_STRENGTH * 3.5 / 4) / (3 + MAX_STRENGTH))
 
 
-def test_the_strength_that_made_the_rates_is_found_again():
+def test_the_estimate_recovers_the_strength_that_made_the_rates():
     random = np.random.default_rng(0)
     rates = random.beta(2.0, 6.0, 4000)
     passed = random.binomial(8, rates)

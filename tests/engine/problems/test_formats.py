@@ -58,7 +58,7 @@ def refusal(row):
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_the_format_is_told_from_the_fields(name):
+def test_the_format_is_detected_from_the_fields(name):
     assert format_of(getattr(rows, name)) == ROWS[name]
 
 

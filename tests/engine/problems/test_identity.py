@@ -51,7 +51,7 @@ def test_id_reference_and_order_do_not_count():
     ],
     ids=str,
 )
-def test_what_is_asked_and_how_it_is_judged_counts(changes):
+def test_identity_covers_the_question_and_its_judging(changes):
     assert content_hash(replace(BASE, **changes)) != content_hash(BASE)
 
 
@@ -86,7 +86,7 @@ def test_a_new_problem_moves_at_most_one_across_a_border():
     assert len({p.id for p in before} - {p.id for p in after}) <= 1
 
 
-def test_what_a_file_leaves_out_is_told_to_the_run(tmp_path):
+def test_omitted_fields_of_a_file_are_reported_to_the_run(tmp_path):
     data = [rows.MBPP, {**rows.MBPP, "test_list": []}, rows.MBPP_SANITIZED, rows.MBPP_PLUS_TABLE]
     (tmp_path / "a.json").write_text(json.dumps(data))
     config = ProblemsConfig(dataset=str(tmp_path / "a.json"), train=1, validation=1, test=1)

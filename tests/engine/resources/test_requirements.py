@@ -22,7 +22,7 @@ def missing(recipe, machine, **overrides):
 
 
 @pytest.mark.parametrize("name", ["oak", "fern"])
-def test_the_size_of_a_model_is_told_from_its_shape(name):
+def test_the_size_of_a_model_is_computed_from_its_shape(name):
     shape = shape_of(f"starter:{name}")
     assert shape == shape_of(str(STARTERS / name))
     model = load_policy(f"starter:{name}").model
@@ -44,7 +44,7 @@ def test_a_machine_without_gpus_lacks_what_a_paper_recipe_needs():
     assert {"cores", "disk for checkpoints", "GPU of each learner rank of second"} <= found.keys()
 
 
-def test_memory_is_told_by_what_takes_it():
+def test_memory_is_reported_by_consumer():
     whole = {"agents__0__learner_ranks": 1, "agents__1__learner_ranks": 1}
     small = Machine(384, 4000.0, (24.0,) * 16, 20_000.0)
     one = missing("mars2-8b", small, **whole)
@@ -141,7 +141,7 @@ def test_the_doctor_opens_what_a_run_would_open(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_every_recipe_is_told_with_a_remedy_for_all_that_is_missing(name, capsys, monkeypatch):
+def test_every_recipe_reports_a_remedy_for_each_missing_resource(name, capsys, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     large = name in ("mars2-8b", "mars2-32b")
     short = doctor(capsys, name)
@@ -149,14 +149,14 @@ def test_every_recipe_is_told_with_a_remedy_for_all_that_is_missing(name, capsys
     assert {"GPUs", "agents.first.model"} <= short.keys() if large else not short
 
 
-def test_processes_that_a_machine_has_no_memory_for_are_told():
+def test_processes_that_exceed_memory_are_reported():
     found = missing("demo", Machine(2, 24.0, (), 60.0), agents__0__learner_ranks=64)
     told = found["memory of this machine"]
     assert told.parts["libraries of 66 processes"] == pytest.approx(66 * 0.3)
     assert "agents.oak.learner_ranks" in told.remedy
 
 
-def test_memory_is_told_in_the_unit_in_which_it_is_something():
+def test_memory_is_printed_in_a_readable_unit():
     told = report(needs_of(load_recipe("demo"), Machine(2, 24.0, (), 60.0)))
     assert "MiB" in told and "0.0 GiB" not in told
     assert "508,416 parameters" in told

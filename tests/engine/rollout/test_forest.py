@@ -113,7 +113,7 @@ def test_without_error_feedback_a_repair_sees_the_program_but_no_test():
         assert parents and all((f.public is not None) == told for f in parents)
 
 
-def test_a_tree_ends_early_when_a_node_passes_all_public_tests_and_that_is_wanted():
+def test_a_tree_ends_early_when_enabled_and_a_node_passes_all_public_tests():
     for wanted, nodes, end in ((True, 1, TreeEnd.SOLVED), (False, 8, TreeEnd.NODES)):
         search = SearchConfig(stop_when_solved=wanted)
         forest = Forest(PROBLEMS[:1], AGENTS, search, public_score, [1])
@@ -132,7 +132,7 @@ def test_tokens_of_all_answers_count_towards_the_budget():
     assert (len(tree.written), forest.end(tree)) == (3, TreeEnd.TOKENS)
 
 
-def test_verdicts_that_hang_on_the_load_of_the_machine_are_counted():
+def test_verdicts_that_depend_on_machine_load_are_counted():
     def verdict_of(rng):
         verdict = verification(Verdict.PASSED)
         return replace(verdict, strain=0.9 if rng.random() < 0.5 else 0.1)

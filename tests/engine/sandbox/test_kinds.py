@@ -142,7 +142,7 @@ class Solution:
     assert "no attribute 'count'" in result.error
 
 
-def test_the_prelude_stands_before_the_program_and_its_lines_are_its_own(verdict):
+def test_the_prelude_precedes_the_program_and_keeps_its_own_line_numbers(verdict):
     prelude = "import math\ndef helper(x):\n    return x + 1\n"
     tests = (CallTest((1,), 2),)
     assert verdict(tests, "def solve(x): return helper(x)", prelude=prelude).passed

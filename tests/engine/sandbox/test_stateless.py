@@ -158,7 +158,7 @@ def test_what_might_leave_something_behind_is_known(program):
     assert not is_stateless("", program)
 
 
-def test_the_prelude_stands_in_the_same_module():
+def test_the_prelude_runs_in_the_same_module():
     program = "def solve(x): return cache.append(x)\ndef other():\n    cache = 1\n"
     assert is_stateless("", program)
     assert not is_stateless("cache = []", program)

@@ -89,7 +89,7 @@ def test_a_budget_of_seconds_ends_the_tree_after_its_first_nodes():
     assert patient.end(tree, spending) is None and patient.room(tree, spending) == 1
 
 
-def test_a_solved_tree_ends_only_if_that_was_asked_for():
+def test_a_solved_tree_ends_only_when_stop_is_enabled():
     tree, solved = make_tree(), Spending(solved=True)
     assert TreeBudget(8).end(tree, solved) is None
     assert TreeBudget(8, stop_when_solved=True).end(tree, solved) is TreeEnd.SOLVED

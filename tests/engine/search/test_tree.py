@@ -113,7 +113,7 @@ def test_agents_repair_each_other(order):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_the_better_agent_is_asked_more_often(order):
+def test_the_better_agent_is_chosen_more_often(order):
     shares = []
     for seed in range(40):
         tree, rng = make_tree(order=order, seed=seed), np.random.default_rng(seed)
@@ -233,7 +233,7 @@ def test_the_record_holds_the_posterior_behind_every_draw(order, family):
                 assert known["gen"] == pytest.approx(pool.gen.parameters(), abs=1e-4)
 
 
-def test_the_record_tells_what_ucb_knows_and_the_weight_of_depth():
+def test_the_record_holds_ucb_statistics_and_the_depth_weight():
     rng = np.random.default_rng(14)
     tree = SearchTree(
         ("oak", "elm"), Posterior.BETA, SelectionOrder.AGENT_FIRST, rng, 0.9, AgentChoice.UCB

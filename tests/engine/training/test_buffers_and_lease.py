@@ -71,7 +71,7 @@ def test_a_lease_that_is_touched_keeps_the_engine(tmp_path):
     guard.close()
 
 
-def test_a_lapsed_lease_asks_the_engine_to_stop(tmp_path):
+def test_a_lapsed_lease_stops_the_engine(tmp_path):
     stop = threading.Event()
     guard = LeaseGuard(tmp_path, 100, stop.set)
     guard._started = time.time() - 150

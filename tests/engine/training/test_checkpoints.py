@@ -144,7 +144,7 @@ for step in count(found.step + 1 if found else 1):
 """
 
 
-def test_killed_at_any_moment_while_it_saves_the_last_one_that_was_told_of_is_whole(tmp_path):
+def test_a_kill_during_a_save_leaves_the_last_reported_checkpoint_whole(tmp_path):
     seed = random.randrange(10**6)
     luck = random.Random(seed)
     for _ in range(8):

@@ -62,7 +62,7 @@ def test_how_far_and_with_what_means_may_change(begun):
     assert list(refusal(begun, settings(agents=shorter))) == ["agents.0.generator.max_model_len"]
 
 
-def test_every_difference_is_told_with_both_values_and_the_remedy(begun):
+def test_every_difference_is_reported_with_both_values_and_the_remedy(begun):
     agents = [STARTERS[0], {**STARTERS[1], "sampling": {"temperature": 0.5}}]
     faults = refusal(
         begun,
@@ -76,7 +76,7 @@ def test_every_difference_is_told_with_both_values_and_the_remedy(begun):
     assert "begun with 0" in reason and "put it back, or start a new run" in reason
 
 
-def test_an_agent_that_came_or_went_is_told(begun):
+def test_an_added_or_removed_agent_is_reported(begun):
     faults = refusal(begun, settings(agents=STARTERS[:1]))
     assert faults["agents.1.name"][0] is None and "begun with fern" in faults["agents.1.name"][1]
     faults = refusal(record_of(settings(agents=STARTERS[:1])).state(), settings())
@@ -85,7 +85,7 @@ def test_an_agent_that_came_or_went_is_told(begun):
     )
 
 
-def test_other_weights_at_the_same_place_are_another_model(tmp_path):
+def test_other_weights_at_the_same_path_are_another_model(tmp_path):
     shutil.copytree(starter_directory("oak"), tmp_path / "model")
     agents = [{"name": "oak", "model": str(tmp_path / "model")}]
     config = settings(agents=agents)
@@ -128,7 +128,7 @@ def test_in_deterministic_mode_nothing_may_change_that_rounds():
     assert list(refusal(begun, settings())) == ["compute.deterministic"]
 
 
-def test_a_setting_that_this_version_does_not_know_is_told(begun):
+def test_an_unknown_setting_is_reported(begun):
     older = {**begun, "config": {**begun["config"], "temper": 3}}
     assert "unknown setting" in refusal(older, settings())["temper"][1]
 

@@ -16,7 +16,7 @@ from engine.config.schema import parse_config
         ({"agents": [{"name": n, "model": "starter:oak"} for n in ("oak", "elm")]}, "agents"),
     ],
 )
-def test_what_a_checkpoint_hangs_on_is_refused_by_its_path(change, path):
+def test_a_change_of_a_setting_that_a_checkpoint_depends_on_is_refused(change, path):
     before = {"agents": [{"name": "oak", "model": "starter:oak"}]}
     old, new = (parse_config(one).model_dump(mode="json") for one in (before, before | change))
     faults = fork_errors(old, new)

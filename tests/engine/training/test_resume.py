@@ -197,13 +197,15 @@ def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, ray_address, tmp_
     assert 2 <= len(whole.kinds("agent.update")) < 10
 
 
-def test_the_checkpoint_that_is_told_to_be_the_best_stays(whole):
+def test_the_best_reported_checkpoint_stays(whole):
     assert whole.end() == 0, whole.said()
     best = [saved["path"] for saved in whole.saved() if saved["best"]][-1]
     assert (whole.run_dir / best / "fern" / "model.safetensors").is_file()
 
 
-def test_a_damaged_checkpoint_and_other_settings_are_told(whole, ray_address, tmp_path, capsys):
+def test_a_damaged_checkpoint_and_changed_settings_are_reported(
+    whole, ray_address, tmp_path, capsys
+):
     assert whole.end() == 0, whole.said()
     engine = Engine(tmp_path / "run", settings(), ray_address)
     shutil.copytree(whole.run_dir, engine.run_dir, dirs_exist_ok=True)
@@ -277,7 +279,7 @@ def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_pa
     assert {p: p.read_bytes() for p in parent.rglob("*.json")} == before
 
 
-def test_a_checkpoint_that_is_gone_is_told_with_those_that_are_there(parent, tmp_path, ray_address):
+def test_a_missing_checkpoint_is_reported_with_the_existing_ones(parent, tmp_path, ray_address):
     run_dir = tmp_path / "late"
     assert main(["fork", str(newest(parent)), str(run_dir)]) == 0
     (run_dir / FORK_FILE).write_text(

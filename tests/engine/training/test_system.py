@@ -64,7 +64,7 @@ class Recorded:
         return device["power_mw"]
 
 
-def test_gpus_are_told_by_device_and_what_one_does_not_report_is_left_out():
+def test_gpus_are_reported_by_device_without_unreported_fields():
     found = NodeReader(gpus=GpuReader(Recorded(RECORDED))).read()
     assert {name: value for name, value in found.items() if name.startswith("gpu")} == {
         "gpu_percent:0": 97.0, "gpu_memory_mb:0": 58368.0, "gpu_memory_percent:0": 71.6,
@@ -79,7 +79,7 @@ def test_without_a_driver_or_a_device_there_are_no_gpus():
     assert isinstance(GpuReader().read(), list), "whatever this machine has"
 
 
-def test_a_machine_tells_its_disk_and_network_as_rates_since_the_reading_before(tmp_path):
+def test_disk_and_network_are_reported_as_rates_since_the_last_reading(tmp_path):
     moments = iter([0.0, 4.0])
     before, network = psutil.net_io_counters(), "node_network_in_mb_per_s"
     reader = NodeReader(tmp_path, GpuReader(Recorded([])), clock=lambda: next(moments))
@@ -168,7 +168,7 @@ def frozen(nodes):
 
 
 @pytest.mark.service
-def test_every_node_of_the_cluster_is_told_and_none_is_waited_for(two_nodes, tmp_path):
+def test_every_cluster_node_is_reported_without_waiting_for_any(two_nodes, tmp_path):
     reader = ClusterReader(tmp_path)
     with frozen(two_nodes.worker_nodes):
         # No actor can start there, so a reading that waited for one would not end.

@@ -73,7 +73,7 @@ def payloads(run_dir, kind):
     return [event.payload for event in read_all(run_dir) if event.kind == kind]
 
 
-def test_the_log_tells_every_node_and_token_and_how_it_ended(run_dir):
+def test_the_log_records_every_node_token_and_the_outcome(run_dir):
     log = list(read_all(run_dir))
     assert [e.seq for e in log] == list(range(1, len(log) + 1))
     assert all(e.typed() for e in log)

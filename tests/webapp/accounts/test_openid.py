@@ -61,7 +61,7 @@ def test_an_account_of_ours_is_not_taken_over_by_its_name(client, cast, with_pro
     with_provider.person = {"sub": "4711", "preferred_username": "erika"}
 
 
-def test_an_answer_that_was_not_asked_for_lets_nobody_in(client, db, with_provider):
+def test_an_unrequested_openid_response_signs_nobody_in(client, db, with_provider):
     for change in ({"state": "made-up"}, {"code": "made-up"}):
         assert come_back(client, **change).status_code < 500, change
         assert not User.objects.exists() and client.get("/").status_code == 302

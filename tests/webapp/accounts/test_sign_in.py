@@ -53,7 +53,7 @@ def code_of(secret: str) -> str:
     return format_hotp_value(hotp_value(secret, counter))
 
 
-def test_an_app_is_a_second_step_and_a_recovery_code_stands_in(client, cast):
+def test_an_authenticator_app_is_a_second_factor_and_a_recovery_code_replaces_it(client, cast):
     give_password(cast.bob)
     sign_in(client)
     asked = client.get("/account/app/").url
@@ -87,7 +87,7 @@ def test_wrong_passwords_lock_the_name_with_429(client, cast):
     assert sign_in(client, "mia", "wrong").status_code == 200
 
 
-def test_too_many_sign_ins_from_one_address_are_told_when_to_come_back(client, cast, settings):
+def test_too_many_sign_ins_from_one_address_return_when_to_retry(client, cast, settings):
     cache.clear()
     settings.ACCOUNT_RATE_LIMITS = {"login": "2/m/ip"}
     answers = [sign_in(client, f"nobody-{place}") for place in range(3)]
@@ -182,7 +182,7 @@ def test_tokens_links_and_other_sessions_end_with_the_password(client, cast, mai
     assert sign_in(stranger, password=NEW).url == "/"
 
 
-def test_tokens_outlive_the_password_where_that_is_asked_for(client, cast):
+def test_tokens_outlive_the_password_when_requested(client, cast):
     give_password(cast.bob)
     token = a_token(cast.bob, cast.project, Scope.RUNS_READ)
     sign_in(client)
@@ -214,7 +214,7 @@ def test_a_link_of_the_server_lets_in_without_any_of_it(client, cast):
         ("smtp://localhost:2525", ("localhost", 2525, "", "", False, False)),
     ],
 )
-def test_mail_is_told_by_an_address(url, told):
+def test_mail_is_configured_by_a_url(url, told):
     read = read_mail({"GROVE_MAIL_URL": url, "GROVE_MAIL_FROM": "grove@example.org"})
     assert (read.host, read.port, read.user, read.password, read.starttls, read.tls) == told
 

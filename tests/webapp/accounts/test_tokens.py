@@ -93,7 +93,7 @@ def test_a_token_has_a_scope_by_which_its_role_may_do_something(client, cast, wh
         assert not ApiToken.objects.exists()
 
 
-def test_a_members_token_asks_for_a_promotion_and_makes_none(client, cast):
+def test_a_members_token_requests_a_promotion_and_makes_none(client, cast):
     known = a_registry(cast)
     address = f"/api/v1/models/{known['model_id']}/promotions"
     headers = told(a_token(cast.bob, cast.project, Scope.REGISTRY_PROMOTE))

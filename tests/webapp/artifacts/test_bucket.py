@@ -145,7 +145,7 @@ def test_a_model_comes_in_and_goes_out(cast, names, tmp_path):
     assert names() == []
 
 
-def test_a_bucket_that_refuses_or_does_not_answer_is_told(cast, names, settings, server):
+def test_a_bucket_that_refuses_or_does_not_answer_is_reported(cast, names, settings, server):
     artifact = store.put([b"here"])
     for changes, why in (
         ({"bucket_name": "elsewhere"}, "refuses .*NoSuchBucket|is not in the bucket"),

@@ -73,7 +73,7 @@ def test_a_file_comes_in_pieces_and_becomes_an_artifact(bob, cast, var_directory
     assert [path.name for path in files_below(var_directory)] == [digest]
 
 
-def test_an_interrupted_upload_is_told_where_to_go_on(bob, cast):
+def test_an_interrupted_upload_receives_the_offset_to_continue_at(bob, cast):
     upload = begun(bob, cast).json()["id"]
     sent(bob, upload, 0, CONTENT[:9])
     for offset in (0, 5, 12):
@@ -82,7 +82,7 @@ def test_an_interrupted_upload_is_told_where_to_go_on(bob, cast):
     assert [one["offset"] for one in bob.get("/api/v1/uploads").json()["uploads"]] == [9]
 
 
-def test_an_interrupted_upload_is_asked_by_head_and_goes_on(bob, cast, var_directory):
+def test_a_head_request_returns_the_offset_of_an_interrupted_upload(bob, cast, var_directory):
     digest = hashlib.sha256(CONTENT).hexdigest()
     upload = begun(bob, cast, sha256=digest).json()["id"]
     sent(bob, upload, 0, CONTENT[:9])
@@ -97,14 +97,14 @@ def test_an_interrupted_upload_is_asked_by_head_and_goes_on(bob, cast, var_direc
     assert bob.head(address)["Upload-Complete"] == "?1"
 
 
-def test_what_the_disk_lost_is_told_to_be_sent_again(bob, cast, var_directory):
+def test_bytes_that_the_disk_lost_must_be_sent_again(bob, cast, var_directory):
     upload = begun(bob, cast).json()["id"]
     sent(bob, upload, 0, CONTENT[:9])
     os.truncate(var_directory / "uploads" / upload, 4)
     assert bob.head(f"/api/v1/uploads/{upload}")["Upload-Offset"] == "4"
 
 
-def test_a_token_that_uploads_may_ask_how_far_it_is(client, cast, var_directory):
+def test_an_uploading_token_may_read_its_offset(client, cast, var_directory):
     headers = {"Authorization": f"Bearer {a_token(cast.bob, cast.project, Scope.DATASETS_WRITE)}"}
     client.defaults["HTTP_AUTHORIZATION"] = headers["Authorization"]
     upload = begun(client, cast).json()["id"]
@@ -198,7 +198,7 @@ def test_a_token_for_models_uploads_models_only(client, cast, var_directory):
     assert sent(client, upload, 0, CONTENT).status_code == 200
 
 
-def test_what_the_disk_lost_is_asked_for_again(cast, var_directory):
+def test_bytes_that_the_disk_lost_are_requested_again(cast, var_directory):
     upload = an_upload(cast)
     services.path_of(upload).write_bytes(CONTENT[:4])
     with pytest.raises(services.OffsetMismatch) as told:
@@ -243,7 +243,7 @@ def test_names_in_the_store_are_digests_only(var_directory):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_that_append_at_once_one_is_told_to_go_on(cast, var_directory):
+def test_of_two_concurrent_appends_one_is_accepted(cast, var_directory):
     upload = services.begin(cast.project, cast.bob, Upload.Kind.DATASET, "a", 2000)
     meet = threading.Barrier(4)
 

@@ -121,7 +121,7 @@ def test_a_program_is_noted_with_its_token_over_the_real_server(django_db_setup)
         assert one.route.startswith("api/v1/runs/<uuidstr:run_id>"), "the route, not the address"
 
 
-def test_what_an_engine_tells_meets_no_note(cast):
+def test_engine_events_write_no_audit_entry(cast):
     run, fencing = a_held_run(cast)
     noted = models.RunMarkEvent.objects.count(), models.RunActionEvent.objects.count()
     store(run, fencing, 200)
@@ -209,7 +209,7 @@ def test_owners_alone_read_it_in_the_browser(client, cast):
     assert at(cast).encode() not in client.get(at(cast, "")).content
 
 
-def test_rest_tells_the_same_in_pages(client, cast):
+def test_rest_returns_the_same_entries_in_pages(client, cast):
     client.force_login(cast.alice)
     address = f"/api/v1/workspaces/{cast.project.workspace.slug}/audit"
     first = client.get(address, {"limit": 2}).json()
@@ -221,7 +221,7 @@ def test_rest_tells_the_same_in_pages(client, cast):
         assert client.get(address, wrong).status_code == 422
 
 
-def test_whose_account_is_gone_is_still_told_of(cast):
+def test_entries_of_a_deleted_account_remain_without_its_name(cast):
     dora = User.objects.create_user("dora")
     member = Membership.objects.create(
         workspace=cast.project.workspace, user=dora, role=Role.MEMBER
@@ -234,7 +234,7 @@ def test_whose_account_is_gone_is_still_told_of(cast):
     )
 
 
-def test_promotions_and_what_a_workspace_asks_for_are_told(cast):
+def test_promotions_and_workspace_rules_are_recorded(cast):
     model = Model.objects.create(project=cast.project, name="oak")
     asked = {"model": model, "alias": "champion", "number": 2, "reason": "It is better."}
     wish = Promotion.objects.create(**asked, state=PromotionState.WAITING, asked_by=cast.bob)

@@ -143,7 +143,7 @@ def test_a_push_without_a_log_makes_no_run(command, site, tmp_path):
     assert status == 1 and not told and Run.objects.count() == before
 
 
-def test_a_push_goes_on_where_the_server_stands(grove, site, tmp_path):
+def test_a_push_continues_at_the_servers_offset(grove, site, tmp_path):
     from webapp.client.pushing import push
 
     run = grove.create_run(site.cast.project.pk, "mars2", outside=True)
@@ -176,7 +176,7 @@ def test_a_table_is_exported_to_a_file(command, exporter, site, tmp_path):
     assert sorted(path.name for path in tmp_path.glob("*.part")) == []
 
 
-def test_the_command_tells_what_went_wrong_by_its_exit_status(command, site, monkeypatch):
+def test_the_exit_status_of_the_command_reports_the_error(command, site, monkeypatch):
     assert command("stop", "nonsense")[0] == 1
     monkeypatch.setenv("GROVE_ADDRESS", "http://127.0.0.1:1")
     assert command("runs")[0] == 3
@@ -227,7 +227,7 @@ def test_the_tour_of_the_guide_works_as_it_is_written(site, exporter, tmp_path):
     assert (tmp_path / "metrics.parquet").read_bytes().startswith(b"PAR1")
 
 
-def test_a_server_that_speaks_otherwise_is_told_as_it_speaks(site):
+def test_errors_without_problem_details_keep_their_status_or_cause(site):
     with Grove(site.address + "/nowhere", site.token) as grove, pytest.raises(Refused, match="404"):
         grove.run("x")
     with Grove("http://127.0.0.1:1", site.token) as grove, pytest.raises(httpx.TransportError):

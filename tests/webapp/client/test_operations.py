@@ -47,7 +47,7 @@ def test_what_is_written_is_what_the_document_says(document):
         assert same, f"{name} is not of this document: {HOW}"
 
 
-def test_a_field_that_changes_its_type_or_goes_is_found(document):
+def test_a_field_that_changes_type_or_is_removed_is_reported(document):
     """The comparison above detects what would make a caller fail."""
     known = Document(document)
     before = known.operations(), known.models()

@@ -115,7 +115,7 @@ def test_nothing_in_a_comment_runs_or_loads(client, cast, run):
     assert "<script>alert" not in form
 
 
-def test_who_is_mentioned_is_told_once_and_strangers_are_not(cast, run):
+def test_a_mentioned_member_is_notified_once_and_strangers_are_not(cast, run):
     write(cast.bob, "@mia, @vera. And @charlie, mail@alice @nobody @bob (@mia)", run)
     assert [told(user) for user in (cast.mia, cast.vera)] == [["mentioned"]] * 2
     assert told(cast.charlie) == told(cast.bob) == []
@@ -124,7 +124,7 @@ def test_who_is_mentioned_is_told_once_and_strangers_are_not(cast, run):
     assert told(cast.bob) == ["answered"] and told(cast.vera) == ["mentioned"]
 
 
-def test_a_change_tells_whom_it_mentions_first(client, cast, run):
+def test_an_edit_notifies_only_newly_mentioned_members(client, cast, run):
     made = write(cast.bob, "@mia look", run)
     client.force_login(cast.bob)
     client.post(f"/comments/{made.pk}/edit/", {"text": "@mia @vera look"})
@@ -134,7 +134,7 @@ def test_a_change_tells_whom_it_mentions_first(client, cast, run):
     assert b"edited" in client.get("/comments/", {"run": [run.pk]}).content
 
 
-def test_nobody_is_told_of_what_they_may_not_see(client, cast, run):
+def test_nobody_is_notified_of_a_run_they_may_not_see(client, cast, run):
     hidden = create_project(
         cast.project.workspace, "Elms", "elms", Visibility.PRIVATE, created_by=cast.bob
     )
@@ -205,7 +205,7 @@ def test_a_guest_of_a_link_sees_no_comment(client, cast, run):
     assert client.get(f"/api/v1/comments?run={run.pk}").status_code == 401
 
 
-def test_rest_writes_changes_removes_and_tells(client, cast, run):
+def test_rest_creates_edits_deletes_and_lists_comments(client, cast, run):
     bearer = {"authorization": f"Bearer {a_token(cast.bob, cast.project, Scope.RUNS_WRITE)}"}
     json = {"content_type": "application/json", "headers": bearer}
     asked = {"run": [str(run.pk)], "tree": 7, "node": 3, "text": "@mia **here**"}

@@ -101,7 +101,7 @@ def test_a_database_without_a_name_is_refused():
         env.database("postgresql://me@host/")
 
 
-def test_a_running_embedded_server_is_found_by_the_url_it_left(tmp_path):
+def test_a_running_embedded_server_is_located_by_its_url_file(tmp_path):
     (tmp_path / "postgres.url").write_text("postgresql://grove@/grove?host=/s\n")
     assert env.database_url({}, tmp_path) == "postgresql://grove@/grove?host=/s"
 
@@ -125,7 +125,7 @@ def test_processes_that_start_at_once_agree_on_the_secret_key(tmp_path):
     assert len(keys) == 1
 
 
-def test_a_short_secret_key_is_refused_without_being_told():
+def test_a_short_secret_key_is_refused_without_printing_it():
     with pytest.raises(env.SettingError, match="at least 32") as refusal:
         env.secret_key({"GROVE_SECRET_KEY": "hunter2"}, Path("/nowhere"))
     assert "hunter2" not in str(refusal.value)
@@ -147,7 +147,7 @@ def test_a_database_url_that_cannot_be_meant_is_refused(url):
 
 
 @pytest.mark.parametrize("url", ["mysql://me:hunter2@h/x", "postgresql://me:hunter%zz@h/x"])
-def test_a_refusal_does_not_tell_the_password(url):
+def test_a_refusal_does_not_print_the_password(url):
     with pytest.raises(env.SettingError, match=r"me:\*\*\*@h") as refusal:
         env.database(url)
     assert "hunter" not in str(refusal.value)

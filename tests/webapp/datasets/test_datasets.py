@@ -105,7 +105,7 @@ def test_a_long_name_and_odd_problems_can_be_recorded(cast, tmp_path):
     assert len(version.left_out) == 1
 
 
-def test_of_very_many_faults_the_first_are_told(cast, tmp_path):
+def test_the_first_of_very_many_errors_are_reported(cast, tmp_path):
     file = tmp_path / "wrong.jsonl"
     file.write_text('{"statement": "s", "entry_point": "f"}\n' * 1000)
     with pytest.raises(ConfigError) as refusal:
@@ -121,7 +121,7 @@ def many_problems(tmp_path):
     return file
 
 
-def test_a_file_of_the_server_is_read_beside_the_web_process_and_once(cast, tmp_path, settings):
+def test_a_server_file_is_read_once_outside_the_web_process(cast, tmp_path, settings):
     file = many_problems(tmp_path)
     tracemalloc.start()
     version = version_of(cast.project, ProblemsConfig(dataset=str(file), **SIZES))

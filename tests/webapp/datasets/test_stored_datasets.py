@@ -380,7 +380,7 @@ def test_problems_are_searched_filtered_and_paged(bob, cast):
     assert "expected 1, got 2" in page and names[0] not in page
 
 
-def test_how_hard_a_problem_is_the_programs_of_runs_tell(bob, cast):
+def test_the_difficulty_of_a_problem_comes_from_programs_of_runs(bob, cast):
     version = stored_version(cast, "trees", faulty=0)
     easy, hard, _ = version.problems.order_by("number").values_list("problem", flat=True)
     run, fencing = a_held_run(cast)

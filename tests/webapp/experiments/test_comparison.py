@@ -26,7 +26,7 @@ def evaluated(cast, solved, contents=CONTENTS, split="test"):
     return run
 
 
-def test_only_what_differs_is_told_by_its_path(cast):
+def test_only_differing_settings_are_listed_by_path(cast):
     changes = [{}, {"search.nodes_per_tree": 4, "agents.second.model": "starter:oak"}]
     configs = [load_recipe("mars2", one).model_dump(mode="json") for one in changes]
     runs = [a_run(cast, config=config) for config in configs]
@@ -62,7 +62,7 @@ def test_a_pair_is_the_paired_bootstrap_over_the_problems_that_both_know(cast):
          "95 % interval -2.0 to 4.0, 300 problems"),
     ],
 )  # fmt: skip
-def test_a_difference_is_told_in_words(figures, words):
+def test_a_difference_is_described_in_words(figures, words):
     assert sentence(("A", "B"), *figures, 300) == words
 
 
@@ -89,7 +89,7 @@ def test_the_page_names_the_curves_of_each_run_and_where_their_buckets_are(clien
     assert "gradient_norm.oak" in [one["name"] for one in told]
 
 
-def test_the_page_and_rest_tell_the_same(client, cast):
+def test_the_page_and_rest_return_the_same(client, cast):
     runs = [evaluated(cast, 10), evaluated(cast, 38)]
     client.force_login(cast.vera)
     address = {"run": [run.pk for run in runs]}

@@ -47,7 +47,7 @@ def test_a_lapsed_lease_that_nobody_took_is_still_ours(cast):
     assert take_lease(run.pk, "two", 60) is None
 
 
-def test_renewing_tells_of_the_wish_to_stop(cast):
+def test_renewing_returns_the_requested_stop(cast):
     run, fencing = a_held_run(cast)
     request_stop(run.pk)
     assert renew_lease(run.pk, fencing, 60).stop_requested is True

@@ -155,7 +155,9 @@ def test_our_own_runs_of_before_give_it_to_no_clone(bob, cast, secret, var_direc
     assert Run.objects.count() == 1
 
 
-def test_a_value_of_one_kind_stands_for_no_other(bob, cast, tmp_path, settings, var_directory):
+def test_a_value_of_one_kind_is_not_accepted_as_another(
+    bob, cast, tmp_path, settings, var_directory
+):
     """The directory of a run's model is not accepted as a chat template of its clone."""
     settings.MODELS_DIRS = [tmp_path / "models"]
     (tmp_path / "models").mkdir()

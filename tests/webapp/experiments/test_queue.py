@@ -61,7 +61,7 @@ def end(taken):
     services.mark_stopped(taken.run_id, taken.fencing)
 
 
-def test_who_queues_192_urgent_runs_delays_nobody_beyond_the_next_free_place(cast):
+def test_192_urgent_runs_of_one_user_delay_others_by_one_free_slot(cast):
     flood = queued(cast.project, cast.bob, 192, priority=100)
     first = take(flood[0].pk, "worker", 60)
     (late,) = queued(elsewhere(cast), cast.charlie, 1, priority=-100)
@@ -92,7 +92,7 @@ def test_of_workspaces_the_one_with_fewest_at_work_is_next_then_the_one_served_l
     assert [whose(next_taken()) for _ in range(3)] == [order[0], order[2], order[1]]
 
 
-def test_with_one_place_workspaces_take_turns_whatever_they_queued(cast):
+def test_with_one_slot_workspaces_take_turns(cast):
     queued(cast.project, cast.bob, 20, priority=100)
     queued(elsewhere(cast), cast.charlie, 3)
     served = []

@@ -50,7 +50,7 @@ def some_runs(cast):
      ("-solved", [3, 1, 2]), ("solved", [2, 1, 3]), ("state", [2, 1, 3]), ("created", [1, 2, 3]),
      ("-reward", [3, 1, 2])],
 )  # fmt: skip
-def test_the_list_is_sorted_as_it_is_asked(client, cast, sort, seeds):
+def test_the_list_is_sorted_as_requested(client, cast, sort, seeds):
     some_runs(cast)
     client.force_login(cast.vera)
     assert names(client.get(f"/?sort={sort}")) == seeds
@@ -65,7 +65,7 @@ def test_the_list_is_sorted_as_it_is_asked(client, cast, sort, seeds):
      ("q=nothing", []), ("tag=old", [2]), ("tag=ol", []), ("state=failed&q=cedar", []),
      ("project=999999", []), ("starred=1", [1]), ("archived=1", [])],
 )  # fmt: skip
-def test_the_list_is_filtered_as_it_is_asked(client, cast, query, seeds):
+def test_the_list_is_filtered_as_requested(client, cast, query, seeds):
     beech, *_ = some_runs(cast)
     annotations.star([beech.pk], cast.vera, True)
     client.force_login(cast.vera)
@@ -93,7 +93,7 @@ def test_pages_of_any_order_leave_no_gap_and_double_nothing(client, cast):
      "sort=name&cursor=7_00000000-0000-0000-0000-000000000000", "metric=%00",
      "&".join(f"metric=m{n}" for n in range(9))],
 )  # fmt: skip
-def test_what_cannot_be_asked_is_a_bad_request(client, cast, query):
+def test_an_invalid_query_is_a_bad_request(client, cast, query):
     a_run(cast)
     client.force_login(cast.bob)
     assert client.get(f"/?{query}").status_code == 400

@@ -43,14 +43,14 @@ def test_stopping_a_queued_run_stops_it_at_once(cast):
     assert run.run_state is RunState.STOPPED and run.finished_at
 
 
-def test_stopping_a_running_run_asks_its_worker(cast):
+def test_stopping_a_running_run_requests_a_stop_of_its_worker(cast):
     run, fencing = a_held_run(cast)
     assert services.request_stop(run.pk).run_state is RunState.STOPPING
     assert services.request_stop(run.pk).run_state is RunState.STOPPING
     assert services.mark_stopped(run.pk, fencing).run_state is RunState.STOPPED
 
 
-def test_a_run_that_was_just_taken_is_asked_not_stopped(cast):
+def test_a_just_claimed_run_gets_a_stop_request(cast):
     run = a_run(cast)
     take_lease(run.pk, "worker", 60)
     run = services.request_stop(run.pk)

@@ -87,7 +87,7 @@ def test_all_formats_hold_the_same_exact_rows(told, table):
                 assert typed[name] == value and texts[name] == safe_cell(value), name
 
 
-def test_a_table_holds_what_the_run_told(told):
+def test_a_table_holds_the_events_of_the_run(told):
     points = rows_of(written(asked(told, Table.METRICS)))
     stored = {
         (block.metric.name, block.index * 32 + place): value
@@ -110,7 +110,7 @@ def test_a_table_holds_what_the_run_told(told):
     assert mine[-2:] == [("pass@1/oak", EXACT), ("tree/pass@1", 0.5)]
 
 
-def test_what_a_resumed_run_does_again_is_told_once(told):
+def test_repeated_steps_of_a_resumed_run_are_exported_once(told):
     before = rows_of(written(asked(told, Table.NODES)))
     fencing = Run.objects.get(pk=told.pk).fencing
     ingest(told.pk, fencing, [an_event(told.head_seq + 1, "run.resumed", step=1)])
@@ -163,7 +163,7 @@ def test_a_worker_that_ends_gives_it_back_and_one_that_is_late_has_lost_it(told)
     assert not list(exports_directory().iterdir())
 
 
-def test_what_breaks_is_told_by_its_first_cause(told):
+def test_a_failed_export_reports_its_first_cause(told):
     Event.objects.filter(run=told, kind="eval.result").update(payload={"step": 1})
     export = written(asked(told, Table.EVALUATIONS))
     assert export.export_state is ExportState.FAILED and "split" in export.error
@@ -202,7 +202,7 @@ def test_a_project_has_only_so_many_under_way(told, monkeypatch):
         asked(told, Table.RUNS)
 
 
-def test_rest_asks_waits_and_downloads(told, cast, client):
+def test_rest_requests_waits_and_downloads(told, cast, client):
     client.force_login(cast.vera)
     new = {"run": str(told.pk), "table": "nodes", "format": "csv"}
     made = client.post("/api/v1/exports", new, "application/json").json()
@@ -239,7 +239,7 @@ def test_rest_asks_waits_and_downloads(told, cast, client):
         ({"project": None, "format": "xlsx"}, "format"),
     ],
 )
-def test_what_cannot_be_asked_for_is_named(cast, client, new, path):
+def test_an_invalid_export_request_names_the_field(cast, client, new, path):
     client.force_login(cast.bob)
     if "project" in new and new["project"] is None:
         new = {**new, "project": cast.project.pk}
@@ -258,7 +258,7 @@ def test_a_list_of_exports_is_walked_by_cursor(told, client):
     assert client.get("/api/v1/exports?state=ready").json()["exports"] == []
 
 
-def test_whoever_asks_too_often_is_told_when_to_come_back(cast, client, settings):
+def test_too_many_export_requests_return_when_to_retry(cast, client, settings):
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "export files": (1, 60.0)}
     client.force_login(cast.bob)
     assert client.post("/exports/", {}).status_code != 429
@@ -267,7 +267,9 @@ def test_whoever_asks_too_often_is_told_when_to_come_back(cast, client, settings
         assert response.status_code == 429 and int(response["Retry-After"]) > 0
 
 
-def test_the_page_asks_shows_and_removes(told, cast, client, django_capture_on_commit_callbacks):
+def test_the_page_requests_shows_and_removes(
+    told, cast, client, django_capture_on_commit_callbacks
+):
     client.force_login(cast.bob)
     page = client.get("/exports/?state=finished")
     assert page.context["filters"] == {"state": "finished"} and b"No exports yet" in page.content

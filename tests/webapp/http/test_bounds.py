@@ -190,7 +190,7 @@ def test_a_token_a_user_and_a_session_hold_so_many_event_streams_at_once():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_address_holds_so_many_streams_and_sockets_whoever_is_behind_it(settings):
+def test_streams_and_sockets_are_limited_per_address(settings):
     settings.STREAMS_PER_ADDRESS, settings.TRUSTED_PROXIES = 3, ["127.0.0.1"]
     cast = a_cast()
     run, fencing = a_held_run(cast)

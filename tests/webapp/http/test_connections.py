@@ -202,7 +202,7 @@ def test_websockets_that_were_turned_away_make_room_at_once():
         assert status(served.port, "/healthz") == 200
 
 
-def test_where_no_connection_waits_for_its_client_a_new_one_is_told_to_come_back(cast):
+def test_with_all_connections_busy_a_new_one_gets_a_retry_response(cast):
     run, _ = a_held_run(cast)
     session = a_session(cast.bob)
     with a_server(replace(QUICK, most=2)) as served, ExitStack() as stack:
@@ -282,7 +282,7 @@ def _answers(port):
         return False
 
 
-def test_a_signed_in_websocket_still_opens_beside_half_open_connections(cast):
+def test_a_signed_in_websocket_opens_despite_half_open_connections(cast):
     run, _ = a_held_run(cast)
     with a_server(QUICK) as served, half_open(served.port, 2 * QUICK.most):
         with Client(served.port, a_session(cast.bob)) as client:

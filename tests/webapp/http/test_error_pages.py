@@ -71,17 +71,17 @@ def test_an_error_is_a_page_of_ours_with_a_way_on(visit, address, status, title,
 
 
 @pytest.mark.parametrize("address", ["/broken/", "/without-database/"])
-def test_an_error_tells_nothing_of_the_servers_inside(visit, address):
+def test_an_error_page_reveals_no_server_internals(visit, address):
     content = visit(address).content.decode()
     assert not re.search("secret|Traceback|nonexistent|RuntimeError", content)
 
 
-def test_the_database_that_these_tests_ask_is_really_not_there(db):
+def test_the_database_of_these_tests_is_unreachable(db):
     with pytest.raises(OperationalError):
         without_database(HttpRequest())
 
 
-def test_a_viewer_is_told_whom_to_ask(client, cast):
+def test_a_viewer_sees_whom_to_contact(client, cast):
     client.force_login(cast.vera)
     page = client.post(f"/runs/{a_run(cast).pk}/stop/").content.decode()
     assert (

@@ -111,7 +111,7 @@ def test_a_state_that_does_not_exist_is_a_bad_request(client, cast):
     assert response.status_code == 400 and b"queued, starting" in response.content
 
 
-def test_who_has_no_run_is_told_what_to_do(client, cast):
+def test_an_empty_runs_list_shows_the_next_step(client, cast):
     client.force_login(cast.bob)
     told = client.get("/").content
     assert b"No runs yet" in told and b'href="/runs/new/">Start the first run' in told
@@ -121,7 +121,7 @@ def test_who_has_no_run_is_told_what_to_do(client, cast):
 
 
 @pytest.mark.parametrize("who", ["vera", "charlie"])
-def test_who_may_start_nothing_is_told_so_instead_of_a_form(client, cast, who):
+def test_a_user_who_may_not_start_runs_sees_a_notice_instead_of_the_form(client, cast, who):
     client.force_login(getattr(cast, who))
     content = client.get(reverse("launch")).content
     assert b"Ask an owner" in content and b"Start the run" not in content
@@ -148,7 +148,7 @@ def seconds_of(client, address: str) -> float:
     return time.perf_counter() - began
 
 
-def test_the_run_page_tells_its_scripts_what_they_need(client, cast):
+def test_the_run_page_passes_its_scripts_their_settings(client, cast):
     run = a_run(cast)
     client.force_login(cast.bob)
     page = page_json(client.get(reverse("run", args=[run.pk])))
@@ -172,7 +172,7 @@ def test_a_viewer_sees_a_run_but_cannot_operate_it(client, cast):
 @pytest.mark.parametrize(
     "method, page", [("get", "run"), ("post", "stop-run"), ("post", "resume-run")]
 )
-def test_a_stranger_is_told_that_there_is_no_such_run(client, cast, method, page):
+def test_a_stranger_gets_not_found_for_a_run(client, cast, method, page):
     run = a_run(cast)
     client.force_login(cast.charlie)
     theirs = getattr(client, method)(reverse(page, args=[run.pk]))
@@ -202,7 +202,7 @@ def test_what_is_not_possible_is_said_not_done(client, cast):
     ]
 
 
-def test_a_run_page_tells_who_did_what_and_where_it_comes_from(client, cast):
+def test_a_run_page_shows_its_history_and_origin(client, cast):
     parent = a_run(cast)
     run = a_run(cast, parent=parent, parent_step=20, variant={"seed": 3})
     client.force_login(cast.bob)
@@ -284,7 +284,7 @@ def test_every_setting_of_the_engine_has_its_field_with_help_and_range(client, c
     assert settings["training.minutes"].optional and not settings["training.steps"].optional
 
 
-def test_what_would_come_of_the_form_is_told_and_nothing_made(client, cast):
+def test_the_preview_of_the_form_creates_nothing(client, cast):
     client.force_login(cast.bob)
     told = check(client, cast, overrides="[search]\nnodes_per_tree = 3", seeds="1-2",
                  sweep="loss.policy = ppo, gspo", preflight="1")  # fmt: skip

@@ -29,7 +29,7 @@ def test_so_many_at_once_and_then_one_at_a_time(db):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_processes_that_ask_at_once_get_no_more_than_one_would():
+def test_concurrent_processes_share_one_rate_limit():
     limit, let_in = Limit("crowd", 10, 3600.0), []
 
     def ask():
@@ -46,7 +46,7 @@ def test_processes_that_ask_at_once_get_no_more_than_one_would():
     assert len(let_in) == 30 and sum(let_in) == 10
 
 
-def test_who_asks_too_often_is_told_when_to_come_back(client, cast, settings):
+def test_too_many_requests_return_when_to_retry(client, cast, settings):
     run, _ = a_held_run(cast)
     settings.RATE_LIMITS = {
         **settings.RATE_LIMITS,

@@ -58,7 +58,7 @@ def test_it_is_a_version_that_outlives_the_checkpoint(client, cast, run, var_dir
     assert not version.files.filter(artifact=None).exists()
 
 
-def test_the_end_of_the_run_is_a_version_beside_it(client, cast, run, tmp_path):
+def test_the_final_checkpoint_is_registered_as_a_further_version(client, cast, run, tmp_path):
     client.force_login(cast.bob)
     register(client, run)
     (last,) = register_final_weights(run, 40, {"oak": a_model_folder(tmp_path / "end", seed=1)})

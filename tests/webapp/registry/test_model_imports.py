@@ -262,7 +262,7 @@ def test_the_collector_takes_files_only_once_no_version_has_them(cast, model, fo
     assert not stray.exists() and Path(second.path).is_dir()
 
 
-def test_runs_from_before_are_found_by_what_their_agents_began_with(cast, folder):
+def test_earlier_runs_are_matched_by_the_starting_weights_of_their_agents(cast, folder):
     version = import_folder(cast.project, "elm", folder)
     run = a_run(cast)
     run.config["agents"][0]["model"] = version.path

@@ -86,7 +86,7 @@ def test_what_is_refused_or_taken_back_moves_nothing(cast, model, versions):
     assert means(model) is None
 
 
-def test_a_member_asks_and_a_maintainer_approves_by_rest(client, cast, model):
+def test_a_member_requests_and_a_maintainer_approves_by_rest(client, cast, model):
     address = f"/api/v1/models/{model.pk}/promotions"
     body = {"alias": "champion", "version": 2, "reason": "It is better."}
 
@@ -149,7 +149,7 @@ def test_a_run_that_measures_is_not_among_the_runs_that_train(client, cast, mode
     assert [one["id"] for one in told] == [str(trained.pk)]
 
 
-def test_what_the_log_tells_becomes_figures_of_the_version(cast, model, versions):
+def test_evaluations_in_the_log_become_figures_of_the_version(cast, model, versions):
     dataset = DatasetVersion.objects.get()
     measured(cast, versions[1], dataset, [1.0, 0.0, 1.0, None])
     version = visible_version(cast.bob, model.pk, 2)
@@ -173,7 +173,7 @@ def test_versions_are_compared_in_pairs_on_the_same_problems(cast, model, versio
     assert found["missing"] == []
 
 
-def test_versions_without_common_problems_are_told_so(cast, model, versions):
+def test_versions_without_common_problems_are_reported(cast, model, versions):
     found = comparison.page(versions)
     assert found["pairs"] == [] and found["missing"] == ["B"]
 
@@ -201,7 +201,7 @@ def test_the_known_part_of_a_card_cannot_be_forged_by_names(cast, model, version
     assert text.endswith("people's **own**\n")
 
 
-def test_the_pages_of_a_version_ask_few_questions(
+def test_the_pages_of_a_version_use_few_queries(
     client, cast, model, versions, django_assert_max_num_queries
 ):
     measured(cast, versions[0], DatasetVersion.objects.get(), [1.0, 0.0])
@@ -240,7 +240,7 @@ def test_creation_under_one_key_makes_one_model_and_one_evaluation(client, cast,
     assert ask("/api/v1/models", {"project": cast.project.pk, "name": "yew"}).status_code == 409
 
 
-def test_lists_of_models_are_filtered_and_tell_the_fields_that_are_asked_for(client, cast, model):
+def test_lists_of_models_are_filtered_and_return_the_requested_fields(client, cast, model):
     client.force_login(cast.bob)
     ask = lambda **query: client.get("/api/v1/models", query)  # noqa: E731
     assert ask(fields="name,aliases").json()["models"] == [

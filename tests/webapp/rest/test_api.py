@@ -146,7 +146,7 @@ def test_who_may_not_operate_a_project_makes_no_runs(client, cast, who, status):
     assert not Run.objects.exists()
 
 
-def test_a_stranger_is_told_that_there_is_no_such_run(client, cast):
+def test_a_stranger_gets_not_found_for_a_run(client, cast):
     run, fencing = a_held_run(cast)
     ingest(run.pk, fencing, [an_event(1, "node.open", tree=1, node=1, parent=0)])
     client.force_login(cast.charlie)
@@ -192,7 +192,7 @@ def test_stop_and_resume_answer_the_run(client, cast):
     assert post(client, f"/runs/{run.pk}/resume").json()["state"] == "queued"
 
 
-def test_a_run_is_steered_and_who_did_it_is_told(client, cast):
+def test_a_run_action_is_recorded_with_its_user(client, cast):
     run = a_run(cast)
     client.force_login(cast.bob)
     assert post(client, f"/runs/{run.pk}/priority", {"priority": 4}).json()["priority"] == 4
@@ -356,7 +356,7 @@ def test_an_experiment_begins_with_a_run_as_the_page_does(client, cast, var_dire
         assert refused.json()["problems"][0]["path"] == path, bad
 
 
-def test_presets_and_settings_are_told_as_the_form_has_them(client, cast):
+def test_rest_returns_presets_and_settings_of_the_form(client, cast):
     client.force_login(cast.bob)
     presets = client.get("/api/v1/recipes/presets").json()
     for preset in presets:

@@ -26,7 +26,7 @@ def post(client, path, body, key, **headers):
     return client.post(f"/api/v1/{path}", body, "application/json", headers=headers)
 
 
-def test_what_is_asked_again_is_answered_the_same_and_made_once(client, cast):
+def test_a_repeated_request_gets_the_same_response_and_creates_once(client, cast):
     client.force_login(cast.bob)
     new = {"project": cast.project.pk, "table": "runs", "format": "csv"}
     first, again = (post(client, "exports", new, "night") for _ in range(2))
@@ -59,7 +59,7 @@ def test_what_a_refusal_did_away_with_stays_away(client, cast, var_directory):
     assert not KeptAnswer.objects.exists()
 
 
-def test_nobody_is_told_an_answer_who_may_see_less_by_now(client, cast):
+def test_a_stored_response_is_not_returned_after_a_loss_of_rights(client, cast):
     def ask(**headers):
         return post(client, "runs", {"project": cast.project.pk, "recipe": "mars2"}, "n", **headers)
 
@@ -83,7 +83,7 @@ def test_a_decision_on_a_promotion_is_made_once_under_a_key(client, cast, var_di
     assert len(ids) == 1 and Promotion.objects.filter(alias="champion").count() == 1
 
 
-def test_a_secret_is_told_once_and_not_kept(client, cast):
+def test_a_secret_is_returned_once_and_not_stored(client, cast):
     run, workspace = a_run(cast), cast.project.workspace
     client.force_login(cast.alice)
     told = {

@@ -55,7 +55,7 @@ def test_runs_are_walked_from_the_oldest_on(bob, cast):
     assert seen == made
 
 
-def test_only_the_fields_that_are_asked_for_are_told(bob, cast):
+def test_only_the_requested_fields_are_returned(bob, cast):
     run = a_run(cast)
     (told,) = bob.get("/api/v1/runs", {"fields": "state,seed"}).json()["runs"]
     assert told == {"id": str(run.pk), "state": "queued", "seed": 0}

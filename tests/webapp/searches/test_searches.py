@@ -98,7 +98,7 @@ def test_what_cannot_be_searched_is_refused_by_its_field(client, cast, fields, p
         assert path in [fault["path"] for fault in told(client, cast, **fields)["problems"]]
 
 
-def test_the_form_is_told_what_would_be_searched(client, cast):
+def test_the_form_shows_what_would_be_searched(client, cast):
     client.force_login(cast.alice)
     found = told(client, cast, **{"set:search.seconds_per_tree": "30"})
     assert found["problems"] == [] and found["changes"] == {"search.seconds_per_tree": "30.0"}
@@ -202,7 +202,7 @@ def test_lists_show_a_search_with_its_answer_and_leave_it_out_of_what_trains(cli
     assert refused.status_code == 409 and "trains nothing" in refused.content.decode()
 
 
-def test_its_page_tells_how_many_tests_there_are_and_none_of_them(client, cast):
+def test_the_page_of_a_search_shows_the_count_of_tests_and_no_test(client, cast):
     search = a_search(cast)
     client.force_login(cast.vera)
     response = client.get(reverse("run", args=[search.run_id]))
@@ -226,7 +226,7 @@ def test_a_guest_sees_a_shared_search_without_its_team_s_sources(client, cast):
     assert "Search again" in page and "All charts" not in page
 
 
-def test_rest_makes_searches_once_and_tells_their_answers(client, cast):
+def test_rest_creates_searches_once_and_returns_their_answers(client, cast):
     client.force_login(cast.bob)
     where = f"/api/v1/projects/{cast.project.pk}/searches"
     asked = {"team": ["starter:oak"], "problem": record(A_PROBLEM), "name": "Night"}

@@ -98,7 +98,7 @@ def test_batches_make_no_difference(cast, size):
     assert told(run, "within.5") == [end["solved"] for end in ends]
 
 
-def test_a_log_of_old_tells_the_same_series(cast):
+def test_an_old_log_gives_the_same_series(cast):
     run, _ = shipped(cast, list(sample_events(SAMPLE)))
     before = all_points(run)
     Clock.objects.all().delete()
@@ -109,7 +109,7 @@ def test_a_log_of_old_tells_the_same_series(cast):
     assert all_points(run) == before
 
 
-def test_what_is_sent_again_is_told_once(cast):
+def test_resent_events_are_counted_once(cast):
     events = updates([0.5] * 40)
     run, fencing = shipped(cast, events)
     ingest(run.pk, fencing, events)
@@ -141,7 +141,7 @@ def test_a_resume_from_the_beginning_forgets_all(cast):
     assert all_points(run) == []
 
 
-def test_an_earlier_event_knows_what_the_log_up_to_it_tells(cast):
+def test_the_state_at_an_event_covers_the_log_up_to_it(cast):
     """Resumes remove points, also all of a metric. At each event, the full log gives the same
     result as a run that holds the log only up to it."""
     after = [
@@ -253,7 +253,7 @@ def test_points_come_in_pages_of_any_size(cast):
     assert past_the_end == {"points": {"value": []}, "next": None}
 
 
-def test_rest_tells_names_buckets_and_points(client, cast):
+def test_rest_returns_names_buckets_and_points(client, cast):
     run, _ = shipped(cast, updates([0.5, float("nan"), 1.5]))
     client.force_login(cast.vera)
     address = f"/api/v1/runs/{run.pk}/metrics"
@@ -299,7 +299,7 @@ def test_a_group_is_what_differs_by_its_seed_alone():
     assert config_hash({"seed": 1, "a": [1]}) != config_hash({"seed": 1, "a": [2]})
 
 
-def test_steps_tell_where_their_seconds_went_and_what_they_waited_for(client, cast):
+def test_steps_report_their_phases_and_waits(client, cast):
     def told(seq, time, kind, **payload):
         if kind == "step.end":
             payload |= {"solved": 0.5, "reward": 0.5, "training_seconds": 1.0}
@@ -326,7 +326,7 @@ def test_steps_tell_where_their_seconds_went_and_what_they_waited_for(client, ca
     ]  # fmt: skip
 
 
-def test_log_lines_are_found_by_level_and_words_and_come_in_pages(client, cast):
+def test_log_lines_are_filtered_by_level_and_words_and_paged(client, cast):
     said = [("info", "one"), ("error", "Two 100%"), ("warning", "two"), ("info", "three")]
     events = [
         an_event(seq, level=level, message=message)

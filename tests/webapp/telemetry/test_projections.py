@@ -77,5 +77,5 @@ def test_a_resume_takes_the_steps_back():
     assert row["step"] == 5
 
 
-def test_every_kind_of_event_has_its_place_in_a_state():
+def test_every_event_kind_is_folded_into_a_state():
     assert sorted(_WHOLE + _TAIL + _OF_STEPS + _BY_NODE + _BY_RUN) == sorted(KINDS)

@@ -43,7 +43,7 @@ def test_a_client_reads_every_event_of_a_run_as_it_was_written():
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_a_field_of_the_payload_is_never_taken_for_a_place(kind):
+def test_a_payload_field_is_never_read_as_a_row_field(kind):
     payload = dict.fromkeys(KINDS[kind].__struct_fields__, 1)
     event = Event(1, 2.0, kind, None, None, payload)
     assert through_the_wire(event) == event

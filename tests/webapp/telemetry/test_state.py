@@ -117,7 +117,7 @@ def test_the_log_comes_as_lines_after_a_cursor(bob, cast):
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous")
-def test_a_window_of_the_log_holds_what_was_asked_for(bob, cast):
+def test_a_window_of_the_log_holds_the_requested_events(bob, cast):
     run, fencing = a_held_run(cast)
     log = a_log(2)
     log.append(an_event(len(log) + 1, "node.text", tree=3, node=1, prompt="p", tokens=[]))
@@ -149,7 +149,7 @@ def test_a_state_folds_to_what_the_whole_log_folds_to(bob, cast):
         assert found == whole, seq
 
 
-def test_a_tree_of_long_ago_is_told_whole(bob, run):
+def test_an_old_tree_is_returned_whole(bob, run):
     log = a_log(5)
     tree = next(event.tree for event in log if event.kind == "tree.open")
     base = f"/api/v1/runs/{run.pk}/trees/{tree}"
@@ -169,7 +169,7 @@ def test_the_first_solved_node_of_a_run_is_a_moment(bob, run, cast):
     assert bob.get(f"/api/v1/runs/{fresh.pk}/moments").json()["first_solved"] is None
 
 
-def test_a_node_is_told_with_its_problem_and_its_parents_program(bob, run):
+def test_a_node_is_returned_with_its_problem_and_its_parents_program(bob, run):
     tree = next(e.tree for e in a_log(5) if e.kind == "tree.open")
     told = bob.get(f"/api/v1/runs/{run.pk}/trees/{tree}/nodes/2").json()
     assert told["close"]["program"] == "x = 2" and told["credit"]["advantage"] == 0.5
@@ -179,12 +179,12 @@ def test_a_node_is_told_with_its_problem_and_its_parents_program(bob, run):
     assert child_of_root["parent"] is None
 
 
-def test_a_node_that_is_not_there_is_not_found(bob, run):
+def test_a_missing_node_returns_not_found(bob, run):
     assert bob.get(f"/api/v1/runs/{run.pk}/trees/1/nodes/9").status_code == 404
     assert bob.get(f"/api/v1/runs/{run.pk}/trees/x/nodes/9").status_code == 404
 
 
-def test_a_node_is_told_with_what_its_update_saw_of_its_tokens(bob, cast):
+def test_a_node_is_returned_with_the_token_statistics_of_its_update(bob, cast):
     run, fencing = a_held_run(cast)
     log = a_log(1)
     tree = next(e.tree for e in log if e.kind == "tree.open")

@@ -55,7 +55,7 @@ def test_what_is_stored_is_replayed_in_order(port, scene):
         assert max(len(batch["events"]) for batch in batches) <= protocol.BATCH_EVENTS
 
 
-def test_an_event_carries_time_kind_and_its_place(port, scene):
+def test_an_event_carries_time_kind_and_its_position(port, scene):
     _, run, fencing, session = scene
     event = an_event(1, "node.credit", tree=3, node=2, shaped=0.5, advantage=-1.25)
     ingest(run.pk, fencing, [event])
@@ -78,7 +78,7 @@ def test_what_comes_later_is_sent_live(port, scene):
         assert time.monotonic() - began < 0.9  # by notification, not by polling
 
 
-def test_the_poll_finds_what_no_notice_told(port, scene):
+def test_the_poll_reads_events_without_a_notice(port, scene):
     _, run, fencing, session = scene
     with Client(port, session) as client:
         client.follow(run)
@@ -109,7 +109,7 @@ def _write_slowly(run, fencing, last):
     connection.close()
 
 
-def test_a_reader_far_behind_is_told_a_snapshot_then_the_tail(port, scene):
+def test_a_reader_far_behind_receives_a_snapshot_then_the_tail(port, scene):
     _, run, fencing, session = scene
     store(run, fencing, protocol.REPLAY_LIMIT + 1)
     with Client(port, session) as client:
@@ -122,7 +122,7 @@ def test_a_reader_far_behind_is_told_a_snapshot_then_the_tail(port, scene):
         assert client.hear_until(head + 5) == list(range(head + 1, head + 6))
 
 
-def test_a_reader_without_anything_asks_for_a_snapshot(port, scene):
+def test_a_new_reader_requests_a_snapshot(port, scene):
     _, run, fencing, session = scene
     store(run, fencing, 10)
     with Client(port, session) as client:
@@ -149,7 +149,7 @@ def test_topics_leave_out_kinds_but_not_the_cursor(port, scene):
         assert client.hear_until(3) == [2]
 
 
-def test_a_change_of_the_row_is_told(port, scene):
+def test_a_change_of_the_row_is_sent(port, scene):
     _, run, _, session = scene
     with Client(port, session) as client:
         client.follow(run)
@@ -159,7 +159,7 @@ def test_a_change_of_the_row_is_told(port, scene):
         assert told["state"] == "stopping" and told["stop_requested"] is True
 
 
-def test_whoever_looks_is_told_that_comments_changed(port, scene):
+def test_readers_are_notified_of_changed_comments(port, scene):
     cast, run, _, session = scene
     target = Target((run,))
     with Client(port, session) as client:
@@ -218,7 +218,7 @@ def test_a_silent_server_shows_that_it_lives(port, scene):
         assert client.hear_of("pong")
 
 
-def test_a_stranger_is_told_that_there_is_no_such_run(port, scene):
+def test_a_stranger_gets_not_found_for_a_run(port, scene):
     cast, run, _, _ = scene
     with Client(port, a_session(cast.charlie)) as client:
         answer = client.follow(run)

@@ -77,7 +77,9 @@ def test_what_a_deleted_version_had_is_collected(version, made):
 
 
 @pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_text("{}")])
-def test_what_is_not_what_was_registered_is_left_and_told_of(version, made, change, caplog):
+def test_a_file_that_differs_from_its_registration_is_kept_and_reported(
+    version, made, change, caplog
+):
     change(made / "config.json")
     archivist = stored()
     assert "config.json of oak v1 cannot be stored" in caplog.text

@@ -80,7 +80,7 @@ def test_a_run_is_kept_from_queued_to_finished_and_every_event_is_stored():
     assert run.lease_expires is None and run.step == 3
 
 
-def test_a_wish_to_stop_reaches_the_engine_and_the_run_resumes_where_it_was():
+def test_a_requested_stop_reaches_the_engine_and_the_run_resumes():
     run = a_run()
     kept = Kept(run, steps=100, pause=0.05)
     wait_for(lambda: "step.end" in kinds_of(run))
@@ -150,7 +150,7 @@ def test_a_worker_that_closes_gives_its_run_back_with_a_checkpoint():
     assert steps_counted(run_directory(run.pk)) == list(range(1, 31))
 
 
-def test_a_keeper_that_lost_its_lease_leaves_the_engine_to_the_next_one():
+def test_a_supervisor_that_lost_its_lease_leaves_the_engine_to_the_next():
     run = a_run()
     first = Kept(run, steps=40, hold_at=2)
     wait_for(lambda: "step.end" in kinds_of(run))
@@ -165,7 +165,7 @@ def test_a_keeper_that_lost_its_lease_leaves_the_engine_to_the_next_one():
     assert "run.resumed" not in kinds_of(run)
 
 
-def test_an_end_that_nobody_saw_is_told_by_the_next_keeper():
+def test_an_unobserved_exit_is_reported_by_the_next_supervisor():
     run = a_run()
     first = Kept(run, steps=5, pause=0.2)
     wait_for(lambda: "run.state" in kinds_of(run) and state_of(run) is RunState.RUNNING)
@@ -200,7 +200,7 @@ def offset_of_line(text, lines):
     return len(b"".join(text.splitlines(keepends=True)[:lines]))
 
 
-def test_the_offset_after_some_lines_is_found_over_chunks(tmp_path):
+def test_the_offset_after_some_lines_is_read_across_chunks(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"one\ntwo two\n\nfour\n")
     assert [offset_after(log, lines, read_bytes=7) for lines in range(5)] == [0, 4, 12, 13, 18]
