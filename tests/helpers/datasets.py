@@ -15,9 +15,9 @@ from webapp.artifacts import store
 from webapp.artifacts.models import Upload
 from webapp.artifacts.services import append, begin, finish
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetVersion
-from webapp.datasets.parser_process import row_of
+from webapp.datasets.parsing.parser_process import row_of
+from webapp.datasets.parsing.statistics import statistics
 from webapp.datasets.services import next_number
-from webapp.datasets.statistics import statistics
 
 
 def some_problems(number: int = 3, seed: int = 1) -> list[Problem]:

@@ -14,7 +14,7 @@ from webapp.artifacts.api import router as uploads
 from webapp.audit.api import router as audit
 from webapp.comments.api import inbox
 from webapp.comments.api import router as comments
-from webapp.datasets.api import router as datasets
+from webapp.datasets.api.datasets import router as datasets
 from webapp.experiments.api.experiments import router as experiments
 from webapp.experiments.api.recipes import router as recipes
 from webapp.experiments.api.runs import router as runs

@@ -59,7 +59,7 @@ class DatasetVersion(models.Model):
     )
     """File of its problems; null if they are not stored here."""
     statistics = models.JSONField(default=dict)
-    """See `datasets.statistics`."""
+    """See `datasets.parsing.statistics`."""
     faulty = models.PositiveIntegerField(null=True)
     """Number of problems whose own reference fails, or that could not be judged; null until
     checked."""

@@ -11,9 +11,9 @@ from django.db import transaction
 
 from engine.config.errors import ConfigError
 from engine.config.problems import ProblemsConfig
-from webapp.datasets.contents import checked_contents
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.references import is_reference, trainable
+from webapp.datasets.server_files.contents import checked_contents
 from webapp.projects.models import Project
 
 _NAME_CHARS: int = Dataset._meta.get_field("name").max_length

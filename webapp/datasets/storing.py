@@ -26,7 +26,7 @@ from webapp.artifacts.selectors import bytes_of, visible_uploads
 from webapp.artifacts.services import discard_with_artifact
 from webapp.datasets.errors import DatasetRefused, refused
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetVersion
-from webapp.datasets.parsing import BUSY, Reading, Source, read
+from webapp.datasets.parsing.parse import BUSY, Reading, Source, read
 from webapp.datasets.reports import request_validation
 from webapp.datasets.selectors import uses
 from webapp.datasets.services import next_number

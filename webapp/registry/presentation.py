@@ -6,14 +6,14 @@ from typing import Any
 
 from webapp.accounts.models import User
 from webapp.projects.permissions import Action, may
-from webapp.registry.cards import card
 from webapp.registry.forms import EvaluationForm, NotesForm, PromotionForm
-from webapp.registry.lineage import lineage
-from webapp.registry.metrics import evaluations_of, metrics_of
 from webapp.registry.models import ModelVersion, PromotionState
 from webapp.registry.promotion import USUAL, needs_second_pair
 from webapp.registry.references import reference_to
 from webapp.registry.selectors import versions_page, visible_promotions
+from webapp.registry.versions.cards import card
+from webapp.registry.versions.lineage import lineage
+from webapp.registry.versions.metrics import evaluations_of, metrics_of
 
 MOST_MOVES = 50
 MOST_USES = 20

@@ -25,13 +25,13 @@ from webapp.projects.permissions import Action, require
 from webapp.rest.json_types import integer, integral
 from webapp.rest.pagination import LARGEST_ID
 from webapp.rest.problem_details import Invalid
-from webapp.searches.preflight import preflight
+from webapp.searches.launch.preflight import preflight
+from webapp.searches.launch.team import choices
 from webapp.searches.presentation import answer_of, summary
 from webapp.searches.problem_schema import PROBLEM
 from webapp.searches.problems import problem_of, recorded_problem, some_problems
 from webapp.searches.selectors import searches_page, visible_search
 from webapp.searches.services import SearchSpec, create_search, planned
-from webapp.searches.team import choices
 
 router = Router()
 in_project = Router()

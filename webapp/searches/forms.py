@@ -10,9 +10,9 @@ from engine.config.schema import RunConfig, parse_config
 from engine.problems.problem import Problem
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.forms import LINES, SettingsForm
+from webapp.searches.launch.team import starters
 from webapp.searches.problems import Typed, problem_of, typed_problem
 from webapp.searches.services import SearchSpec, base_settings
-from webapp.searches.team import starters
 
 DATASET, PASTE = "dataset", "paste"
 _LONG = 200_000
@@ -20,7 +20,7 @@ _MOST_MEMBERS = 64
 
 
 class TeamField(forms.Field):
-    """Keys of `searches.team`, each a checkbox of that name."""
+    """Keys of `searches.launch.team`, each a checkbox of that name."""
 
     widget = forms.SelectMultiple
 

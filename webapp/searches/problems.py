@@ -16,8 +16,8 @@ from engine.problems.errors import DatasetIssue
 from engine.problems.problem import Problem
 from engine.problems.records import RecordReader
 from engine.problems.source import GENERATED
-from webapp.datasets.lookup import SHOWN_CHARACTERS, first_problems, problem_by_id
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.server_files.lookup import SHOWN_CHARACTERS, first_problems, problem_by_id
 from webapp.experiments.run_settings.paths import refuse_dataset
 
 PASTED = "pasted"

@@ -29,8 +29,8 @@ from webapp.experiments.scheduling.dispatch import dispatch_on_commit
 from webapp.experiments.scheduling.queue import admit
 from webapp.projects.models import Project
 from webapp.registry.services import note_uses
+from webapp.searches.launch.team import agents_of
 from webapp.searches.models import Search
-from webapp.searches.team import agents_of
 
 RECIPE = "search"
 """Recipe name in the settings of a search; no training recipe has this name."""
@@ -41,7 +41,7 @@ _MOST_WORKERS = 4
 
 @dataclass(frozen=True)
 class SearchSpec:
-    """A requested search; `team` is keys of `searches.team`, `overrides` are by dotted path."""
+    """A requested search; `team` is keys of `launch.team`, `overrides` are by dotted path."""
 
     team: Sequence[str]
     problem: Problem

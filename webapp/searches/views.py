@@ -12,8 +12,8 @@ from engine.config.errors import ConfigError
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.launch.launch_page import FormRefused, form_problems, with_agent_names
 from webapp.projects.permissions import operable_projects
-from webapp.searches import starting
 from webapp.searches.forms import SearchForm
+from webapp.searches.launch import launch_page
 from webapp.searches.problems import some_problems
 from webapp.searches.selectors import searches_page
 
@@ -48,22 +48,22 @@ def new_search(request: HttpRequest) -> HttpResponse:
     problems: list[dict] = []
     if form.is_bound:
         try:
-            return redirect("run", starting.start(form).run_id)
+            return redirect("run", launch_page.start(form).run_id)
         except ConfigError as error:
             problems = with_agent_names(
                 error.problems, [agent.name for agent in form.base().agents]
             )
         except FormRefused:
             problems = form_problems(form)
-    context = starting.page(form, projects, request.user) | {"problems": problems}
+    context = launch_page.page(form, projects, request.user) | {"problems": problems}
     return render(request, "new_search.html", context, status=422 if form.is_bound else 200)
 
 
 @require_POST
 def check_search(request: HttpRequest) -> HttpResponse:
-    """Returns the validation of the form as JSON (`starting.form_report`). Creates no search."""
+    """Returns the validation of the form as JSON (`launch_page.form_report`). Creates no search."""
     form = SearchForm(request.user, operable_projects(request.user), request.POST)
-    return JsonResponse(starting.form_report(form, with_preflight="preflight" in request.POST))
+    return JsonResponse(launch_page.form_report(form, with_preflight="preflight" in request.POST))
 
 
 @require_safe

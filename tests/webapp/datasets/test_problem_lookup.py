@@ -12,8 +12,8 @@ from engine.config.problems import ProblemsConfig
 from engine.problems.generator import GeneratedProblems, Split
 from tests.helpers.datasets import lines_of, some_problems, stored_version
 from webapp.artifacts.store import local_path
-from webapp.datasets.lookup import MOST_BYTES
 from webapp.datasets.models import Dataset, DatasetVersion
+from webapp.datasets.server_files.lookup import MOST_BYTES
 from webapp.searches.problems import problem_of
 from webapp.searches.problems import some_problems as first_of
 

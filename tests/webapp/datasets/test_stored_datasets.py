@@ -28,8 +28,9 @@ from tests.helpers.datasets import a_finished_upload, lines_of, some_problems, s
 from tests.webapp.artifacts.test_uploads import files_below
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.store import local_path
-from webapp.datasets import parsing, reports
+from webapp.datasets import reports
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, DatasetVersion
+from webapp.datasets.parsing import parse
 from webapp.datasets.references import for_engine
 from webapp.datasets.services import version_of
 from webapp.experiments.models import Run
@@ -459,7 +460,7 @@ def test_a_report_whose_worker_is_lost_is_taken_again_then_given_up(cast, var_di
 @pytest.mark.django_db(transaction=True)
 def test_no_more_than_some_are_read_at_once(bob, cast):
     with psycopg.connect(**connection.get_connection_params()) as others:
-        for place in range(parsing.SLOTS):
-            others.execute("SELECT pg_advisory_xact_lock(%s, %s)", [parsing.LOCK, place])
+        for place in range(parse.SLOTS):
+            others.execute("SELECT pg_advisory_xact_lock(%s, %s)", [parse.LOCK, place])
         refusal = made(bob, cast)
     assert refusal.status_code == 409 and "retry" in refusal.json()["problems"][0]["reason"]

@@ -18,7 +18,7 @@ from tests.helpers.builders import a_model_folder
 from tests.helpers.datasets import a_finished_upload, lines_of, some_problems
 from webapp.artifacts.models import Upload
 from webapp.artifacts.services import append, begin, finish
-from webapp.datasets.parser_process import MOST_STATEMENT
+from webapp.datasets.parsing.parser_process import MOST_STATEMENT
 from webapp.datasets.storing import add_version
 from webapp.registry.model_files.imports import create_model, import_uploads
 from webapp.registry.model_files.safetensors import WeightsError

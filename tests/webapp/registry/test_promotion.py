@@ -7,16 +7,16 @@ from tests.helpers.builders import a_held_run, a_registry, a_run, an_event
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run
 from webapp.projects.models import Membership, Role
-from webapp.registry import comparison
-from webapp.registry.cards import card
 from webapp.registry.deletion import delete_evaluation, delete_version
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.evaluations import EvaluationSettings, evaluate, record_figures
-from webapp.registry.lineage import lineage
-from webapp.registry.metrics import evaluations_of, metrics_of
 from webapp.registry.models import Alias, Model, ModelVersion, Promotion, PromotionState
 from webapp.registry.promotion import approve, promote, refuse, set_second_pair
 from webapp.registry.selectors import visible_version
+from webapp.registry.versions import comparison
+from webapp.registry.versions.cards import card
+from webapp.registry.versions.lineage import lineage
+from webapp.registry.versions.metrics import evaluations_of, metrics_of
 from webapp.telemetry.ingest.ingest import ingest
 
 

@@ -17,8 +17,8 @@ from engine.config.schema import RunConfig
 from engine.problems.source import GENERATED
 from engine.resources.requirements import needs_of, this_machine
 from webapp.accounts.models import User
-from webapp.datasets.contents import checked_contents
 from webapp.datasets.references import is_reference
+from webapp.datasets.server_files.contents import checked_contents
 from webapp.experiments.models import Run
 
 _MOST_RUNS = 50

@@ -17,7 +17,7 @@ from webapp.artifacts.models import Upload
 from webapp.artifacts.selectors import visible_uploads
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
-from webapp.registry import comparison, deletion, services
+from webapp.registry import deletion, services
 from webapp.registry.api.schemas import (
     Id,
     ModelList,
@@ -30,7 +30,6 @@ from webapp.registry.api.schemas import (
     VersionDetail,
     VersionList,
 )
-from webapp.registry.cards import card
 from webapp.registry.model_files import imports
 from webapp.registry.model_files.export import archive, archive_name
 from webapp.registry.models import Model, ModelVersion
@@ -41,6 +40,8 @@ from webapp.registry.selectors import (
     visible_version,
     visible_versions,
 )
+from webapp.registry.versions import comparison
+from webapp.registry.versions.cards import card
 from webapp.rest.pagination import LARGEST_ID, Cursor, page
 from webapp.rest.problem_details import Invalid
 

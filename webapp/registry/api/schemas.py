@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from ninja import Path, Schema
 from pydantic import ConfigDict, Field, StringConstraints
 
-from webapp.registry.metrics import evaluations_of, metrics_of
 from webapp.registry.models import Evaluation, Model, ModelVersion, Promotion, PromotionState
 from webapp.registry.promotion import MOST_REASON_CHARS, NAME
+from webapp.registry.versions.metrics import evaluations_of, metrics_of
 from webapp.rest.json_types import Flag, Integer, integer
 from webapp.rest.pagination import LARGEST_ID
 

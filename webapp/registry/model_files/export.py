@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import IO
 
 from webapp.artifacts.store import open_artifact
-from webapp.registry.cards import card
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.models import ModelVersion, VersionFile
+from webapp.registry.versions.cards import card
 
 _BLOCK = 1 << 20
 _CARD = "README.md"

@@ -23,8 +23,8 @@ from engine.config.errors import ConfigError
 from engine.problems.containers import files_below, is_folder
 from engine.problems.errors import DatasetError
 from webapp.datasets.errors import DatasetRefused
-from webapp.datasets.indexing import FIRST, INDEX, PROBLEMS, REFUSAL, WIDTH, key_of
-from webapp.datasets.parsing import TOO_MUCH, limits, parsing_slot
+from webapp.datasets.parsing.parse import TOO_MUCH, limits, parsing_slot
+from webapp.datasets.server_files.indexing import FIRST, INDEX, PROBLEMS, REFUSAL, WIDTH, key_of
 from webapp.disk import is_full
 from webapp.limited_process import run_limited
 
@@ -97,7 +97,7 @@ def _make(dataset: str, format: str, folder: Path) -> None:
     try:
         job = {"dataset": dataset, "format": format, "out": str(draft), **limits()}
         with parsing_slot():
-            done = run_limited("webapp.datasets.indexing", job)
+            done = run_limited("webapp.datasets.server_files.indexing", job)
         if not done:
             raise _refusal(dataset, TOO_MUCH.format(**limits()))
         if (draft / REFUSAL).exists():

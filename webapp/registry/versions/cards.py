@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from webapp.registry.metrics import Metric, evaluations_of, metrics_of
 from webapp.registry.models import ModelVersion
+from webapp.registry.versions.metrics import Metric, evaluations_of, metrics_of
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~])")
 _LINES = re.compile(r"\s+")

@@ -22,8 +22,8 @@ from engine.problems.jsonl import problem_of_line
 from engine.problems.problem import Problem
 from engine.problems.source import GENERATED
 from webapp.artifacts.store import local_path
-from webapp.datasets import file_index
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.server_files import file_index
 
 MOST_BYTES = 8 << 20
 """Bytes of one problem, which a search stores and passes to its engine."""

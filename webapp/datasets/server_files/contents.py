@@ -1,5 +1,5 @@
 """Contents of a file of the server, read in a process with limits:
-`python -m webapp.datasets.contents < JOB`.
+`python -m webapp.datasets.server_files.contents < JOB`.
 
 Invariants: the process that serves requests holds a digest, a number and sentences of a file, never
 its problems; the cache is keyed by the paths, sizes and times of the files.
@@ -62,7 +62,9 @@ def checked_contents(problems: ProblemsConfig) -> FileContents:
 
 def _contents(dataset: str, format: str) -> FileContents:
     """Reads each content once: an experiment has up to 64 runs on the same file."""
-    from webapp.datasets.file_index import identity_of  # the process itself has no Django
+    from webapp.datasets.server_files.file_index import (
+        identity_of,  # the process itself has no Django
+    )
 
     try:
         identity = identity_of(Path(dataset), format)
@@ -84,14 +86,14 @@ def _read(dataset: str, format: str) -> FileContents:
     from django.conf import settings
 
     from webapp.datasets.errors import DatasetRefused
-    from webapp.datasets.parsing import TOO_MUCH, limits, parsing_slot
+    from webapp.datasets.parsing.parse import TOO_MUCH, limits, parsing_slot
 
     settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="contents-", dir=settings.UPLOADS_DIR) as folder:
         job = {"dataset": dataset, "format": format, "out": folder, **limits()}
         try:
             with parsing_slot():
-                done = run_limited("webapp.datasets.contents", job)
+                done = run_limited("webapp.datasets.server_files.contents", job)
         except DatasetRefused as error:
             raise _refusal(dataset, str(error)) from None
         result = Path(folder) / RESULT

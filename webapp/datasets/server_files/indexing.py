@@ -1,5 +1,5 @@
 """Indexing of a file of the server, rewritten as lines in Grove's format, in a separate process:
-`python -m webapp.datasets.indexing < JOB`.
+`python -m webapp.datasets.server_files.indexing < JOB`.
 
 JOB: {"dataset", "format", "out", and the limits of `limited_process`}. `out` then holds `REFUSAL`
 (text), or `PROBLEMS`, `FIRST` (JSON, [{id, statement}]) and `INDEX`: lines of `WIDTH` bytes, digest

@@ -11,10 +11,7 @@ from ninja import Path, Query, Router, Status
 
 from webapp.artifacts.store import streamed
 from webapp.datasets import reports, storing
-from webapp.datasets.difficulty import problem_difficulties
-from webapp.datasets.errors import refused
-from webapp.datasets.models import Dataset, DatasetReport, DatasetVersion
-from webapp.datasets.schemas import (
+from webapp.datasets.api.schemas import (
     DatasetList,
     DatasetOut,
     DatasetVersionOut,
@@ -31,6 +28,9 @@ from webapp.datasets.schemas import (
     Which,
     WhichProblems,
 )
+from webapp.datasets.difficulty import problem_difficulties
+from webapp.datasets.errors import refused
+from webapp.datasets.models import Dataset, DatasetReport, DatasetVersion
 from webapp.datasets.selectors import (
     content_of,
     newest_report,

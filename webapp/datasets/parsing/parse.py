@@ -78,7 +78,7 @@ def _run(sources: Sequence[Source], format: str, out: Path) -> None:
         "out": str(out),
         **limits(),
     }
-    if not run_limited("webapp.datasets.parser_process", job):
+    if not run_limited("webapp.datasets.parsing.parser_process", job):
         raise refused(
             "uploads", ", ".join(one.name for one in sources), TOO_MUCH.format(**limits())
         )

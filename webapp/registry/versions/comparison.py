@@ -13,8 +13,8 @@ from typing import Any
 from webapp.comparison.comparison import Difference, differences, labels_of
 from webapp.comparison.comparison import settings_that_differ as settings_of_runs
 from webapp.comparison.intervals import CONFIDENCE, Budget
-from webapp.registry.metrics import outcomes_of
 from webapp.registry.models import ModelVersion
+from webapp.registry.versions.metrics import outcomes_of
 
 MOST_VERSIONS = 8
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from webapp.experiments.selectors import visible_run
 from webapp.projects.permissions import Action, permitted_projects, require
-from webapp.registry import comparison, deletion, services
+from webapp.registry import deletion, services
 from webapp.registry.api.models import zipped
 from webapp.registry.checkpoints import register_checkpoint
 from webapp.registry.errors import RegistryRefused
@@ -25,6 +25,7 @@ from webapp.registry.selectors import (
     visible_models,
     visible_version,
 )
+from webapp.registry.versions import comparison
 
 MOST_MODELS = 100
 

@@ -1,5 +1,5 @@
-"""Parser of untrusted files, in a separate process: `python -m webapp.datasets.parser_process <
-JOB`.
+"""Parser of untrusted files, in a separate process:
+`python -m webapp.datasets.parsing.parser_process < JOB`.
 
 The output is problems rewritten in Grove's format: none of the input bytes (archives, comments,
 other documents that the same bytes may be) is passed on.
@@ -29,7 +29,7 @@ from engine.problems.load import LoadedDataset, RowLocation, load_dataset
 from engine.problems.problem import CallTest, Problem, StdinTest
 from engine.problems.records import RecordReader, record
 from engine.sandbox.guest.literals import LiteralError
-from webapp.datasets.statistics import statistics
+from webapp.datasets.parsing.statistics import statistics
 from webapp.limited_process import exit_status_of, limit_self
 
 _FOREIGN = (

@@ -10,8 +10,8 @@ from webapp.datasets.models import DatasetVersion
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
 from webapp.registry.references import reference_to
+from webapp.searches.launch.team import starters
 from webapp.searches.problems import some_problems
-from webapp.searches.team import starters
 
 _MOST_LOOKED_AT = 5
 """Dataset versions that are opened to look for a problem."""

@@ -21,12 +21,12 @@ from webapp.experiments.run_settings.toml import document, lines
 from webapp.experiments.scheduling.queue import refuse_too_many
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
-from webapp.searches import defaults
 from webapp.searches.forms import DATASET, SearchForm
+from webapp.searches.launch import defaults
+from webapp.searches.launch.preflight import preflight
+from webapp.searches.launch.team import Choice, choices
 from webapp.searches.models import Search
-from webapp.searches.preflight import preflight
 from webapp.searches.services import create_search, planned
-from webapp.searches.team import Choice, choices
 
 _GROUPS = ("search", "", "sandbox")
 """Tables of settings that a search uses; others can be written as text."""

@@ -1,0 +1,1 @@
+"""Parsing of uploaded files in a process with limits, and statistics of their problems."""

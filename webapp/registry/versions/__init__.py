@@ -1,0 +1,1 @@
+"""What a version's page shows: card, lineage, metrics, comparison."""
