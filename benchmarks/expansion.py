@@ -33,7 +33,7 @@ import numpy as np
 from benchmarks import at_least, at_most
 from engine.config.schema import RunConfig, parse_config
 from engine.events.vocabulary import StopReason, TestReport, Verdict
-from engine.inference.backends import Ask
+from engine.inference.backends import AgentRequest
 from engine.inference.local_team import LocalTeam
 from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem
@@ -183,8 +183,10 @@ class Model:
     def ready(self, deadline: float) -> None:
         pass
 
-    def answer(self, asks: Sequence[Ask], temperature: float | None) -> Future[list[Answer]]:
-        (request,) = (ask.request for ask in asks)
+    def answer(
+        self, batch: Sequence[AgentRequest], temperature: float | None
+    ) -> Future[list[Answer]]:
+        (request,) = (item.request for item in batch)
         parent = float(request.feedback.program) if request.feedback else None
         seconds, quality = self.courses[request.problem.id].next(parent)
         generation = Generation([1], [2], [-1.0], StopReason.END_OF_TEXT, 0, seconds)
@@ -224,9 +226,9 @@ class SimulatedTeam(LocalTeam):
     verifier: StatedQuality = field(default_factory=StatedQuality)
 
     def __post_init__(self) -> None:
-        self.players = dict.fromkeys(AGENTS, self.model)
+        self.backends = dict.fromkeys(AGENTS, self.model)
         self.threads = ThreadPoolExecutor(1, "verifier")
-        self.tell = lambda text: None
+        self.report = lambda text: None
 
     def close(self) -> None:
         self.threads.shutdown()

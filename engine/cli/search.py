@@ -222,7 +222,7 @@ def started_team(
     """
     from rich.console import Console
 
-    from engine.inference.backends import PlayerError, scoring
+    from engine.inference.backends import BackendError, scoring
     from engine.inference.local_team import LocalTeam
     from engine.sandbox.host.errors import SandboxUnavailable
 
@@ -235,7 +235,7 @@ def started_team(
             team.ready()
             status.update(activity)
             yield team, scorer, status
-    except (PlayerError, SandboxUnavailable) as error:
+    except (BackendError, SandboxUnavailable) as error:
         raise ValueError(str(error)) from error
 
 

@@ -38,15 +38,15 @@ def canonical(program: str) -> str:
 
 def _bound(tree: ast.AST) -> dict[str, None]:
     """Returns the names that the program binds, in order of appearance."""
-    found: dict[str, None] = {}
+    bound: dict[str, None] = {}
     for node in _depth_first(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.setdefault(node.id)
+            bound.setdefault(node.id)
         elif isinstance(node, ast.arg):
-            found.setdefault(node.arg)
+            bound.setdefault(node.arg)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.setdefault(node.name)
-    return found
+            bound.setdefault(node.name)
+    return bound
 
 
 def _depth_first(tree: ast.AST) -> Iterable[ast.AST]:

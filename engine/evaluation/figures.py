@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from engine.evaluation.diversity import cluster_sizes
-from engine.evaluation.measurement import Judged, Measurement, known, mean, verified
+from engine.evaluation.measurement import Judged, Measurement, defined_values, mean, verified
 from engine.evaluation.metrics import distinct_at_k, effective_clusters, pass_at_k, standard_error
 from engine.problems.identity import content_hash
 from engine.problems.paired import paired_bootstrap, paired_values
@@ -47,10 +47,10 @@ class Figure:
     values: Values
     cost: Cost
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Returns mean, standard error and cost as plain data; the mean is None if no value is
         known."""
-        numbers = known(self.values)
+        numbers = defined_values(self.values)
         return {
             "value": mean(self.values) if numbers else None,
             "standard_error": standard_error(numbers),
@@ -59,20 +59,21 @@ class Figure:
         }
 
 
-def figures(found: Measurement) -> dict[str, Figure]:
+def figures(measurement: Measurement) -> dict[str, Figure]:
     """Returns every figure that the measurement allows, by name."""
     result: dict[str, Figure] = {}
-    for name, rows in found.alone.items():
-        cost = _cost(rows, found.seconds["alone"])
+    for name, rows in measurement.single_agent.items():
+        cost = _cost(rows, measurement.seconds["alone"])
         result |= {f"{k}/{name}": Figure(v, cost) for k, v in _pass_at(rows).items()}
-    if len(found.alone) > 1:
+    if len(measurement.single_agent) > 1:
         pooled = [
-            [p for row in rows for p in row] for rows in zip(*found.alone.values(), strict=True)
+            [p for row in rows for p in row]
+            for rows in zip(*measurement.single_agent.values(), strict=True)
         ]
-        cost = _cost(pooled, found.seconds["alone"])
+        cost = _cost(pooled, measurement.seconds["alone"])
         result |= {f"{k}/team": Figure(v, cost) for k, v in _pass_at(pooled).items()}
-    if found.trees:
-        result |= _tree_figures(found)
+    if measurement.trees:
+        result |= _tree_figures(measurement)
     return result
 
 
@@ -87,20 +88,20 @@ def _pass_at(rows: Sequence[Sequence[Judged]]) -> dict[str, Values]:
     }
 
 
-def _tree_figures(found: Measurement) -> dict[str, Figure]:
-    grown = found.grown()
-    cost = _cost(grown, found.seconds["tree"])
-    drawn = _cost(found.drawn, found.seconds["samples"])
+def _tree_figures(measurement: Measurement) -> dict[str, Figure]:
+    grown = measurement.grown()
+    cost = _cost(grown, measurement.seconds["tree"])
+    drawn = _cost(measurement.team_samples, measurement.seconds["samples"])
     figures = {
-        "tree/pass@1": Figure(found.solved_by_tree(), cost),
-        "samples/pass@1": Figure(found.solved_by_samples(), drawn),
+        "tree/pass@1": Figure(measurement.solved_by_tree(), cost),
+        "samples/pass@1": Figure(measurement.solved_by_samples(), drawn),
     }
-    for part, rows, spent in (("tree", grown, cost), ("samples", found.drawn, drawn)):
+    for part, rows, spent in (("tree", grown, cost), ("samples", measurement.team_samples, drawn)):
         any_passes = [max(s) if s else None for s in map(_passes, rows)]
         figures[f"{part}/pass@n"] = Figure(any_passes, spent)
         figures |= {f"{part}/{k}": Figure(v, spent) for k, v in _diversity(rows).items()}
-    for agent in found.alone:
-        figures |= {k: Figure(v, cost) for k, v in _agent_in_trees(found, agent).items()}
+    for agent in measurement.single_agent:
+        figures |= {k: Figure(v, cost) for k, v in _agent_in_trees(measurement, agent).items()}
     return figures
 
 
@@ -108,10 +109,10 @@ def _passes(row: Sequence[Judged]) -> list[float]:
     return [float(one.passed) for one in verified(row)]
 
 
-def _agent_in_trees(found: Measurement, agent: str) -> dict[str, Values]:
-    mine = [[node for node in tree.verified() if node.agent == agent] for tree in found.trees]
+def _agent_in_trees(measurement: Measurement, agent: str) -> dict[str, Values]:
+    mine = [[node for node in tree.verified() if node.agent == agent] for tree in measurement.trees]
     passes = [[float(node.verification.passed) for node in nodes] for nodes in mine]
-    totals = [len(tree.verified()) for tree in found.trees]
+    totals = [len(tree.verified()) for tree in measurement.trees]
     return {
         # An agent without nodes has solved nothing; its share of right nodes is unknown.
         f"tree/pass@n/{agent}": [
@@ -150,27 +151,27 @@ def _cost(rows: Iterable[Sequence[Judged]], seconds: float) -> Cost:
     return Cost(len(answers), tokens, round(seconds, 3))
 
 
-def report(found: Measurement, about: dict[str, Any]) -> dict[str, Any]:
+def report(measurement: Measurement, about: dict[str, Any]) -> dict[str, Any]:
     """Returns the result file of an evaluation; `about` describes its subject (dataset, agents,
     settings)."""
-    all_figures = figures(found)
-    everything = list(found.all())
+    all_figures = figures(measurement)
+    everything = list(measurement.all())
     return {
         "kind": KIND,
         "version": VERSION,
         **about,
-        "figures": {name: figure.told() for name, figure in all_figures.items()},
+        "figures": {name: figure.to_dict() for name, figure in all_figures.items()},
         "nodes": len(everything),
         "nodes_dropped": sum(v not in verified([(a, v)]) for a, v in everything),
         "tokens": sum(answer.generation.tokens for answer, _ in everything),
-        "seconds": round(sum(found.seconds.values()), 3),
+        "seconds": round(sum(measurement.seconds.values()), 3),
         "problems": [
             {
                 "id": problem.id,
                 "content": content_hash(problem),
                 "values": {name: figure.values[row] for name, figure in all_figures.items()},
             }
-            for row, problem in enumerate(found.problems)
+            for row, problem in enumerate(measurement.problems)
         ],
     }
 
@@ -218,13 +219,13 @@ def compare(
             "evaluate both on the same data set, with agents of the same names (NAME=AGENT)"
         )
     rng = np.random.default_rng(seed)
-    found: dict[str, Any] = {}
+    compared: dict[str, Any] = {}
     for name in names:
         before, after = paired_values(_column(a, name), _column(b, name))
         if not before:
             continue
         interval = paired_bootstrap(before, after, rng, confidence=confidence)
-        found[name] = {
+        compared[name] = {
             "first": mean(before),
             "second": mean(after),
             **asdict(interval),
@@ -235,5 +236,5 @@ def compare(
         "problems": len(common),
         "only_in_first": len(a) - len(common),
         "only_in_second": len(b) - len(common),
-        "figures": found,
+        "figures": compared,
     }

@@ -51,15 +51,15 @@ class Measurement:
     """All answers of a measurement, one row per problem, in the order of the problems."""
 
     problems: Sequence[Problem]
-    alone: dict[str, list[list[Judged]]]
+    single_agent: dict[str, list[list[Judged]]]
     """Independent samples of each agent: rows of `samples_per_problem`."""
     trees: list[GrowingTree] = field(default_factory=list)
-    drawn: list[list[Judged]] = field(default_factory=list)
+    team_samples: list[list[Judged]] = field(default_factory=list)
     """Independent samples on the trees' budget, distributed among the agents in turn."""
     rewards: list[dict[int, float]] = field(default_factory=list)
     """Scores of each tree's nodes by the reward model, if there is one."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Wall-clock seconds of `alone`, `tree` and `samples`."""
+    """Wall-clock seconds of `single_agent`, `tree` and `samples`."""
 
     def grown(self) -> list[list[Judged]]:
         """Returns the trees' nodes in the order of creation."""
@@ -80,15 +80,15 @@ class Measurement:
     def solved_by_samples(self) -> list[float | None]:
         """Returns the same for the answer selected from as many independent samples."""
         solved: list[float | None] = []
-        for row in self.drawn:
+        for row in self.team_samples:
             chosen = select_answer(Candidate(n, public_score(v)) for n, (_, v) in enumerate(row))
             solved.append(None if chosen is None else float(row[chosen.node][1].passed))
         return solved
 
     def all(self) -> Iterator[Judged]:
         """Returns an iterator over all answers."""
-        alone = (pair for rows in self.alone.values() for row in rows for pair in row)
-        return chain(alone, chain(*self.grown()), chain(*self.drawn))
+        single_agent = (pair for rows in self.single_agent.values() for row in rows for pair in row)
+        return chain(single_agent, chain(*self.grown()), chain(*self.team_samples))
 
 
 def measure(
@@ -105,15 +105,15 @@ def measure(
     options = config.evaluation
     seconds: dict[str, float] = {}
     with _timed(seconds, "alone"):
-        alone = _rows(bench, "alone", config, problems, options.samples_per_problem)
-    found = Measurement(problems, alone, seconds=seconds)
+        single_agent = _rows(bench, "alone", config, problems, options.samples_per_problem)
+    measurement = Measurement(problems, single_agent, seconds=seconds)
     if search:
         with _timed(seconds, "tree"):
-            found.trees = _trees(bench, config, problems, seed)
-            found.rewards = rewards_of(found.trees, scorer)
+            measurement.trees = _trees(bench, config, problems, seed)
+            measurement.rewards = rewards_of(measurement.trees, scorer)
         with _timed(seconds, "samples"):
-            found.drawn = _drawn(bench, config, problems)
-    return found
+            measurement.team_samples = _team_samples(bench, config, problems)
+    return measurement
 
 
 def _rows(
@@ -128,13 +128,15 @@ def _rows(
     }
 
 
-def _drawn(bench: Bench, config: RunConfig, problems: Sequence[Problem]) -> list[list[Judged]]:
+def _team_samples(
+    bench: Bench, config: RunConfig, problems: Sequence[Problem]
+) -> list[list[Judged]]:
     options = config.evaluation
     each = math.ceil(options.tree_nodes / len(bench.names))
-    drawn = _rows(bench, "samples", config, problems, each)
+    team_samples = _rows(bench, "samples", config, problems, each)
     return [
         [pair for turn in zip(*rows, strict=True) for pair in turn][: options.tree_nodes]
-        for rows in zip(*drawn.values(), strict=True)
+        for rows in zip(*team_samples.values(), strict=True)
     ]
 
 
@@ -166,11 +168,11 @@ def verified(row: Sequence[Judged]) -> list[Verification]:
 
 def mean(values: Sequence[float | None]) -> float:
     """Returns the mean of the known values; 0 if none is known."""
-    numbers = known(values)
+    numbers = defined_values(values)
     return sum(numbers) / len(numbers) if numbers else 0.0
 
 
-def known(values: Sequence[float | None]) -> list[float]:
+def defined_values(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 

@@ -19,7 +19,7 @@ from engine.config.generator_support import start_deadline
 from engine.config.problems import ProblemsConfig
 from engine.config.schema import RunConfig, read_config
 from engine.evaluation.figures import Figure, figures
-from engine.evaluation.measurement import CONTENT_CHARS, Measurement, known, mean, measure
+from engine.evaluation.measurement import CONTENT_CHARS, Measurement, defined_values, mean, measure
 from engine.evaluation.metrics import standard_error
 from engine.events.log import EventLog
 from engine.events.vocabulary import (
@@ -43,7 +43,7 @@ from engine.problems.splits import shuffled
 from engine.run.lease import LeaseGuard
 
 SPLIT = "test"
-TELL_SECONDS = 5.0
+REPORT_SECONDS = 5.0
 FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 3
 """Exit status, as in `engine.run.exit_status.ExitCode`."""
 
@@ -75,14 +75,14 @@ def _evaluate(run_dir: Path, log: EventLog, stop: threading.Event) -> int:
     except (ValueError, OSError) as error:
         return _fail(log, error, REFUSED)
     try:
-        found, seconds = _measured(config, problems, log, stop)
+        measurement, seconds = _measured(config, problems, log, stop)
     except Interrupted:
-        log.append(RunStateChanged(RunState.STOPPED, "asked to stop"))
+        log.append(RunStateChanged(RunState.STOPPED, "stop requested"))
         return STOPPED
     except Exception as error:
         return _fail(log, error, FAILED)
-    for told in _told(config, found, seconds):
-        log.append(told)
+    for payload in _result_events(config, measurement, seconds):
+        log.append(payload)
     log.append(RunStateChanged(RunState.FINISHED))
     return FINISHED
 
@@ -109,58 +109,58 @@ def _measured(
     if stop.is_set():
         raise Interrupted
     log.append(RunWaiting("agents to start", start_deadline(config.agents)))
-    with LocalTeam(config, _Teller(log)) as crew:
-        threading.Thread(target=_leave, args=(crew, stop), daemon=True).start()
-        crew.ready()
+    with LocalTeam(config, _ProgressLog(log)) as team:
+        threading.Thread(target=_leave, args=(team, stop), daemon=True).start()
+        team.ready()
         log.append(RunWaiting(""))
-        for cut in crew.sandbox.caps.cuts(config.sandbox, problems):
+        for cut in team.sandbox.caps.cuts(config.sandbox, problems):
             log.append(LogLine("warning", cut))
         log.append(RunStateChanged(RunState.RUNNING))
         started = time.monotonic()
         search = config.evaluation.tree_nodes > 1
-        found = measure(crew, config, problems, [config.seed, 0xEA1], search=search)
-        return found, time.monotonic() - started
+        measurement = measure(team, config, problems, [config.seed, 0xEA1], search=search)
+        return measurement, time.monotonic() - started
 
 
-def _leave(crew: LocalTeam, stop: threading.Event) -> None:
+def _leave(team: LocalTeam, stop: threading.Event) -> None:
     stop.wait()
-    crew.leaving = True
+    team.leaving = True
 
 
-class _Teller:
+class _ProgressLog:
     """Progress callback that logs a line every few seconds; only the log's writer thread calls
     it."""
 
     def __init__(self, log: EventLog):
         self.log = log
-        self._told = 0.0
+        self._reported = 0.0
 
     def __call__(self, text: str) -> None:
-        if time.monotonic() - self._told >= TELL_SECONDS:
-            self._told = time.monotonic()
+        if time.monotonic() - self._reported >= REPORT_SECONDS:
+            self._reported = time.monotonic()
             self.log.append(LogLine("info", text))
 
 
-def _told(
-    config: RunConfig, found: Measurement, seconds: float
+def _result_events(
+    config: RunConfig, measurement: Measurement, seconds: float
 ) -> tuple[EvaluationResult, EvaluationOutcomes]:
-    all_figures = figures(found)
-    alone = {name: all_figures[f"pass@1/{name}"] for name in found.alone}
-    answers = [answer for answer, _ in found.all()]
+    all_figures = figures(measurement)
+    pass_at_1 = {name: all_figures[f"pass@1/{name}"] for name in measurement.single_agent}
+    answers = [answer for answer, _ in measurement.all()]
     result = EvaluationResult(
         step=0,
         split=SPLIT,
-        agents={name: mean(figure.values) for name, figure in alone.items()},
-        standard_errors={n: standard_error(known(f.values)) for n, f in alone.items()},
-        problems=len(found.problems),
+        agents={name: mean(figure.values) for name, figure in pass_at_1.items()},
+        standard_errors={n: standard_error(defined_values(f.values)) for n, f in pass_at_1.items()},
+        problems=len(measurement.problems),
         tree=_value(all_figures, "tree/pass@1"),
         samples=_value(all_figures, "samples/pass@1"),
-        tree_nodes=config.evaluation.tree_nodes if found.trees else 0,
+        tree_nodes=config.evaluation.tree_nodes if measurement.trees else 0,
         rollouts=len(answers),
         tokens=sum(answer.generation.tokens for answer in answers),
         seconds=seconds,
     )
-    contents = [content_hash(problem)[:CONTENT_CHARS] for problem in found.problems]
+    contents = [content_hash(problem)[:CONTENT_CHARS] for problem in measurement.problems]
     values = {name: figure.values for name, figure in all_figures.items()}
     return result, EvaluationOutcomes(0, SPLIT, contents, values)
 

@@ -67,10 +67,10 @@ def team_of(references: Sequence[str]) -> list[Settings]:
     for text in references:
         named = _NAMED.fullmatch(text)
         name, reference = named.groups() if named else ("", text)
-        found = _agents_behind(reference)
-        if name and len(found) > 1:
-            raise ValueError(f"{text}: holds {len(found)} agents; leave out `{name}=`")
-        for agent in found:
+        referenced = _agents_behind(reference)
+        if name and len(referenced) > 1:
+            raise ValueError(f"{text}: holds {len(referenced)} agents; leave out `{name}=`")
+        for agent in referenced:
             taken = {other["name"] for other in team}
             if name and name in taken:
                 raise ValueError(f"{text}: there is an agent {name} already; names must differ")
@@ -85,7 +85,7 @@ def _agents_behind(reference: str) -> list[Settings]:
     if reference.startswith(STARTER_PREFIX):
         return [{"name": _slug(reference.removeprefix(STARTER_PREFIX)), "model": reference}]
     if reference.startswith(REGISTRY_PREFIX):
-        return [_of_the_registry(reference)]
+        return [_registry_agent(reference)]
     directory = Path(reference).expanduser()
     if _is_run(directory):
         return _agents_of_run(directory)
@@ -94,10 +94,10 @@ def _agents_behind(reference: str) -> list[Settings]:
     return [_with_its_run(directory.absolute())]
 
 
-def _of_the_registry(reference: str) -> Settings:
-    found = registered_model(reference)
-    plain = {"name": _slug(found.name), "model": str(found.directory)}
-    return (_kept(found.agent) if found.agent else {}) | plain
+def _registry_agent(reference: str) -> Settings:
+    model = registered_model(reference)
+    plain = {"name": _slug(model.name), "model": str(model.directory)}
+    return (_role_settings(model.agent) if model.agent else {}) | plain
 
 
 def _is_run(directory: Path) -> bool:
@@ -110,10 +110,10 @@ def _is_run(directory: Path) -> bool:
 def _agents_of_run(run: Path, checkpoint: Path | None = None) -> list[Settings]:
     config = read_config(run / "config.json")
     if checkpoint is None and not (run / "models").is_dir():
-        found = Checkpoints(run, 1).list()
-        if not found:
+        saved = Checkpoints(run, 1).list()
+        if not saved:
             raise ValueError(f"{run}: this run has neither models nor checkpoints yet; train it")
-        checkpoint = found[-1]
+        checkpoint = saved[-1]
     folder = checkpoint or run / "models"
     agents = []
     for agent in config.agents:
@@ -123,7 +123,7 @@ def _agents_of_run(run: Path, checkpoint: Path | None = None) -> list[Settings]:
         # A trained model has its chat template in its own tokenizer.
         trained = {"model": str(own)} if agent.trainable else {}
         untrained = {"model": agent.model, "chat_template": agent.chat_template}
-        agents.append(_kept(agent.model_dump(mode="json")) | (trained or untrained))
+        agents.append(_role_settings(agent.model_dump(mode="json")) | (trained or untrained))
     return agents
 
 
@@ -139,10 +139,10 @@ def _with_its_run(directory: Path) -> Settings:
     except ConfigError:
         return plain
     mine = [agent for agent in config.agents if agent.name == directory.name]
-    return _kept(mine[0].model_dump(mode="json")) | plain if mine else plain
+    return _role_settings(mine[0].model_dump(mode="json")) | plain if mine else plain
 
 
-def _kept(agent: Settings) -> Settings:
+def _role_settings(agent: Settings) -> Settings:
     return {key: agent[key] for key in ("name", "role", "sampling")}
 
 

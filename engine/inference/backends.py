@@ -35,12 +35,12 @@ LOCAL_BATCH = 64
 Result = TypeVar("Result")
 
 
-class PlayerError(RuntimeError):
+class BackendError(RuntimeError):
     """An agent can no longer answer; the message names the agent, the cause and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AgentRequest:
     """A request for one answer of an agent."""
 
     agent: str
@@ -49,9 +49,9 @@ class Ask:
     """Seed of the answer's random numbers, 0 to 2^31 - 1; with None the backend draws its own."""
 
 
-def process_ended(name: str) -> PlayerError:
+def process_ended(name: str) -> BackendError:
     """Returns the error for a process that died by itself, nearly always for lack of memory."""
-    return PlayerError(
+    return BackendError(
         f"{name}: the process of its model ended; look at this machine's free memory"
     )
 
@@ -63,11 +63,13 @@ class AnswerBackend(Protocol):
     requests_per_call: int
 
     def ready(self, deadline: float) -> None:
-        """Waits until the backend can answer. Raises PlayerError or ModelError."""
+        """Waits until the backend can answer. Raises BackendError or ModelError."""
         ...
 
-    def answer(self, asks: Sequence[Ask], temperature: float | None) -> Future[list[Answer]]:
-        """Returns the answers, in order of `asks`; `temperature` overrides that of the agents."""
+    def answer(
+        self, batch: Sequence[AgentRequest], temperature: float | None
+    ) -> Future[list[Answer]]:
+        """Returns the answers, in order of `batch`; `temperature` overrides that of the agents."""
         ...
 
     def close(self) -> None: ...
@@ -94,12 +96,12 @@ class ModelProcess:
         """Waits until the model is loaded.
 
         Raises:
-            PlayerError: it took too long, or the process ended. Exceptions of `load` propagate.
+            BackendError: it took too long, or the process ended. Exceptions of `load` propagate.
         """
         try:
             self._loaded.result(deadline)
         except TimeoutError:
-            raise PlayerError(
+            raise BackendError(
                 f"{self.name}: its model was not loaded within {deadline:.0f} s; look at the load "
                 "of this machine"
             ) from None
@@ -113,7 +115,7 @@ class ModelProcess:
         except BrokenProcessPool:
             raise self.ended() from None
 
-    def ended(self) -> PlayerError:
+    def ended(self) -> BackendError:
         return process_ended(self.name)
 
     def close(self) -> None:
@@ -123,7 +125,7 @@ class ModelProcess:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-class LocalPlayer:
+class LocalBackend:
     """Backend of agents whose weights are in one local process; one batch at a time."""
 
     calls_at_once = 1
@@ -131,17 +133,19 @@ class LocalPlayer:
 
     def __init__(self, agents: Sequence[AgentConfig], run: RunConfig, position: int):
         names = ", ".join(agent.name for agent in agents)
-        told = f"agent{'s' if len(agents) > 1 else ''} {names}"
+        title = f"agent{'s' if len(agents) > 1 else ''} {names}"
         # The order of summation has to be set before torch is imported, and vLLM starts
         # processes of its own.
         apart = run.compute.deterministic or any(map(uses_vllm, agents)) or _has_gpus(run)
-        self._process = ModelProcess(told, _load_agents, agents, run, position, apart=apart)
+        self._process = ModelProcess(title, _load_agents, agents, run, position, apart=apart)
 
     def ready(self, deadline: float) -> None:
         self._process.ready(deadline)
 
-    def answer(self, asks: Sequence[Ask], temperature: float | None) -> Future[list[Answer]]:
-        return self._process.call(_answer, list(asks), temperature)
+    def answer(
+        self, batch: Sequence[AgentRequest], temperature: float | None
+    ) -> Future[list[Answer]]:
+        return self._process.call(_answer, list(batch), temperature)
 
     def close(self) -> None:
         self._process.close()
@@ -161,7 +165,7 @@ class RewardProcess:
         """Returns the probability that each program is right, from 0 to 1.
 
         Raises:
-            PlayerError: it took too long, or the process ended.
+            BackendError: it took too long, or the process ended.
         """
         pairs = [(problem.statement, program) for problem, program in programs]
         try:
@@ -169,7 +173,7 @@ class RewardProcess:
         except BrokenProcessPool:
             raise self._process.ended() from None
         except TimeoutError:
-            raise PlayerError(f"waited {SCORE_DEADLINE:.0f} s for the reward model") from None
+            raise BackendError(f"waited {SCORE_DEADLINE:.0f} s for the reward model") from None
 
     def close(self) -> None:
         self._process.close()
@@ -181,7 +185,7 @@ def scoring(config: RunConfig) -> Iterator[Callable[..., list[float]] | None]:
     None without `inference.reward_model`.
 
     Raises:
-        PlayerError: it cannot be started. ValueError: the directory holds no reward model.
+        BackendError: it cannot be started. ValueError: the directory holds no reward model.
     """
     if config.inference.reward_model is None:
         yield None
@@ -243,14 +247,14 @@ def _load_agents(agents: Sequence[AgentConfig], run: RunConfig, position: int) -
     return PolicyHost([group], run, [run.seed + 7919 * position])
 
 
-def _answer(host: Any, asks: Sequence[Ask], temperature: float | None) -> list[Answer]:
+def _answer(host: Any, batch: Sequence[AgentRequest], temperature: float | None) -> list[Answer]:
     requests: dict[str, list[Request]] = {}
-    for ask in asks:
-        requests.setdefault(ask.agent, []).append(ask.request)
-    seed = asks[0].seed
+    for item in batch:
+        requests.setdefault(item.agent, []).append(item.request)
+    seed = batch[0].seed
     answers = host.answer(requests, temperature, stream=None if seed is None else ("asked", seed))
     written = {name: iter(mine) for name, mine in answers.items()}
-    return [next(written[ask.agent]) for ask in asks]
+    return [next(written[item.agent]) for item in batch]
 
 
 def _load_reward_model(directory: Path, device: str) -> Any:

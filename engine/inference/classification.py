@@ -14,9 +14,9 @@ def area_under_roc(labels: Sequence[bool], scores: Sequence[float]) -> float:
         ValueError: there is no positive, or no negative.
     """
     positive = np.asarray(labels, dtype=bool)
-    _, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    ranks = (last - (counts - 1) / 2)[places]  # mean rank of equal scores
+    ranks = (last - (counts - 1) / 2)[inverse]  # mean rank of equal scores
     right, wrong = int(positive.sum()), int((~positive).sum())
     if not right or not wrong:
         raise ValueError(f"{right} positives, {wrong} negatives: an area needs both")

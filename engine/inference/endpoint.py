@@ -22,7 +22,7 @@ import httpx
 from engine.config.agents import AgentConfig
 from engine.config.inference import InferenceConfig
 from engine.events.vocabulary import StopReason
-from engine.inference.backends import Ask, PlayerError
+from engine.inference.backends import AgentRequest, BackendError
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
 from engine.policy.types import Answer, Generation
 from engine.problems.extraction import extract_program
@@ -31,8 +31,8 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 10.0
 _TOO_LONG = {400, 413, 422}
-_AGAIN = {408, 409, 425, 429}
-_NEVER = {501, 505}
+_RETRIED = {408, 409, 425, 429}
+_NOT_RETRIED = {501, 505}
 """Status codes of server errors that no retry can cure."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _SHOWN_CHARS = 300
@@ -40,7 +40,7 @@ _SHOWN_CHARS = 300
 Result = TypeVar("Result")
 
 
-class EndpointPlayer:
+class EndpointBackend:
     """Backend for one model of one server; sends several requests at once, each with retries."""
 
     requests_per_call = 1
@@ -68,7 +68,7 @@ class EndpointPlayer:
         """Queries the server for its models and checks the agent's model name.
 
         Raises:
-            PlayerError: the server is unreachable, refuses the key, or does not have the model.
+            BackendError: the server is unreachable, refuses the key, or does not have the model.
         """
         try:
             models = self._begin(self._models()).result(deadline)
@@ -79,11 +79,13 @@ class EndpointPlayer:
         if not self.model and len(models) == 1:
             self.model = models[0]
         if self.model not in models:
-            known = ", ".join(models) or "none that it lists"
-            raise self._error(f"has the models {known}; name one after a #")
+            listed = ", ".join(models) or "none that it lists"
+            raise self._error(f"has the models {listed}; name one after a #")
 
-    def answer(self, asks: Sequence[Ask], temperature: float | None) -> Future[list[Answer]]:
-        return self._begin(self._answers(asks, temperature))
+    def answer(
+        self, batch: Sequence[AgentRequest], temperature: float | None
+    ) -> Future[list[Answer]]:
+        return self._begin(self._answers(batch, temperature))
 
     def close(self) -> None:
         """Cancels all requests in flight."""
@@ -102,11 +104,13 @@ class EndpointPlayer:
         await asyncio.gather(*open_, return_exceptions=True)
         await self._client.aclose()
 
-    async def _answers(self, asks: Sequence[Ask], temperature: float | None) -> list[Answer]:
-        return [await self._answered(ask, temperature) for ask in asks]
+    async def _answers(
+        self, batch: Sequence[AgentRequest], temperature: float | None
+    ) -> list[Answer]:
+        return [await self._answered(item, temperature) for item in batch]
 
-    async def _answered(self, ask: Ask, temperature: float | None) -> Answer:
-        request = ask.request
+    async def _answered(self, item: AgentRequest, temperature: float | None) -> Answer:
+        request = item.request
         prompts = (
             list(refinement_prompts(request.problem, request.feedback, self.agent.role))
             if request.feedback
@@ -114,7 +118,7 @@ class EndpointPlayer:
         )
         started = time.perf_counter()
         for prompt, shorter in zip(prompts, [*prompts[1:], None], strict=True):
-            response = await self._completion(prompt, temperature, ask.seed)
+            response = await self._completion(prompt, temperature, item.seed)
             if response.status_code in _TOO_LONG and shorter:
                 continue  # use the fullest prompt that fits; only the server can count its tokens
             break
@@ -149,24 +153,24 @@ class EndpointPlayer:
         """Returns the server's final response; retries transient failures with backoff.
 
         Raises:
-            PlayerError: the request still failed `retry_seconds` after its first failure.
+            BackendError: the request still failed `retry_seconds` after its first failure.
         """
         deadline, pause = None, _FIRST_PAUSE
         while True:
-            told = 0.0
+            server_wait = 0.0
             try:
                 async with asyncio.timeout(self._request_seconds):
                     response = await send()
                 if not _may_pass(response.status_code):
                     return response
-                cause, told = self._told(response), _retry_after(response)
+                cause, server_wait = self._status_text(response), _retry_after(response)
             except TimeoutError:
                 cause = f"no answer within {self._request_seconds:.0f} s"
             except (httpx.TransportError, httpx.DecodingError) as error:
                 cause = f"{type(error).__name__}: {error}".rstrip(": ")
             now = time.monotonic()
             deadline = deadline or now + self._retry_seconds
-            wait = max(told, pause * random.uniform(0.5, 1.0))  # nosec B311
+            wait = max(server_wait, pause * random.uniform(0.5, 1.0))  # nosec B311
             if now + wait > deadline:
                 raise self._error(
                     f"failed for {self._retry_seconds:.0f} s, the last time with {cause}; see "
@@ -179,7 +183,7 @@ class EndpointPlayer:
         self, response: httpx.Response, prompt: list[Message], seconds: float, temperature: float
     ) -> Answer:
         if not response.is_success:
-            raise self._error(f"answered {self._told(response)}{self._remedy(response)}")
+            raise self._error(f"answered {self._status_text(response)}{self._remedy(response)}")
         try:
             data = response.json()
             choice = data["choices"][0]
@@ -213,7 +217,7 @@ class EndpointPlayer:
         if response.status_code in (404, 405, 501):
             return None
         if not response.is_success:
-            raise self._error(f"answered {self._told(response)}{self._remedy(response)}")
+            raise self._error(f"answered {self._status_text(response)}{self._remedy(response)}")
         try:
             return [str(model["id"]) for model in response.json()["data"]]
         except (ValueError, LookupError, TypeError):
@@ -233,10 +237,10 @@ class EndpointPlayer:
     def _path(self, path: str) -> str:
         return f"{self.url}/{path}"
 
-    def _error(self, what: str) -> PlayerError:
-        return PlayerError(f"agent {self.agent.name}: the endpoint {self.agent.model} {what}")
+    def _error(self, what: str) -> BackendError:
+        return BackendError(f"agent {self.agent.name}: the endpoint {self.agent.model} {what}")
 
-    def _told(self, response: httpx.Response) -> str:
+    def _status_text(self, response: httpx.Response) -> str:
         try:
             error = response.json()
             error = error.get("error", error)
@@ -255,7 +259,7 @@ class EndpointPlayer:
 
 def _may_pass(status: int) -> bool:
     """Whether a failure is transient, so that a retry may succeed."""
-    return status in _AGAIN or (status >= 500 and status not in _NEVER)
+    return status in _RETRIED or (status >= 500 and status not in _NOT_RETRIED)
 
 
 def _retry_after(response: httpx.Response) -> float:

@@ -15,7 +15,7 @@ from engine.config.agents import AgentConfig
 from engine.config.generator_support import start_deadline
 from engine.config.schema import RunConfig
 from engine.inference.agents import is_endpoint
-from engine.inference.backends import AnswerBackend, LocalPlayer
+from engine.inference.backends import AnswerBackend, LocalBackend
 from engine.inference.sources import local_scheduler
 from engine.policy.models.load import model_directory
 from engine.policy.types import Request
@@ -34,26 +34,26 @@ class LocalTeam:
     def __init__(
         self,
         config: RunConfig,
-        tell: Callable[[str], None] = lambda text: None,
+        report: Callable[[str], None] = lambda text: None,
         waiting: Callable[[str, float], None] = lambda name, deadline: None,
     ):
-        """`tell` receives the progress of trees and samples; `waiting` receives the name and the
+        """`report` receives the progress of trees and samples; `waiting` receives the name and the
         deadline in seconds of every longer wait, and an empty name when it is over."""
         self.config = config
-        self.tell = tell
+        self.report = report
         self.waiting = waiting
         self.stopping = False
         """If set, trees open no more nodes; open nodes are finished."""
         self.leaving = False
         """If set, all calls in flight are abandoned: they raise Interrupted within seconds."""
         self._open = ExitStack()
-        self.players: dict[str, AnswerBackend] = {}
+        self.backends: dict[str, AnswerBackend] = {}
         """Backend of each agent; agents of one model share one."""
         try:
             for agents in _same_model(config.agents):
-                player = _player(agents, config)
-                self._open.callback(player.close)
-                self.players |= dict.fromkeys((agent.name for agent in agents), player)
+                backend = _backend(agents, config)
+                self._open.callback(backend.close)
+                self.backends |= dict.fromkeys((agent.name for agent in agents), backend)
             self.sandbox = self._open.enter_context(Sandbox(config.sandbox))
             self.check = SelfCheck(self.sandbox)
             self.verifier = CachingVerifier(self.sandbox)
@@ -75,14 +75,14 @@ class LocalTeam:
         """Waits until sandbox and agents have started.
 
         Raises:
-            PlayerError, ModelError: an agent cannot take part.
+            BackendError, ModelError: an agent cannot take part.
             SandboxUnavailable: programs cannot be run here.
         """
         deadline = start_deadline(self.config.agents)
         self.waiting("sandbox and agents to start", deadline)
         self.check.when_due()
-        for player in set(self.players.values()):
-            player.ready(deadline)
+        for backend in set(self.backends.values()):
+            backend.ready(deadline)
         self.waiting("", 0.0)
 
     def samples(
@@ -96,7 +96,7 @@ class LocalTeam:
         while not scheduler.is_idle:
             for done in scheduler.advance():
                 judged[done.task.agent, done.task.mark] = (done.answer, done.verification)
-                self.tell(f"{part}: {len(judged)} of {total} answers")
+                self.report(f"{part}: {len(judged)} of {total} answers")
         return {a: [judged[a, row] for row in range(len(requests))] for a in self.names}
 
     def grow(
@@ -115,7 +115,7 @@ class LocalTeam:
             for done in scheduler.advance():
                 tasks += growth.close(done)
                 ended = f"{growth.ended} of {len(forest.trees)} ended"
-                self.tell(f"{part}: {ended}, {growth.nodes} nodes")
+                self.report(f"{part}: {ended}, {growth.nodes} nodes")
             scheduler.submit(tasks)
 
     def close(self) -> None:
@@ -174,9 +174,9 @@ def _same_model(agents: Sequence[AgentConfig]) -> list[list[AgentConfig]]:
     return list(groups.values())
 
 
-def _player(agents: Sequence[AgentConfig], config: RunConfig) -> AnswerBackend:
+def _backend(agents: Sequence[AgentConfig], config: RunConfig) -> AnswerBackend:
     if is_endpoint(agents[0].model):
-        from engine.inference.endpoint import EndpointPlayer
+        from engine.inference.endpoint import EndpointBackend
 
-        return EndpointPlayer(agents[0], config.inference)
-    return LocalPlayer(agents, config, config.agents.index(agents[0]))
+        return EndpointBackend(agents[0], config.inference)
+    return LocalBackend(agents, config, config.agents.index(agents[0]))

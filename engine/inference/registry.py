@@ -86,9 +86,9 @@ class _Registry:
             number = model["aliases"].get(which)
             if number is None:
                 there = ", ".join(sorted(model["aliases"])) or "none"
-                raise self._fault(f"{name} has no alias {which}; its aliases: {there}")
+                raise self._error(f"{name} has no alias {which}; its aliases: {there}")
         where = f"/models/{model['id']}/versions/{number}"
-        version = self._asked(where)
+        version = self._get(where)
         files = self._files(version)
         directory = _cache() / _digest(files)
         if not directory.is_dir():
@@ -96,25 +96,25 @@ class _Registry:
         return RegisteredModel(name, directory, self._agent(version))
 
     def _model_named(self, name: str) -> dict[str, Any]:
-        found = [model for model in self._models(name) if model["name"] == name]
-        if not found:
-            raise self._fault(f"the token sees no model {name}")
-        if len(found) > 1:
-            projects = ", ".join(str(model["project"]) for model in found)
-            raise self._fault(f"several projects have one ({projects}): use a token of one project")
-        return found[0]
+        matches = [model for model in self._models(name) if model["name"] == name]
+        if not matches:
+            raise self._error(f"the token sees no model {name}")
+        if len(matches) > 1:
+            projects = ", ".join(str(model["project"]) for model in matches)
+            raise self._error(f"several projects have one ({projects}): use a token of one project")
+        return matches[0]
 
     def _models(self, name: str) -> Iterator[dict[str, Any]]:
         cursor: dict[str, Any] = {}
         while cursor is not None:
-            page = self._asked("/models", name=name, **cursor)
+            page = self._get("/models", name=name, **cursor)
             yield from page["models"]
             cursor = {"cursor": page["next"]} if page["next"] is not None else None
 
     def _agent(self, version: dict[str, Any]) -> dict[str, Any] | None:
         if version["run"] is None:
             return None
-        agents = self._asked(f"/runs/{version['run']}")["config"]["agents"]
+        agents = self._get(f"/runs/{version['run']}")["config"]["agents"]
         return next((one for one in agents if one["name"] == version["agent"]), None)
 
     def _files(self, version: dict[str, Any]) -> dict[str, tuple[int, str]]:
@@ -125,7 +125,7 @@ class _Registry:
             if one["name"] != _README
         }
         if not files or not all(_FILE_NAME.fullmatch(name) for name in files):
-            raise self._fault(f"the server lists no files that a model has: {sorted(files)[:5]}")
+            raise self._error(f"the server lists no files that a model has: {sorted(files)[:5]}")
         return files
 
     def _download(self, where: str, files: dict[str, tuple[int, str]], target: Path) -> None:
@@ -148,14 +148,14 @@ class _Registry:
             self._refuse(response)
             for block in response.iter_bytes(_BLOCK):
                 if packed.tell() + len(block) > most:
-                    raise self._fault(f"the server sends more than the {size:,} bytes it lists")
+                    raise self._error(f"the server sends more than the {size:,} bytes it lists")
                 packed.write(block)
 
     def _unpack(
         self, archive: zipfile.ZipFile, name: str, target: Path, size: int, sha256: str
     ) -> None:
         if name not in archive.namelist():
-            raise self._fault(f"{name} is missing in what the server sent; try again")
+            raise self._error(f"{name} is missing in what the server sent; try again")
         digest, left = hashlib.sha256(), size
         with archive.open(name) as member, target.open("xb") as file:
             while block := member.read(min(_BLOCK, left + 1)):
@@ -165,9 +165,9 @@ class _Registry:
                     break
                 file.write(block)
         if left or digest.hexdigest() != sha256:
-            raise self._fault(f"{name} is not the file that the server lists; try again")
+            raise self._error(f"{name} is not the file that the server lists; try again")
 
-    def _asked(self, where: str, **query: Any) -> Any:
+    def _get(self, where: str, **query: Any) -> Any:
         response = self.client.get(where, params=query)
         self._refuse(response)
         return response.json()
@@ -176,12 +176,12 @@ class _Registry:
         if response.is_success:
             return
         response.read()
-        raise self._fault(
+        raise self._error(
             f"{response.request.url.path} is answered with {response.status_code} "
             f"{response.text[:200]!r}; check GROVE_TOKEN: it needs to read models and runs"
         )
 
-    def _fault(self, reason: str) -> ValueError:
+    def _error(self, reason: str) -> ValueError:
         return ValueError(f"{self.reference}: {reason}")
 
 

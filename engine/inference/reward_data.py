@@ -52,20 +52,20 @@ def examples_of_run(run_dir: Path) -> list[Example]:
     if not (run_dir / FILE_NAME).is_file():
         raise ValueError(f"{run_dir / FILE_NAME} is missing; give the directory of a trained run")
     statements: dict[int | None, str] = {}
-    found: dict[tuple[str, str], Example] = {}
-    told_of = (event for event in read_all(run_dir) if event.kind in _KINDS)
-    for event in surviving_events(told_of):
+    by_program: dict[tuple[str, str], Example] = {}
+    recorded = (event for event in read_all(run_dir) if event.kind in _KINDS)
+    for event in surviving_events(recorded):
         if event.kind == "tree.open":
             statements[event.tree] = event.payload["statement"]
         elif event.kind == "node.close" and event.tree in statements:
-            told, statement = event.payload, statements[event.tree]
-            if told["score"] is None or not told["program"].strip():
+            node, statement = event.payload, statements[event.tree]
+            if node["score"] is None or not node["program"].strip():
                 continue
-            right = told["verdict"] == Verdict.PASSED
-            found[statement, told["program"]] = Example(statement, told["program"], right)
-    if not found:
+            right = node["verdict"] == Verdict.PASSED
+            by_program[statement, node["program"]] = Example(statement, node["program"], right)
+    if not by_program:
         raise ValueError(f"{run_dir}: its log holds no judged program; train the run first")
-    return list(found.values())
+    return list(by_program.values())
 
 
 def split_by_problem(examples: Sequence[Example], held_out: float, seed: int) -> Examples:
@@ -79,10 +79,10 @@ def split_by_problem(examples: Sequence[Example], held_out: float, seed: int) ->
     parts = Examples([], [], [])
     for example in examples:
         digest = hashlib.sha256(f"{seed}:{example.statement}".encode()).digest()
-        place = int.from_bytes(digest[:8], "big") / 2**64
-        if place < held_out:
+        fraction = int.from_bytes(digest[:8], "big") / 2**64
+        if fraction < held_out:
             parts.held_out.append(example)
-        elif place < held_out + STOPPING * (1 - held_out):
+        elif fraction < held_out + STOPPING * (1 - held_out):
             parts.stopping.append(example)
         else:
             parts.training.append(example)

@@ -120,9 +120,9 @@ class RewardModel:
         scores = [0.0] * len(rows)
         self.policy.model.eval()
         for group in length_buckets([len(row) for row in rows], BATCH_TOKENS):
-            logits_N = self.logits([rows[place] for place in group])
-            for place, score in zip(group, torch.sigmoid(logits_N).tolist(), strict=True):
-                scores[place] = score
+            logits_N = self.logits([rows[index] for index in group])
+            for index, score in zip(group, torch.sigmoid(logits_N).tolist(), strict=True):
+                scores[index] = score
         return scores
 
     def encode(self, pair: Pair) -> list[int]:
@@ -153,7 +153,7 @@ def train(
     examples: Sequence[Example],
     stopping: Sequence[Example],
     plan: TrainingPlan,
-    tell: Callable[[str], None] = lambda text: None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> list[float]:
     """Minimises the binary cross-entropy on the examples; trains both head and policy.
 
@@ -176,23 +176,25 @@ def train(
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: max(0.0, 1 - step / steps) * min(1.0, (step + 1) / (0.05 * steps))
     )
-    found: list[float] = []
+    losses: list[float] = []
     best: dict[str, Tensor] = {}
-    learning = nn.ModuleList([model, reward_model.head])
+    trained_modules = nn.ModuleList([model, reward_model.head])
     for epoch, batches in enumerate(_epochs(reward_model, examples, plan), start=1):
         model.train()
         for rows, labels_N in batches:
             loss = _step(reward_model, rows, labels_N, optimizer)
             schedule.step()
-            tell(f"epoch {epoch} of at most {plan.epochs}, loss {loss:.3f}")
-        found.append(_cross_entropy(reward_model, stopping))
-        if found[-1] == min(found):
-            best = {name: value.cpu().clone() for name, value in learning.state_dict().items()}
-        if epoch - found.index(min(found)) > plan.patience:
+            report(f"epoch {epoch} of at most {plan.epochs}, loss {loss:.3f}")
+        losses.append(_cross_entropy(reward_model, stopping))
+        if losses[-1] == min(losses):
+            best = {
+                name: value.cpu().clone() for name, value in trained_modules.state_dict().items()
+            }
+        if epoch - losses.index(min(losses)) > plan.patience:
             break
-    learning.load_state_dict(best)
+    trained_modules.load_state_dict(best)
     model.eval()
-    return found
+    return losses
 
 
 def _step(
@@ -252,6 +254,6 @@ def quality(
     )
 
 
-def about(plan: TrainingPlan, found: Quality, **source: Any) -> dict[str, Any]:
+def about(plan: TrainingPlan, quality: Quality, **source: Any) -> dict[str, Any]:
     """Returns the contents of `reward_model.json`."""
-    return {"training": asdict(plan), "held_out": asdict(found), **source}
+    return {"training": asdict(plan), "held_out": asdict(quality), **source}

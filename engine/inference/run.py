@@ -25,7 +25,7 @@ from engine.policy.models.load import check_agent
 from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.jsonl import SEARCHED_FILE, load_problems, save_problems
 from engine.problems.problem import Problem
-from engine.run.exit_status import ExitCode, tell_refusal, walls_line
+from engine.run.exit_status import ExitCode, isolation_line, report_refusal
 from engine.run.failure import error_raised
 from engine.run.lease import LeaseGuard
 from engine.run.system_samples import sampling
@@ -58,7 +58,7 @@ def search_run(
                 check_agent(agent)
         problem = _problem(run_dir / SEARCHED_FILE)
     except (ValueError, OSError) as error:
-        tell_refusal(run_dir, error)
+        report_refusal(run_dir, error)
         raise
     log = EventLog(run_dir)
     try:
@@ -84,21 +84,21 @@ def _search(
         recorder = SearchRecorder(log, [agent.name for agent in config.agents])
         with ended_alike(), ExitStack() as stack:
             scorer = stack.enter_context(scoring(config))
-            crew = stack.enter_context(LocalTeam(config, waiting=_telling(log)))
-            stack.enter_context(_held(run_dir, lease_seconds, crew))
-            crew.ready()
-            log.append(LogLine("info", f"agents are ready: {', '.join(crew.names)}"))
-            log.append(walls_line(crew.sandbox.tier()))
-            for cut in crew.sandbox.caps.cuts(config.sandbox, [problem]):
+            team = stack.enter_context(LocalTeam(config, waiting=_wait_reporter(log)))
+            stack.enter_context(_leased(run_dir, lease_seconds, team))
+            team.ready()
+            log.append(LogLine("info", f"agents are ready: {', '.join(team.names)}"))
+            log.append(isolation_line(team.sandbox.tier()))
+            for cut in team.sandbox.caps.cuts(config.sandbox, [problem]):
                 log.append(LogLine("warning", cut))
             log.append(RunStateChanged(RunState.RUNNING))
-            with stopping(crew):
+            with stopping(team):
                 with sampling(log, run_dir):
-                    outcome = search_problem(crew, problem, scorer, recorder)
-                recorder.answered(outcome, scorer is not None, crew.stopping)
-                return _ended(log, crew, outcome), outcome
+                    outcome = search_problem(team, problem, scorer, recorder)
+                recorder.answered(outcome, scorer is not None, team.stopping)
+                return _ended(log, team, outcome), outcome
     except KeyboardInterrupt:
-        log.append(RunStateChanged(RunState.STOPPED, "asked to stop before the search began"))
+        log.append(RunStateChanged(RunState.STOPPED, "stop requested before the search began"))
         return ExitCode.STOPPED, None
     except Exception as error:
         log.append(error_raised(error))
@@ -106,7 +106,7 @@ def _search(
         return ExitCode.FAILED, None
 
 
-def _telling(log: EventLog) -> Callable[[str, float], None]:
+def _wait_reporter(log: EventLog) -> Callable[[str, float], None]:
     def waiting(name: str, deadline: float) -> None:
         log.append(RunWaiting(name, deadline))
 
@@ -114,9 +114,9 @@ def _telling(log: EventLog) -> Callable[[str, float], None]:
 
 
 @contextmanager
-def _held(run_dir: Path, lease_seconds: float | None, crew: LocalTeam) -> Iterator[None]:
+def _leased(run_dir: Path, lease_seconds: float | None, team: LocalTeam) -> Iterator[None]:
     """Context in which the team abandons its work once the run's lease is no longer held."""
-    guard = LeaseGuard(run_dir, lease_seconds, crew.leave) if lease_seconds else None
+    guard = LeaseGuard(run_dir, lease_seconds, team.leave) if lease_seconds else None
     try:
         yield
     finally:
@@ -124,9 +124,9 @@ def _held(run_dir: Path, lease_seconds: float | None, crew: LocalTeam) -> Iterat
             guard.close()
 
 
-def _ended(log: EventLog, crew: LocalTeam, outcome: Outcome) -> ExitCode:
-    if crew.stopping:
-        log.append(RunStateChanged(RunState.STOPPED, "asked to stop"))
+def _ended(log: EventLog, team: LocalTeam, outcome: Outcome) -> ExitCode:
+    if team.stopping:
+        log.append(RunStateChanged(RunState.STOPPED, "stop requested"))
         return ExitCode.STOPPED
     if outcome.error:
         log.append(error_raised(outcome.error, PHASE))

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from engine.inference.backends import PlayerError
+from engine.inference.backends import BackendError
 from engine.inference.local_team import LocalTeam
 from engine.inference.selection import Scorer, rewards_of, tree_answer
 from engine.inference.sources import Interrupted
@@ -51,7 +51,7 @@ class Outcome:
             return ""
         if isinstance(self.error, Interrupted):
             return "interrupted"
-        if isinstance(self.error, PlayerError | SandboxUnavailable):
+        if isinstance(self.error, BackendError | SandboxUnavailable):
             return str(self.error)
         return f"{type(self.error).__name__}: {self.error}"
 
@@ -67,22 +67,22 @@ class Outcome:
 
 
 def search_problem(
-    crew: LocalTeam, problem: Problem, scorer: Scorer | None = None, sink: RolloutSink | None = None
+    team: LocalTeam, problem: Problem, scorer: Scorer | None = None, sink: RolloutSink | None = None
 ) -> Outcome:
-    """Searches until the budget of `crew.config.search` is spent, and chooses the answer.
+    """Searches until the budget of `team.config.search` is spent, and chooses the answer.
 
     No error of an agent, the sandbox or the reward model loses the tree: the outcome holds the
     first one as its `error`.
     """
     started = time.monotonic()
-    config = crew.config
-    forest = Forest([problem], crew.names, config.search, public_score, [config.seed])
+    config = team.config
+    forest = Forest([problem], team.names, config.search, public_score, [config.seed])
     (tree,) = forest.trees
     failures: list[Exception] = []
     with _noting(failures):
-        crew.grow("search", forest, sink=sink)
+        team.grow("search", forest, sink=sink)
     rewards, answer = choose(tree, None)
-    if scorer and not crew.leaving:
+    if scorer and not team.leaving:
         with _noting(failures):
             rewards, answer = choose(tree, scorer)
     seconds = time.monotonic() - started
@@ -105,9 +105,9 @@ def choose(tree: GrowingTree, scorer: Scorer | None) -> tuple[dict[int, float], 
     return rewards, tree.written[chosen] if chosen is not None else None
 
 
-def record(outcome: Outcome, crew: LocalTeam) -> dict[str, Any]:
+def record(outcome: Outcome, team: LocalTeam) -> dict[str, Any]:
     """Returns the whole search as plain JSON data."""
-    tree, config = outcome.tree, crew.config
+    tree, config = outcome.tree, team.config
     nodes = [tree.written[node] for node in sorted(tree.written)]
     return {
         "version": RECORD_VERSION,

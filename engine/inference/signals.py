@@ -22,7 +22,7 @@ def ended_alike() -> Iterator[None]:
 
 
 @contextmanager
-def stopping(crew: LocalTeam) -> Iterator[None]:
+def stopping(team: LocalTeam) -> Iterator[None]:
     """Context in which the first Ctrl-C requests the team to finish its open nodes and stop, and a
     second one, or SIGTERM, to abandon them. Only later signals have their previous handlers."""
     signals = (signal.SIGINT, signal.SIGTERM)
@@ -33,10 +33,10 @@ def stopping(crew: LocalTeam) -> Iterator[None]:
             signal.signal(number, handler)
 
     def stop(number: int, _: object) -> None:
-        if crew.stopping or number == signal.SIGTERM:
-            crew.leave()
+        if team.stopping or number == signal.SIGTERM:
+            team.leave()
             restore()
-        crew.stopping = True
+        team.stopping = True
 
     for number in signals:
         signal.signal(number, stop)

@@ -20,7 +20,7 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from engine.inference.backends import AnswerBackend, Ask, PlayerError, process_ended
+from engine.inference.backends import AgentRequest, AnswerBackend, BackendError, process_ended
 from engine.policy.types import Answer
 from engine.rollout.scheduler import Demand, Order, Scheduler, Task
 from engine.rollout.types import Program
@@ -63,7 +63,7 @@ class CallQueue:
         """Returns the next call that ended; a long wait is reported with what is in flight.
 
         Raises:
-            PlayerError: a call of an agent took longer than its deadline.
+            BackendError: a call of an agent took longer than its deadline.
             SandboxUnavailable: the sandbox fails its self-check.
             Interrupted: an immediate exit was requested.
         """
@@ -99,7 +99,7 @@ class CallQueue:
         # Calls also wait in the queues of backends and sandbox: the deadline is for the oldest.
         for call in self._calls.values():
             if now - call.started > CALL_DEADLINE and call.agents:
-                raise PlayerError(
+                raise BackendError(
                     f"agent {call.agents[0]}: waited {CALL_DEADLINE:.0f} s for its "
                     "answer; look at the load of the machine, or lower sampling.max_new_tokens"
                 )
@@ -110,10 +110,10 @@ class _BackendQueue:
     """Pending requests of one backend with their numbers, and the number of its calls in flight."""
 
     backend: AnswerBackend
-    pending: deque[tuple[int, Ask]] = field(default_factory=deque)
+    pending: deque[tuple[int, AgentRequest]] = field(default_factory=deque)
     calls: int = 0
 
-    def next_batch(self) -> list[tuple[int, Ask]]:
+    def next_batch(self) -> list[tuple[int, AgentRequest]]:
         if self.calls == self.backend.calls_at_once:
             return []
         size = min(len(self.pending), self.backend.requests_per_call)
@@ -132,32 +132,32 @@ class BackendAnswers:
         self.part = part
         self.temperature = temperature
         self.queue = queue
-        queues = {backend: _BackendQueue(backend) for backend in team.players.values()}
-        self._queues = {name: queues[backend] for name, backend in team.players.items()}
-        self._batches: dict[Future, list[tuple[int, Ask]]] = {}
+        queues = {backend: _BackendQueue(backend) for backend in team.backends.values()}
+        self._queues = {name: queues[backend] for name, backend in team.backends.items()}
+        self._batches: dict[Future, list[tuple[int, AgentRequest]]] = {}
 
     @property
     def calls(self) -> Sequence[Any]:
         return list(self._batches)
 
     def submit(self, number: int, task: Task) -> None:
-        ask = Ask(task.agent, task.request, self._seed(number))
-        self._queues[task.agent].pending.append((number, ask))
+        request = AgentRequest(task.agent, task.request, self._seed(number))
+        self._queues[task.agent].pending.append((number, request))
 
     def send(self, demand: Demand) -> None:
         for queue in set(self._queues.values()):
             while batch := queue.next_batch():
                 queue.calls += 1
-                asks = [ask for _, ask in batch]
-                future = queue.backend.answer(asks, self.temperature)
+                requests = [request for _, request in batch]
+                future = queue.backend.answer(requests, self.temperature)
                 self._batches[future] = batch
-                self.queue.add(future, tuple(ask.agent for ask in asks))
+                self.queue.add(future, tuple(request.agent for request in requests))
 
     def take(self, ended: Collection[Any]) -> Mapping[int, Answer]:
         """Returns the answers of ended calls, by number.
 
         Raises:
-            PlayerError: the process of a model ended; and whatever the backend raises.
+            BackendError: the process of a model ended; and whatever the backend raises.
         """
         answers: dict[int, Answer] = {}
         for future in ended:

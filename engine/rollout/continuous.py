@@ -23,7 +23,7 @@ Invariants:
 - A tree is in flight until it is returned complete, and is returned once.
 - An answer's tokens are a function of its tree's seed and its node; the order in which nodes close
   depends on the clock. `compute.deterministic` and the other settings for which
-  `step_rollout.grows_on` is false therefore grow trees in waves (`waves.py`).
+  `step_rollout.is_continuous` is false therefore grow trees in waves (`waves.py`).
 """
 
 from __future__ import annotations

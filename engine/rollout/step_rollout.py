@@ -1,7 +1,7 @@
 """Rollout of a training step: its trees, from the next problems in order.
 
 Invariant: problems are taken in their order, each once; those whose trees an interruption cut off
-come first. Trees grow in waves, step by step, or continuously (`grows_on`).
+come first. Trees grow in waves, step by step, or continuously (`is_continuous`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engine.rollout.types import RolloutTeam
 from engine.rollout.waves import Rollout
 
 
-def grows_on(config: RunConfig) -> bool:
+def is_continuous(config: RunConfig) -> bool:
     """Whether trees grow continuously: answers are verified, and successors join the running
     batch, without waves.
 
@@ -77,7 +77,7 @@ class StepRollout:
         self.problems = problems
         self.should_stop = should_stop
         self.growth = ContinuousRollout(config, team, problems, should_stop)
-        self.again: list[int] = []
+        self.interrupted: list[int] = []
         """Indices of problems whose trees an interruption cut off; begun again first."""
         self.begun = 0
         """Number of new problems of this step."""
@@ -91,7 +91,7 @@ class StepRollout:
     def carried(self) -> list[int]:
         """Indices of problems whose trees are in flight, without those of the next step."""
         carried = self.growth.members(Membership.CURRENT, Membership.CARRIED)
-        return [*(one.position for one in carried), *self.again]
+        return [*(one.position for one in carried), *self.interrupted]
 
     def begin(
         self,
@@ -120,12 +120,12 @@ class StepRollout:
         rounds = self.config.credit.refill_rounds
         while one.missing and one.refill <= rounds:
             self._settled = one.refill == rounds and not self.config.training.extra_trees
-            trees = self._gather(one) if grows_on(self.config) else self._in_waves(one)
+            trees = self._gather(one) if is_continuous(self.config) else self._in_waves(one)
             if trees is None:
                 return None
             one.trees += trees
-            kept = sum(usable(tree.scores(), self.config.credit) for tree in one.trees)
-            one.missing = max(0, self.config.training.trees_per_step - kept)
+            usable_trees = sum(usable(tree.scores(), self.config.credit) for tree in one.trees)
+            one.missing = max(0, self.config.training.trees_per_step - usable_trees)
             one.refill, one.is_planted = one.refill + 1, False
             self.refilled += one.missing if one.refill <= rounds else 0
         self._settled = True
@@ -134,7 +134,7 @@ class StepRollout:
     def begin_ahead(self, step: int, seen: int) -> None:
         """Plants the next step's trees before it begins, if their problems are known already;
         `seen` problems were begun before that step."""
-        if self._settled and not self.again and not self.growth.members(Membership.AHEAD):
+        if self._settled and not self.interrupted and not self.growth.members(Membership.AHEAD):
             training = self.config.training
             # Without extra trees, all trees in flight belong to the current step.
             left = len(self.growth.in_flight) if training.extra_trees else 0
@@ -175,9 +175,9 @@ class StepRollout:
         self.begun += len(trees)
         if not trees:
             missing = self._to_plant(one.missing)
-            again, self.again = self.again[:missing], self.again[missing:]
-            new = range(first, first + missing - len(again))
-            trees = self.growth.plant([*again, *new], one.step, self._opened)
+            interrupted, self.interrupted = self.interrupted[:missing], self.interrupted[missing:]
+            new = range(first, first + missing - len(interrupted))
+            trees = self.growth.plant([*interrupted, *new], one.step, self._opened)
             self.begun += len(new)
         one.recorder.open_trees(trees)
         self._opened += len(trees)

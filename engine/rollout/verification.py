@@ -42,7 +42,7 @@ PIECES = 2
 
 
 @dataclass(eq=False)
-class Place:
+class NodeVerifier:
     """Verifier actor of one node, and its load."""
 
     node: str
@@ -67,14 +67,14 @@ class VerifierPool:
         self._tickets = itertools.count()
         self._programs: deque[tuple[int, Program]] = deque()
         """Queued programs, with their tickets."""
-        self._calls: dict[Any, tuple[Place, list[tuple[int, Program]]]] = {}
+        self._calls: dict[Any, tuple[NodeVerifier, list[tuple[int, Program]]]] = {}
         self._verdicts: dict[int, Verification] = {}
         """Verdicts that are not taken yet, by ticket."""
-        self._joining: dict[Any, Place] = {}
+        self._joining: dict[Any, NodeVerifier] = {}
         """Nodes that are not ready yet, by the call of their self-check."""
         nodes = _nodes()
         self._seen = set(nodes)
-        self.places = [self._place(node, len(nodes)) for node in nodes.values()]
+        self.verifiers = [self._start(node, len(nodes)) for node in nodes.values()]
 
     def ready(self) -> None:
         """Waits until the sandbox of every node has passed its self-check.
@@ -85,27 +85,27 @@ class VerifierPool:
             TeamError: no node can verify.
         """
         name = "sandbox to pass its self-check"
-        checks = [(place, place.actor.verify.remote([])) for place in self.places]
-        for place, check in checks:
+        checks = [(verifier, verifier.actor.verify.remote([])) for verifier in self.verifiers]
+        for verifier, check in checks:
             try:
                 wait_for(check, name, self.waiting, START_DEADLINE)
             except TeamError as error:
-                self._lose(place, str(error))
+                self._lose(verifier, str(error))
 
     def renew(self) -> None:
         """Adds nodes that have joined the cluster, without waiting for their self-checks."""
         nodes = _nodes()
         for name in nodes.keys() - self._seen:
-            place = self._place(nodes[name], max(2, len(nodes)))
-            self._joining[place.actor.verify.remote([])] = place
+            verifier = self._start(nodes[name], max(2, len(nodes)))
+            self._joining[verifier.actor.verify.remote([])] = verifier
         self._seen |= nodes.keys()
         for check in ended_of(list(self._joining)):
-            place = self._joining.pop(check)
+            verifier = self._joining.pop(check)
             try:
                 ray.get(check)
-                self.places.append(place)
+                self.verifiers.append(verifier)
             except ray.exceptions.RayError as error:
-                self._tell(place, cause_of(error))
+                self._report_lost(verifier, cause_of(error))
 
     def verify(self, programs: Sequence[Program], name: str = "sandbox") -> list[Verification]:
         """Returns verdicts, in order; those of `submit` are verified concurrently.
@@ -142,29 +142,29 @@ class VerifierPool:
         for call in ended:
             if call not in self._calls:
                 continue  # of an agent
-            place, piece = self._calls.pop(call)
-            place.pieces -= 1
-            place.programs -= len(piece)
+            verifier, piece = self._calls.pop(call)
+            verifier.pieces -= 1
+            verifier.programs -= len(piece)
             try:
                 verdicts = ray.get(call)
             except ray.exceptions.RayError as error:
                 self._programs.extendleft(reversed(piece))
-                self._lose(place, f"sandbox of node {place.node}: {cause_of(error)}")
+                self._lose(verifier, f"sandbox of node {verifier.node}: {cause_of(error)}")
             else:
                 self._verdicts |= zip((ticket for ticket, _ in piece), verdicts, strict=True)
         self._send()
-        known = [ticket for ticket in tickets if ticket in self._verdicts]
-        return {ticket: self._verdicts.pop(ticket) for ticket in known}
+        available = [ticket for ticket in tickets if ticket in self._verdicts]
+        return {ticket: self._verdicts.pop(ticket) for ticket in available}
 
     def tier(self) -> str:
         """Returns the weakest tier of all nodes: `none`, `restricted` or `full`."""
         tiers = [
-            wait_for(place.actor.tier.remote(), "sandbox to name its walls", self.waiting)
-            for place in self.places
+            wait_for(verifier.actor.tier.remote(), "sandbox to name its walls", self.waiting)
+            for verifier in self.verifiers
         ]
         return min(tiers, key=("none", "restricted", "full").index)
 
-    def _place(self, node: dict[str, Any], nodes: int) -> Place:
+    def _start(self, node: dict[str, Any], nodes: int) -> NodeVerifier:
         slots = self.config.sandbox.workers
         if nodes > 1:
             spare = int(node["Resources"]["CPU"] - self.reserved.get(node["NodeID"], 0.0))
@@ -172,33 +172,33 @@ class VerifierPool:
         where = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         options = {"num_cpus": 0, "scheduling_strategy": where}
         actor = ray.remote(Verifier).options(**options).remote(self.config, slots, self.caps)
-        return Place(node["NodeManagerAddress"], slots, cast(VerifierHandle, actor))
+        return NodeVerifier(node["NodeManagerAddress"], slots, cast(VerifierHandle, actor))
 
     def _send(self) -> None:
-        while self._programs and (place := self._free_place()):
+        while self._programs and (verifier := self._least_loaded()):
             # All programs at once if only one node verifies: its slots divide the work better.
-            alone = len(self.places) == 1
-            most = len(self._programs) if alone else PIECE * place.slots
+            is_single = len(self.verifiers) == 1
+            most = len(self._programs) if is_single else PIECE * verifier.slots
             piece = [self._programs.popleft() for _ in range(min(most, len(self._programs)))]
-            place.pieces += 1
-            place.programs += len(piece)
-            call = place.actor.verify.remote([program for _, program in piece])
-            self._calls[call] = place, piece
+            verifier.pieces += 1
+            verifier.programs += len(piece)
+            call = verifier.actor.verify.remote([program for _, program in piece])
+            self._calls[call] = verifier, piece
 
-    def _free_place(self) -> Place | None:
+    def _least_loaded(self) -> NodeVerifier | None:
         """Returns the least loaded node that can take another piece; None if there is none."""
-        free = [place for place in self.places if place.pieces < PIECES]
-        return min(free, key=lambda place: place.programs / place.slots, default=None)
+        free = [verifier for verifier in self.verifiers if verifier.pieces < PIECES]
+        return min(free, key=lambda verifier: verifier.programs / verifier.slots, default=None)
 
-    def _lose(self, place: Place, why: str) -> None:
-        if place in self.places:
-            self.places.remove(place)
-            self._tell(place, why)
-        if not self.places:
+    def _lose(self, verifier: NodeVerifier, why: str) -> None:
+        if verifier in self.verifiers:
+            self.verifiers.remove(verifier)
+            self._report_lost(verifier, why)
+        if not self.verifiers:
             raise TeamError(why)
 
-    def _tell(self, place: Place, why: str) -> None:
-        self.lost.append(f"node {place.node} verifies no more: {why}")
+    def _report_lost(self, verifier: NodeVerifier, why: str) -> None:
+        self.lost.append(f"node {verifier.node} verifies no more: {why}")
 
 
 def _nodes() -> dict[str, dict[str, Any]]:

@@ -134,8 +134,8 @@ class Checkpoints:
         for path in reversed(self._all()):
             try:
                 state = _checked_state(path)
-            except Damaged as fault:
-                damaged.append(str(fault))
+            except Damaged as error:
+                damaged.append(str(error))
                 broken.append(path)
                 continue
             for other in broken:
@@ -164,9 +164,9 @@ class Checkpoints:
             shutil.rmtree(doomed)
 
     def _set_aside(self, path: Path) -> None:
-        place = self.folder / f"{_DAMAGED}{path.name}"
-        shutil.rmtree(place, ignore_errors=True)
-        path.rename(place)
+        aside = self.folder / f"{_DAMAGED}{path.name}"
+        shutil.rmtree(aside, ignore_errors=True)
+        path.rename(aside)
 
 
 def _contents(folder: Path) -> dict[str, dict[str, Any]]:
@@ -188,16 +188,16 @@ def sha256_of(file: Path) -> str:
 def _checked_state(path: Path) -> dict[str, Any]:
     """Returns the state of a checkpoint. Raises Damaged if a file differs from the manifest."""
     listed = _manifest(path)["files"]
-    for name, told in listed.items():
+    for name, entry in listed.items():
         file = path / name
         if not file.is_file():
             raise Damaged(f"{path.name}/{name} is missing")
-        if (size := file.stat().st_size) != told["bytes"]:
-            raise Damaged(f"{path.name}/{name} has {size} bytes, {told['bytes']} were written")
+        if (size := file.stat().st_size) != entry["bytes"]:
+            raise Damaged(f"{path.name}/{name} has {size} bytes, {entry['bytes']} were written")
     with ThreadPoolExecutor(_READERS) as threads:
         digests = threads.map(sha256_of, [path / name for name in listed])
-    for (name, told), digest in zip(listed.items(), digests, strict=True):
-        if digest != told["sha256"]:
+    for (name, entry), digest in zip(listed.items(), digests, strict=True):
+        if digest != entry["sha256"]:
             raise Damaged(f"{path.name}/{name} holds other bytes than were written")
     return json.loads((path / STATE).read_text())
 

@@ -33,11 +33,11 @@ class ClusterReader:
 
     def read(self) -> dict[str, float]:
         """Returns readings by `METRIC.NODE`, of a device by `METRIC.NODE:INDEX`."""
-        found = _of_node("node0", self._here.read())
+        readings = _of_node("node0", self._here.read())
         self._look()
         for watch in self._others.values():
-            found |= _of_node(watch.name, watch.take())
-        return found
+            readings |= _of_node(watch.name, watch.take())
+        return readings
 
     def _look(self) -> None:
         ray: Any = sys.modules.get("ray")  # not imported in a search of one process
@@ -62,8 +62,8 @@ class _Watch:
 
         self.name = name
         there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-        kept = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy=there)(_Remote)
-        self._actor = cast(NodeReaderHandle, kept.remote(folder))
+        remote_class = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy=there)(_Remote)
+        self._actor = cast(NodeReaderHandle, remote_class.remote(folder))
         self._pending = self._actor.read.remote()
 
     def take(self) -> dict[str, float]:
@@ -91,8 +91,8 @@ class _Remote:
 
 
 def _of_node(node: str, readings: dict[str, float]) -> dict[str, float]:
-    found = {}
+    by_device = {}
     for name, value in readings.items():
         metric, colon, index = name.partition(":")
-        found[f"{metric}.{node}{colon}{index}"] = value
-    return found
+        by_device[f"{metric}.{node}{colon}{index}"] = value
+    return by_device

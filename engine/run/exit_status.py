@@ -24,7 +24,7 @@ class ExitCode(IntEnum):
     """Stopped on request, or because the lease expired; the run can be resumed."""
 
 
-def tell_refusal(run_dir: Path, error: Exception) -> None:
+def report_refusal(run_dir: Path, error: Exception) -> None:
     """Records a refusal in the existing log of a run; creates no log."""
     if not (run_dir / FILE_NAME).is_file():
         return
@@ -41,7 +41,7 @@ def log_refusal(log: EventLog, error: Exception) -> None:
     log.append(RunStateChanged(RunState.FAILED, message))
 
 
-def walls_line(tier: str) -> LogLine:
+def isolation_line(tier: str) -> LogLine:
     """Returns the log line of the sandbox's tier; a warning if a program could harm this
     machine."""
     if tier != "none":

@@ -34,16 +34,16 @@ class GpuReader:
 
     def _device(self, handle: Any) -> dict[str, float]:
         library: Any = self._library
-        found: dict[str, float] = {}
+        readings: dict[str, float] = {}
         with suppress(library.NVMLError):
-            found["gpu_percent"] = float(library.nvmlDeviceGetUtilizationRates(handle).gpu)
+            readings["gpu_percent"] = float(library.nvmlDeviceGetUtilizationRates(handle).gpu)
         with suppress(library.NVMLError):
             memory = library.nvmlDeviceGetMemoryInfo(handle)
-            found["gpu_memory_mb"] = round(memory.used / 2**20, 1)
-            found["gpu_memory_percent"] = round(100 * memory.used / max(1, memory.total), 1)
+            readings["gpu_memory_mb"] = round(memory.used / 2**20, 1)
+            readings["gpu_memory_percent"] = round(100 * memory.used / max(1, memory.total), 1)
         with suppress(library.NVMLError):
-            found["gpu_power_w"] = round(library.nvmlDeviceGetPowerUsage(handle) / 1000, 1)
-        return found
+            readings["gpu_power_w"] = round(library.nvmlDeviceGetPowerUsage(handle) / 1000, 1)
+        return readings
 
 
 def _pynvml() -> ModuleType | None:

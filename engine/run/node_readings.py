@@ -34,7 +34,7 @@ class NodeReader:
         """Returns `node_METRIC` of the machine and `gpu_METRIC:INDEX` of each device; the names
         hold the units."""
         memory, disk = psutil.virtual_memory(), psutil.disk_usage(self._folder)
-        found = {
+        readings = {
             "node_cpu_percent": psutil.cpu_percent(),
             "node_memory_percent": memory.percent,
             "node_memory_mb": round((memory.total - memory.available) / 2**20, 1),
@@ -43,8 +43,8 @@ class NodeReader:
             **self._rates(),
         }
         for index, device in enumerate(self._gpus.read()):
-            found |= {f"{name}:{index}": value for name, value in device.items()}
-        return found
+            readings |= {f"{name}:{index}": value for name, value in device.items()}
+        return readings
 
     def _rates(self) -> dict[str, float]:
         """Returns rates in MB (2**20 bytes) per second."""
@@ -61,17 +61,17 @@ class NodeReader:
 
 
 def _counters() -> dict[str, int]:
-    found: dict[str, int] = {}
+    readings: dict[str, int] = {}
     disk: Any = psutil.disk_io_counters()  # None in some containers
     if disk is not None:
-        found |= {
+        readings |= {
             "node_disk_read_mb_per_s": disk.read_bytes,
             "node_disk_write_mb_per_s": disk.write_bytes,
         }
     network = psutil.net_io_counters()
     if network is not None:
-        found |= {
+        readings |= {
             "node_network_in_mb_per_s": network.bytes_recv,
             "node_network_out_mb_per_s": network.bytes_sent,
         }
-    return found
+    return readings

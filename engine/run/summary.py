@@ -61,7 +61,9 @@ class RunDigest:
         """Returns the progress of the run in one line."""
         if self.waiting:
             return f"waiting for {self.waiting}"
-        goal = f" of {self.steps}" if self.minutes is None else f", {self.minutes:g} minutes wanted"
+        goal = (
+            f" of {self.steps}" if self.minutes is None else f", {self.minutes:g} minutes planned"
+        )
         parts = [self.state or "starting", f"step {self.step}{goal}"]
         if self.step:
             parts.append(f"reward {self.reward:.3f}, trees solved {self.solved:.0%}")

@@ -37,9 +37,11 @@ class SystemSampler:
     def sample(self) -> SystemSample:
         """Returns current use; CPU in percent of one core, as a mean since the previous sample."""
         me = psutil.Process()
-        found = {p.pid: p for p in [me, *me.children(recursive=True)]}
+        processes = {p.pid: p for p in [me, *me.children(recursive=True)]}
         # `cpu_percent` compares with the previous call on the same object.
-        self._processes = {pid: self._processes.get(pid, process) for pid, process in found.items()}
+        self._processes = {
+            pid: self._processes.get(pid, process) for pid, process in processes.items()
+        }
         cpu = memory = 0.0
         for process in self._processes.values():
             try:

@@ -27,9 +27,9 @@ class TeamError(RuntimeError):
     agent = ""
     """Agent whose call failed, or empty if unknown."""
 
-    def __init__(self, message: str, place: int | None = None):
+    def __init__(self, message: str, index: int | None = None):
         super().__init__(message)
-        self.place = place
+        self.index = index
         """Index of the failed call among those that were waited for."""
 
 
@@ -40,8 +40,8 @@ def of_agents(names: Iterable[str]) -> Iterator[None]:
         yield
     except TeamError as error:
         order = list(names)
-        if error.place is not None and error.place < len(order):
-            error.agent = order[error.place]
+        if error.index is not None and error.index < len(order):
+            error.agent = order[error.index]
         raise
 
 
@@ -71,14 +71,14 @@ def wait_for(
             f"waited {deadline:.0f} s for {name}; look at the load of the machine"
         ) from None
     except ray.exceptions.RayError as error:
-        raise TeamError(f"{name}: {cause_of(error, roles)}", _failed_place(futures)) from error
+        raise TeamError(f"{name}: {cause_of(error, roles)}", _failed_index(futures)) from error
 
 
-def _failed_place(futures: Any) -> int | None:
+def _failed_index(futures: Any) -> int | None:
     """Returns the index of the first failed call; None for a single call."""
-    for place, future in enumerate(futures if isinstance(futures, list) else []):
+    for index, future in enumerate(futures if isinstance(futures, list) else []):
         if ray.wait([future], timeout=0)[0] and _failed(future):
-            return place
+            return index
     return None
 
 
@@ -123,6 +123,6 @@ def cause_of(error: BaseException, roles: Mapping[str, str] = NOBODY) -> str:
     ids of actors to their names."""
     cause = getattr(error, "cause", None) or error
     lines = [line for line in str(cause).strip().splitlines() if line.strip()]
-    told = f"{type(cause).__name__}: {lines[-1].strip()}" if lines else type(cause).__name__
+    text = f"{type(cause).__name__}: {lines[-1].strip()}" if lines else type(cause).__name__
     role = roles.get(str(getattr(error, "actor_id", None)))
-    return f"{role} is lost: {told}" if role else told
+    return f"{role} is lost: {text}" if role else text

@@ -19,7 +19,7 @@ from engine.rollout.verifier import GIVES_WAY
 class PolicyActor:
     """Actor of one or several policies in their own process; the driver never imports torch.
 
-    With a `place` it is the generator of that number for these policies: it only generates, with
+    With a `number` it is the generator of that number for these policies: it only generates, with
     the weights that it receives.
     """
 
@@ -28,15 +28,15 @@ class PolicyActor:
         groups: Sequence[Sequence[AgentConfig]],
         run: RunConfig,
         seeds: Sequence[int],
-        place: int | None = None,
+        number: int | None = None,
     ):
         if run.compute.device != "cuda":
             keep_freed_memory()
-        if place is not None and run.training.overlap:
+        if number is not None and run.training.overlap:
             os.nice(GIVES_WAY)
         from engine.policy.host import PolicyHost
 
-        self.host = PolicyHost(groups, run, seeds, place)
+        self.host = PolicyHost(groups, run, seeds, number)
 
     def sizes(self) -> dict[str, Size]:
         return self.host.sizes()

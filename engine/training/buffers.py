@@ -57,7 +57,7 @@ class AgentBuffer:
             rows += self._trees.pop(0)
         return rows
 
-    def learned(self, version: int) -> int:
+    def record_update(self, version: int) -> int:
         """Records the version that an update produced; returns how many rows were too stale for
         its batch."""
         stale, self.stale, self.version = self.stale, 0, version

@@ -174,11 +174,11 @@ def reserve(bundles: Sequence[Bundle], compute: ComputeConfig, waiting: Waiting)
         waiting("", 0.0)
     if not ready:
         ray.util.remove_placement_group(group)
-        free = _told(ray.available_resources())
+        free = _resource_text(ray.available_resources())
         raise TeamError(
             f"waited {compute.placement_seconds:.0f} s for the {name}; the cluster has "
-            f"{_told(ray.cluster_resources())}, of which {free} are free: end what else runs "
-            "there, or raise compute.placement_seconds"
+            f"{_resource_text(ray.cluster_resources())}, of which {free} are free: end "
+            "what else runs there, or raise compute.placement_seconds"
         )
     return group
 
@@ -189,23 +189,23 @@ def misfit(bundles: Sequence[Bundle], nodes: Sequence[Resources], strategy: str)
     Places the largest bundles first, each where most is left: on different nodes with
     STRICT_SPREAD, all on one with STRICT_PACK.
     """
-    wanted = sorted(bundles, key=lambda b: (-b.resources.get("GPU", 0), -b.resources["CPU"]))
+    ordered = sorted(bundles, key=lambda b: (-b.resources.get("GPU", 0), -b.resources["CPU"]))
     if strategy == "STRICT_PACK":
         sums = {k: sum(b.resources.get(k, 0) for b in bundles) for k in ("CPU", "GPU")}
-        wanted = [Bundle("all bundles together", 1, {k: v for k, v in sums.items() if v})]
+        ordered = [Bundle("all bundles together", 1, {k: v for k, v in sums.items() if v})]
     left = [dict(node) for node in nodes]
-    for bundle in wanted:
+    for bundle in ordered:
         fitting = [
             node
             for node in left
             if all(node.get(kind, 0) >= amount - 1e-6 for kind, amount in bundle.resources.items())
         ]
         if not fitting:
-            has = "; ".join(_told(node) for node in nodes) or "no node"
+            has = "; ".join(_resource_text(node) for node in nodes) or "no node"
             return (
-                f"the bundle `{bundle.name}` wants {_told(bundle.resources)}, which no node has "
-                f"left with the other bundles placed ({strategy}); the cluster's {len(nodes)} "
-                f"nodes have: {has}. Add nodes, or lower compute.threads_per_agent or "
+                f"the bundle `{bundle.name}` needs {_resource_text(bundle.resources)}, which no "
+                f"node has left with the other bundles placed ({strategy}); the cluster's "
+                f"{len(nodes)} nodes have: {has}. Add nodes, or lower compute.threads_per_agent or "
                 "compute.generators_per_agent"
             )
         chosen = max(fitting, key=lambda node: (node.get("GPU", 0), node.get("CPU", 0)))
@@ -229,7 +229,7 @@ def seated(group: PlacementGroup, seat: Seat) -> dict[str, Any]:
     }
 
 
-def _told(resources: Resources) -> str:
+def _resource_text(resources: Resources) -> str:
     return ", ".join(
         f"{resources.get(kind, 0):g} {word}" for kind, word in (("CPU", "cores"), ("GPU", "GPUs"))
     )

@@ -65,7 +65,7 @@ JUDGED_BY_CONTENT = frozenset({"problems.dataset", "problems.format"})
 """Settings that name files: these may move, but their content may not change. The same holds for
 agents' models and chat templates."""
 
-_KEPT_FILES = frozenset({".safetensors", ".json", ".jinja", ".model", ".txt"})
+_MODEL_FILES = frozenset({".safetensors", ".json", ".jinja", ".model", ".txt"})
 
 
 class ResumeError(ConfigError):
@@ -99,13 +99,13 @@ def check_compatible(saved: dict[str, Any], now: RunRecord) -> None:
         ResumeError: lists every difference, with its path, both values and the remedy.
     """
     before = msgspec.convert(saved, RunRecord)
-    faults = [
-        *_changed_settings(known_settings(before.config), now.config),
+    issues = [
+        *_changed_settings(settings_with_defaults(before.config), now.config),
         *_changed_content("problems.{}", before.problems, now.problems),
         *changed_models(before.models, now.models),
     ]
-    if faults:
-        raise ResumeError(faults)
+    if issues:
+        raise ResumeError(issues)
 
 
 def changed_models(before: dict[str, str], now: dict[str, str]) -> list[dict[str, Any]]:
@@ -113,7 +113,7 @@ def changed_models(before: dict[str, str], now: dict[str, str]) -> list[dict[str
     return _changed_content("agents.{}.model", before, now)
 
 
-def known_settings(saved: dict[str, Any]) -> dict[str, Any]:
+def settings_with_defaults(saved: dict[str, Any]) -> dict[str, Any]:
     """Returns a checkpoint's settings, with defaults for settings added since it was written.
 
     Raises:
@@ -125,10 +125,10 @@ def known_settings(saved: dict[str, Any]) -> dict[str, Any]:
         raise ResumeError(
             [
                 {
-                    **fault,
-                    "reason": f"the checkpoint holds it, but it cannot run: {fault['reason']}",
+                    **issue,
+                    "reason": f"the checkpoint holds it, but it cannot run: {issue['reason']}",
                 }
-                for fault in error.problems
+                for issue in error.problems
             ]
         ) from None
 
@@ -158,8 +158,8 @@ def _changed_content(
 
 def _reason(old: Any) -> str:
     return (
-        f"the run was begun with {'nothing' if old is None else old}, and what it learned hangs on "
-        "it; put it back, or start a new run"
+        f"the run was begun with {'nothing' if old is None else old}, and what it learned depends "
+        "on it; put it back, or start a new run"
     )
 
 
@@ -183,9 +183,9 @@ def _flat(path: str, value: Any) -> dict[str, Any]:
     else:
         return {path: value}
     return {
-        leaf: found
+        leaf: leaf_value
         for key, item in items
-        for leaf, found in _flat(f"{path}.{key}".lstrip("."), item).items()
+        for leaf, leaf_value in _flat(f"{path}.{key}".lstrip("."), item).items()
     }
 
 
@@ -204,7 +204,7 @@ def _problem_hashes(config: RunConfig, problems: ProblemSet) -> dict[str, str]:
 def _model_hash(agent: AgentConfig) -> str:
     """Returns a hash of the files from which weights, tokenizer and chat template are loaded."""
     folders = model_folders(agent.model)
-    files = [f for folder in folders for f in sorted(folder.iterdir()) if f.suffix in _KEPT_FILES]
+    files = [f for folder in folders for f in sorted(folder.iterdir()) if f.suffix in _MODEL_FILES]
     names = [file.name for file in files]
     if agent.chat_template is not None:
         files.append(Path(agent.chat_template).expanduser())

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 
 from engine.config.schema import RunConfig
 from engine.config.search import SearchConfig
-from engine.evaluation.measurement import CONTENT_CHARS, known, mean, measure, solved_shares
+from engine.evaluation.measurement import (
+    CONTENT_CHARS,
+    defined_values,
+    mean,
+    measure,
+    solved_shares,
+)
 from engine.evaluation.metrics import standard_error
 from engine.events.vocabulary import EvaluationOutcomes, EvaluationResult, RunWaiting
 from engine.policy.types import Request, Stream
@@ -64,23 +70,23 @@ class Evaluator:
             if split == TEST:
                 wait.begin()  # at once, since it may take minutes
             try:
-                found = measure(bench, config, problems, seed, search=search)
+                measurement = measure(bench, config, problems, seed, search=search)
             finally:
                 wait.end()
-        agents = {name: solved_shares(rows) for name, rows in found.alone.items()}
-        rollouts = list(found.all())
+        agents = {name: solved_shares(rows) for name, rows in measurement.single_agent.items()}
+        rollouts = list(measurement.all())
         by_problem: dict[str, list[float | None]] = {
             f"pass@1/{name}": shares for name, shares in agents.items()
         }
         if search:
-            by_problem["tree/pass@1"] = found.solved_by_tree()
-            by_problem["samples/pass@1"] = found.solved_by_samples()
+            by_problem["tree/pass@1"] = measurement.solved_by_tree()
+            by_problem["samples/pass@1"] = measurement.solved_by_samples()
         result = EvaluationResult(
             step=step,
             split=split,
             agents={name: mean(shares) for name, shares in agents.items()},
             standard_errors={
-                name: standard_error(known(shares)) for name, shares in agents.items()
+                name: standard_error(defined_values(shares)) for name, shares in agents.items()
             },
             problems=len(problems),
             tree=mean(by_problem["tree/pass@1"]) if search else None,

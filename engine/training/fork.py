@@ -27,7 +27,12 @@ from engine.events.log import FILE_NAME
 from engine.events.vocabulary import LogLine
 from engine.recipes import override, parse_override
 from engine.run.checkpoint import STATE, Checkpoint, CheckpointError, Checkpoints
-from engine.training.compatibility import ResumeError, RunRecord, changed_models, known_settings
+from engine.training.compatibility import (
+    ResumeError,
+    RunRecord,
+    changed_models,
+    settings_with_defaults,
+)
 
 
 class ForkError(ResumeError):
@@ -49,16 +54,18 @@ def origin_of(run_dir: Path, record: RunRecord) -> Checkpoint | None:
     if not is_fork(run_dir):
         return None
     source = Path(json.loads((run_dir / FORK_FILE).read_text())["checkpoint"])
-    kept = Checkpoints(run_dir / ORIGIN, keep=1)
+    checkpoints = Checkpoints(run_dir / ORIGIN, keep=1)
     try:
         hold(source, run_dir, copies=True)  # a web page does not wait for copies
     except CheckpointMissing as error:
         raise CheckpointError(str(error)) from None
-    found = kept.latest()
-    if found is None:
-        raise CheckpointError(f"{kept.folder} holds no checkpoint; remove it to bring it anew")
-    _check(found.state["run"], record)
-    return replace(found, is_origin=True)
+    latest = checkpoints.latest()
+    if latest is None:
+        raise CheckpointError(
+            f"{checkpoints.folder} holds no checkpoint; remove it to bring it anew"
+        )
+    _check(latest.state["run"], record)
+    return replace(latest, is_origin=True)
 
 
 def parent_of(run_dir: Path) -> str:
@@ -67,19 +74,19 @@ def parent_of(run_dir: Path) -> str:
     return source.parents[1].name
 
 
-def told_of(origin: Checkpoint, run_dir: Path) -> LogLine:
+def origin_line(origin: Checkpoint, run_dir: Path) -> LogLine:
     """Returns the log line about a fork's origin."""
     message = f"forked from step {origin.step} of run {parent_of(run_dir)}: weights and optimizer"
     return LogLine("info", message)
 
 
 def _check(saved: dict[str, Any], now: RunRecord) -> None:
-    faults = [
-        *fork_errors(known_settings(saved["config"]), now.config),
+    errors = [
+        *fork_errors(settings_with_defaults(saved["config"]), now.config),
         *changed_models(saved["models"], now.models),
     ]
-    if faults:
-        raise ForkError(faults)
+    if errors:
+        raise ForkError(errors)
 
 
 def add_arguments(command: Any) -> None:
@@ -106,12 +113,12 @@ def run(arguments: argparse.Namespace) -> int:
         saved = json.loads((checkpoint / STATE).read_text())["run"]["config"]
     except (FileNotFoundError, NotADirectoryError):
         raise CheckpointMissing(checkpoint) from None
-    before = known_settings(saved)
+    before = settings_with_defaults(saved)
     data = json.loads(json.dumps(before))
     override(data, dict(map(parse_override, arguments.overrides)))
     config = parse_config(data)
-    if faults := fork_errors(before, config.model_dump(mode="json")):
-        raise ForkError(faults)
+    if errors := fork_errors(before, config.model_dump(mode="json")):
+        raise ForkError(errors)
     hold(checkpoint.absolute(), run_dir, copies=True)
     (run_dir / "config.json").write_text(config.model_dump_json(indent=1))
     write_fork(run_dir, checkpoint)

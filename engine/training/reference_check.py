@@ -33,27 +33,32 @@ def without_failing_references(problems: ProblemSet, run_dir: Path, verify: Veri
     if not problems.locations:
         return problems
     used = [*problems.train, *problems.validation, *problems.test]
-    faults = _remembered(run_dir, used)
-    if faults is None:
-        faults = _found(problems, used, verify)
-        _remember(run_dir, used, faults)
-    failing = {fault.value for fault in faults}
+    issues = _remembered(run_dir, used)
+    if issues is None:
+        issues = _failing_references(problems, used, verify)
+        _remember(run_dir, used, issues)
+    failing = {issue.value for issue in issues}
     left = {
         split: [p for p in getattr(problems, split) if p.id not in failing]
         for split in ("train", "validation", "test")
     }
     if any(getattr(problems, split) and not left[split] for split in left):
-        raise DatasetError(faults)
-    return replace(problems, **left, left_out=[*problems.left_out, *faults])
+        raise DatasetError(issues)
+    return replace(problems, **left, left_out=[*problems.left_out, *issues])
 
 
-def _found(problems: ProblemSet, used: Sequence[Problem], verify: Verify) -> list[DatasetIssue]:
-    known = [problem for problem in used if problem.reference.strip()]
-    report = check(LoadedDataset("", known, [problems.locations[p.id] for p in known]), verify)
-    return [_fault(finding) for finding in (*report.failed, *report.unverified)]
+def _failing_references(
+    problems: ProblemSet, used: Sequence[Problem], verify: Verify
+) -> list[DatasetIssue]:
+    with_reference = [problem for problem in used if problem.reference.strip()]
+    report = check(
+        LoadedDataset("", with_reference, [problems.locations[p.id] for p in with_reference]),
+        verify,
+    )
+    return [_issue(finding) for finding in (*report.failed, *report.unverified)]
 
 
-def _fault(finding: Finding) -> DatasetIssue:
+def _issue(finding: Finding) -> DatasetIssue:
     remedy = (
         f"its own reference ends as {finding.verdict}, with {finding.passed:.0%} of the tests "
         f"passed ({finding.reason}); mend the row, or drop it with `problems check --keep`"
@@ -61,10 +66,10 @@ def _fault(finding: Finding) -> DatasetIssue:
     return DatasetIssue(finding.place.file, finding.place.line, "reference", finding.id, remedy)
 
 
-def _remember(run_dir: Path, used: Sequence[Problem], faults: list[DatasetIssue]) -> None:
-    found = {"problems": set_hash(used), "left_out": [asdict(fault) for fault in faults]}
+def _remember(run_dir: Path, used: Sequence[Problem], issues: list[DatasetIssue]) -> None:
+    record = {"problems": set_hash(used), "left_out": [asdict(issue) for issue in issues]}
     draft = run_dir / f"{FILE_NAME}.draft"
-    draft.write_text(json.dumps(found))
+    draft.write_text(json.dumps(record))
     draft.replace(run_dir / FILE_NAME)
 
 
@@ -72,7 +77,7 @@ def _remembered(run_dir: Path, used: Sequence[Problem]) -> list[DatasetIssue] | 
     file = run_dir / FILE_NAME
     if not file.is_file():
         return None
-    found = json.loads(file.read_text())
-    if found["problems"] != set_hash(used):
+    record = json.loads(file.read_text())
+    if record["problems"] != set_hash(used):
         return None
-    return [DatasetIssue(**fault) for fault in found["left_out"]]
+    return [DatasetIssue(**issue) for issue in record["left_out"]]

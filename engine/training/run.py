@@ -24,14 +24,14 @@ from engine.problems.source import ProblemSet, load_problem_set
 from engine.resources.requirements import require
 from engine.rollout.types import Stopped
 from engine.run.checkpoint import Checkpoint, CheckpointError, Checkpoints
-from engine.run.exit_status import ExitCode, log_refusal, tell_refusal, walls_line
+from engine.run.exit_status import ExitCode, isolation_line, log_refusal, report_refusal
 from engine.run.failure import error_raised
 from engine.run.lease import LeaseGuard
 from engine.run.system_samples import sampling
 from engine.sandbox.host.verify import Verification
 from engine.sandbox.limits import SandboxCaps
 from engine.training.compatibility import ResumeError, RunRecord, check_compatible
-from engine.training.fork import is_fork, origin_of, told_of
+from engine.training.fork import is_fork, origin_line, origin_of
 from engine.training.reference_check import without_failing_references
 from engine.training.team import Team
 from engine.training.trainer import Trainer
@@ -55,7 +55,7 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
             check_agent(agent)
         problems = load_problem_set(config.problems)
     except (ValueError, OSError) as error:
-        tell_refusal(run_dir, error)
+        report_refusal(run_dir, error)
         raise
     stop = threading.Event()
     _stop_on_signals(stop)
@@ -69,9 +69,9 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
         log.close()
 
 
-def _tell(log: EventLog, faults: Sequence[DatasetIssue]) -> None:
-    for fault in faults:
-        log.append(LogLine("warning", f"problem left out: {fault}"))
+def _log_left_out(log: EventLog, issues: Sequence[DatasetIssue]) -> None:
+    for issue in issues:
+        log.append(LogLine("warning", f"problem left out: {issue}"))
 
 
 def _of_a_file(problems: ProblemSet) -> list[Problem]:
@@ -102,7 +102,7 @@ def _train(
     team: Team | None = None
     try:
         log.append(RunStateChanged(RunState.STARTING))
-        _tell(log, problems.left_out)
+        _log_left_out(log, problems.left_out)
         for cut in SandboxCaps.from_environment().cuts(config.sandbox, _of_a_file(problems)):
             log.append(LogLine("warning", cut))
         record = RunRecord.of(config, problems)
@@ -112,16 +112,16 @@ def _train(
         _stop_on_signals(stop)
         sizes = ", ".join(f"{name} {size}" for name, size in team.ready().items())
         log.append(LogLine("info", f"agents are ready: {sizes}"))
-        log.append(walls_line(team.verifier.tier()))
+        log.append(isolation_line(team.verifier.tier()))
         trusted = without_failing_references(problems, run_dir, _verifying(team, stop))
-        _tell(log, trusted.left_out[len(problems.left_out) :])
+        _log_left_out(log, trusted.left_out[len(problems.left_out) :])
         log.append(RunStateChanged(RunState.RUNNING))
         with sampling(log, run_dir):
             Trainer(config, run_dir, log, team, trusted, stop.is_set, record, checkpoint).run()
         log.append(RunStateChanged(RunState.FINISHED))
         return ExitCode.FINISHED
     except Stopped:
-        log.append(RunStateChanged(RunState.STOPPED, "asked to stop"))
+        log.append(RunStateChanged(RunState.STOPPED, "stop requested"))
         return ExitCode.STOPPED
     except (ResumeError, CheckpointError) as error:
         log_refusal(log, error)
@@ -151,15 +151,15 @@ def _checkpoint(
     if not checkpoints.folder.is_dir() and not is_fork(run_dir):
         return None
     log.append(RunWaiting("checkpoint to be checked", CHECK_DEADLINE))
-    found = checkpoints.latest()
-    origin = None if found else origin_of(run_dir, record)
+    latest = checkpoints.latest()
+    origin = None if latest else origin_of(run_dir, record)
     log.append(RunWaiting(""))
     if origin:
-        log.append(told_of(origin, run_dir))
-    if found is None:
+        log.append(origin_line(origin, run_dir))
+    if latest is None:
         return origin
-    for fault in found.damaged:
-        line = f"damaged, and set aside: checkpoints/{fault}; going on from {found.path.name}"
+    for issue in latest.damaged:
+        line = f"damaged, and set aside: checkpoints/{issue}; going on from {latest.path.name}"
         log.append(LogLine("warning", line))
-    check_compatible(found.state["run"], record)
-    return found
+    check_compatible(latest.state["run"], record)
+    return latest

@@ -70,9 +70,9 @@ class Team:
             TeamError: an actor failed to start, with its first cause.
         """
         deadline = start_deadline(self.config.agents)
-        found = self.get([a.sizes.remote() for a in self.actors], "agents to load", deadline)
+        by_actor = self.get([a.sizes.remote() for a in self.actors], "agents to load", deadline)
         self.verifier.ready()
-        return {name: ChainMap(*found)[name] for name in self.agents}
+        return {name: ChainMap(*by_actor)[name] for name in self.agents}
 
     def answer(
         self,
@@ -86,15 +86,15 @@ class Team:
         With a `stream` the learners generate. Otherwise the requests of each agent are divided
         among its generators.
         """
-        asked: dict[PolicyHandle, dict[str, list[int]]] = {}
+        batches: dict[PolicyHandle, dict[str, list[int]]] = {}
         for name, mine in requests.items():
             actors = [self.agents[name]] if stream is not None else self.generators[name]
-            for place, actor in enumerate(actors):
-                if positions := list(range(place, len(mine), len(actors))):
-                    asked.setdefault(actor, {})[name] = positions
+            for index, actor in enumerate(actors):
+                if positions := list(range(index, len(mine), len(actors))):
+                    batches.setdefault(actor, {})[name] = positions
         calls = []
-        for actor, parts in asked.items():
-            texts = {name: [requests[name][i] for i in places] for name, places in parts.items()}
+        for actor, parts in batches.items():
+            texts = {name: [requests[name][i] for i in indices] for name, indices in parts.items()}
             future = actor.answer.remote(texts, temperature, starting_weights, stream)
             calls.append((future, parts))
         return AnswerBatch(calls)
@@ -173,7 +173,7 @@ class Team:
         self._bundles = seats.bundles
         groups = weight_groups([_resolved(agent) for agent in self.config.agents])
         environment = runtime_environment(self.config.compute)
-        positions = {agent.name: place for place, agent in enumerate(self.config.agents)}
+        positions = {agent.name: index for index, agent in enumerate(self.config.agents)}
         for owners, learning, writing in zip(
             actor_groups(self.config.agents), seats.learners, seats.generators, strict=True
         ):

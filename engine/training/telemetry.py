@@ -61,8 +61,8 @@ class StepRecorder(TreeRecorder):
         self.log.append(payload)
         by_tree: dict[int, list[LearnedNode]] = {}
         for seen in stats.tokens:
-            learned = LearnedNode(seen.node, seen.entropy, seen.ratio)
-            by_tree.setdefault(seen.tree, []).append(learned)
+            entry = LearnedNode(seen.node, seen.entropy, seen.ratio)
+            by_tree.setdefault(seen.tree, []).append(entry)
         for tree, nodes in sorted(by_tree.items()):
             nodes.sort(key=lambda one: one.node)
             self.log.append(TreeLearned(agent, self.step, stats.version, nodes), tree=tree)

@@ -120,10 +120,10 @@ class Trainer:
             # Starting weights: validated as late as possible, so that the first node comes sooner.
             self._validate(phases)
         self.learning.start(recorder, self.progress.share(options))
-        if not options.overlap or self._rests_after(step):
+        if not options.overlap or self._needs_weights_after(step):
             self._finish_update(phases)
         training_seconds = time.monotonic() - started - phases.get("validate", 0.0)
-        self._tell_of_lost_nodes()
+        self._log_lost_nodes()
         self.progress.finish_step(step, self.trees.begun, training_seconds, self.trees.carried)
         self.validation = None
         if step % options.validate_every == 0:
@@ -161,17 +161,17 @@ class Trainer:
     def _begin_after(self, step: int) -> None:
         """Begins the next step if the weights that generators now have are to write it."""
         options = self.config.training
-        if options.overlap and step < options.steps and not self._rests_after(step):
+        if options.overlap and step < options.steps and not self._needs_weights_after(step):
             self.trees.begin_ahead(step + 1, self.progress.problems_seen + self.trees.begun)
 
-    def _rests_after(self, step: int) -> bool:
+    def _needs_weights_after(self, step: int) -> bool:
         """Whether this step is followed by a validation or checkpoint, which need final weights."""
         options = self.config.training
         return any(
             step % every == 0 for every in (options.validate_every, options.checkpoint_every)
         )
 
-    def _tell_of_lost_nodes(self) -> None:
+    def _log_lost_nodes(self) -> None:
         for line in self.team.verifier.lost:
             self.log.append(LogLine("warning", line))
         self.team.verifier.lost.clear()
@@ -180,9 +180,9 @@ class Trainer:
         if not self.problems.validation:
             return
         with timed(phases, "validate"):
-            told = self.evaluator.run(self.progress.step, VALIDATION, self.problems.validation)
-        self.validation = sum(told[0].agents.values()) / len(told[0].agents)
-        for payload in told:
+            results = self.evaluator.run(self.progress.step, VALIDATION, self.problems.validation)
+        self.validation = sum(results[0].agents.values()) / len(results[0].agents)
+        for payload in results:
             self.log.append(payload)
 
     def _measure_test_split(self) -> None:
@@ -191,10 +191,10 @@ class Trainer:
         for step, starting in ((0, True), (self.progress.step, False)):
             if (TEST, step) in self._measured:
                 continue
-            told = self.evaluator.run(
+            results = self.evaluator.run(
                 step, TEST, self.problems.test, starting_weights=starting, search=True
             )
-            for payload in told:
+            for payload in results:
                 self.log.append(payload)
 
     def _log_end(
@@ -286,7 +286,7 @@ class Trainer:
         self.progress = Progress.of(state["progress"])
         for name, rows in state["buffers"].items():
             self.learning.buffers[name].load_state(rows)
-        self.trees.again = list(self.progress.carried)
+        self.trees.interrupted = list(self.progress.carried)
         self.learning.give_weights(list(self.learning.learners))
         self.saved_step, self.validation = self.progress.step, self.checkpoint.validation
         self.log.append(RunResumed(self.progress.step))
@@ -311,10 +311,12 @@ class Trainer:
     def _read_log(self, checkpoint: Checkpoint) -> None:
         """Reads which evaluations are done, and emits the checkpoint event that a kill omitted."""
         kinds = ("run.resumed", "eval.result", "checkpoint.saved")
-        told = surviving_events(event for event in read_all(self.run_dir) if event.kind in kinds)
+        surviving = surviving_events(
+            event for event in read_all(self.run_dir) if event.kind in kinds
+        )
         self._measured = {
-            (e.payload["split"], e.payload["step"]) for e in told if e.kind == "eval.result"
+            (e.payload["split"], e.payload["step"]) for e in surviving if e.kind == "eval.result"
         }
-        saved = {e.payload["path"] for e in told if e.kind == "checkpoint.saved"}
+        saved = {e.payload["path"] for e in surviving if e.kind == "checkpoint.saved"}
         if str(checkpoint.path.relative_to(self.run_dir)) not in saved:
             self._log_saved(checkpoint.path)

@@ -120,7 +120,7 @@ class UpdateCoordinator:
     def record(self, update: EndedUpdate) -> None:
         """Emits the events of an ended update, and marks what is now stale in the buffers."""
         for name, stats in update.stats.items():
-            stale = stats.stale_nodes + self.buffers[name].learned(stats.version)
+            stale = stats.stale_nodes + self.buffers[name].record_update(stats.version)
             complete = replace(stats, stale_nodes=stale)
             update.recorder.updated(name, complete, self.learners[name], update.trees[name])
 

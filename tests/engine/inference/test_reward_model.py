@@ -138,9 +138,9 @@ def test_an_evaluation_takes_its_answers_by_the_reward_model(trained, server, pr
     def scorer(programs):
         return model.score([(problem.statement, program) for problem, program in programs])
 
-    with LocalTeam(config) as crew:
-        crew.ready()
-        found = measure(crew, config, problems[:2], [0], search=True, scorer=scorer)
+    with LocalTeam(config) as team:
+        team.ready()
+        found = measure(team, config, problems[:2], [0], search=True, scorer=scorer)
     for tree, rewards, solved in zip(
         found.trees, found.rewards, found.solved_by_tree(), strict=True
     ):

@@ -25,9 +25,9 @@ SHORT = ["agents.oak.sampling.max_new_tokens=32"]
 
 
 def searched(config, problem):
-    with LocalTeam(config) as crew:
-        crew.ready()
-        return search_problem(crew, problem)
+    with LocalTeam(config) as team:
+        team.ready()
+        return search_problem(team, problem)
 
 
 def choices(tree):
@@ -61,9 +61,9 @@ def test_several_in_flight_are_refilled_as_each_ends(server, problems):
             assert tree.search.in_flight == min(3, 16 - len(tree.written))
             assert left >= 0
 
-    with LocalTeam(endpoints(server, "oak", "fern", **search)) as crew:
-        crew.ready()
-        outcome = search_problem(crew, problems[0], sink=Watch())
+    with LocalTeam(endpoints(server, "oak", "fern", **search)) as team:
+        team.ready()
+        outcome = search_problem(team, problems[0], sink=Watch())
     assert opened == list(range(1, 17)) and max(most) == 4
     assert outcome.end is TreeEnd.NODES
     assert 1 < server.most_at_once <= 4
@@ -300,10 +300,10 @@ def test_agents_of_one_model_share_a_process_and_its_death_loses_no_node(tmp_pat
     def tree(outcome):
         return [(n.parent, n.agent, n.answer.text) for n in outcome.tree.written.values()]
 
-    with LocalTeam(config) as crew:
+    with LocalTeam(config) as team:
         (process,) = set(active_children()) - before
-        crew.ready()
-        first, second = (search_problem(crew, problems[0]) for _ in range(2))
+        team.ready()
+        first, second = (search_problem(team, problems[0]) for _ in range(2))
         assert tree(first) == tree(second) and len(tree(first)) == 24
         assert {agent for _, agent, _ in tree(first)} == {"oak", "fern"}
 
@@ -315,7 +315,7 @@ def test_agents_of_one_model_share_a_process_and_its_death_loses_no_node(tmp_pat
                 if node.node == 9:
                     process.kill()
 
-        broken = search_problem(crew, problems[0], sink=Killing())
+        broken = search_problem(team, problems[0], sink=Killing())
     assert ": the process of its model ended" in broken.failure
     assert tree(broken) == tree(first)[: len(tree(broken))] and 9 <= len(tree(broken)) < 24
     assert not set(active_children()) - before
@@ -333,10 +333,10 @@ def test_a_model_is_forked_only_where_none_may_lie_on_a_gpu(tmp_path, monkeypatc
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     config = inference_config([f"oak={tiny_policy(tmp_path / 'model', 1)}"], {})
     before = set(active_children())
-    with LocalTeam(config) as crew:
+    with LocalTeam(config) as team:
         (process,) = set(active_children()) - before
         assert (psutil.Process(process.pid).ppid() != os.getpid()) is forked
-        crew.ready()
+        team.ready()
 
 
 DRIVER = """

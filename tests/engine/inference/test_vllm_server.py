@@ -14,7 +14,7 @@ import pytest
 from engine.__main__ import main
 from engine.events.vocabulary import StopReason
 from engine.inference.agents import inference_config
-from engine.inference.backends import PlayerError
+from engine.inference.backends import BackendError
 from engine.inference.local_team import LocalTeam
 from engine.inference.search import search_problem
 from engine.policy.models.load import load_policy, model_directory
@@ -89,9 +89,9 @@ def direct(monkeypatch):
 
 
 def searched(url, problem, **more):
-    with LocalTeam(inference_config([f"oak={url}#{MODEL}"], settings(**more))) as crew:
-        crew.ready()
-        return search_problem(crew, problem)
+    with LocalTeam(inference_config([f"oak={url}#{MODEL}"], settings(**more))) as team:
+        team.ready()
+        return search_problem(team, problem)
 
 
 def settings(**more):
@@ -169,6 +169,6 @@ def test_a_team_of_it_and_a_model_here_is_evaluated_by_the_command(url, files, c
 
 
 def test_a_model_that_it_does_not_have_is_named_with_those_that_it_has(url):
-    crew = LocalTeam(inference_config([f"oak={url}#trees/birch"], settings()))
-    with crew, pytest.raises(PlayerError, match=f"has the models {MODEL}; name one"):
-        crew.ready()
+    team = LocalTeam(inference_config([f"oak={url}#trees/birch"], settings()))
+    with team, pytest.raises(BackendError, match=f"has the models {MODEL}; name one"):
+        team.ready()

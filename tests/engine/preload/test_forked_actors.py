@@ -56,7 +56,7 @@ def test_models_are_in_forks_and_the_sandbox_is_in_a_process_without_torch(ray_a
         team.ready()
         calls = [actor.__ray_call__.remote(parent) for actor in team.actors]
         servers = set(ray.get(calls, timeout=60))
-        (place,) = team.verifier.places
+        (place,) = team.verifier.verifiers
         (raylet,) = ray.get([place.actor.__ray_call__.remote(parent)], timeout=60)
         assert len(servers) == 1 and raylet not in servers
         assert not ray.get(place.actor.__ray_call__.remote(has_torch), timeout=60)

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.recipes import load_recipe
-from engine.rollout.step_rollout import grows_on
+from engine.rollout.step_rollout import is_continuous
 
 VLLM = {f"agents.{number}.generator.name": "vllm" for number in (0, 1)}
 
@@ -22,4 +22,4 @@ VLLM = {f"agents.{number}.generator.name": "vllm" for number in (0, 1)}
     ],
 )
 def test_trees_grow_without_waves_where_an_open_batch_costs_nothing(recipe, overrides, expected):
-    assert grows_on(load_recipe(recipe, overrides)) is expected
+    assert is_continuous(load_recipe(recipe, overrides)) is expected

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from engine.events.vocabulary import Verdict
-from engine.run.exit_status import walls_line
+from engine.run.exit_status import isolation_line
 
 # Refuses unshare(2) to itself and its descendants, as container runtimes do.
 OWNER = """
@@ -127,5 +127,5 @@ def test_a_host_without_either_tier_is_refused_with_what_it_lacks():
 def test_only_the_explicit_setting_lets_a_single_user_go_on():
     tier, _, results = run([HONEST], "landlock", "chroot", allow_unsafe=True)
     assert (tier, results) == ("none", [[None, [1]]])
-    assert walls_line(tier).level == "warning"
-    assert walls_line("full").level == "info"
+    assert isolation_line(tier).level == "warning"
+    assert isolation_line("full").level == "info"

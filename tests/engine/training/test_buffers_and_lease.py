@@ -50,7 +50,11 @@ def test_what_is_too_old_fills_no_batch_and_is_counted_once():
     copy = AgentBuffer(batch_nodes=3, max_staleness=1)
     copy.load_state(buffer.state())
     assert numbers(buffer.take()) == numbers(copy.take()) == [3, 4, 5]
-    assert (buffer.learned(3), buffer.learned(4)) == (copy.learned(3), copy.learned(4)) == (2, 0)
+    assert (
+        (buffer.record_update(3), buffer.record_update(4))
+        == (copy.record_update(3), copy.record_update(4))
+        == (2, 0)
+    )
 
 
 def test_a_buffer_comes_back_from_its_state():

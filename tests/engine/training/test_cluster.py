@@ -121,8 +121,10 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
     )
     pool = VerifierPool(config, {}, unheard)
     pool.ready()
-    assert len({place.node for place in pool.places}) == 1  # one machine: the ids distinguish them
-    assert [place.slots for place in pool.places] == [1, 1]
+    assert (
+        len({place.node for place in pool.verifiers}) == 1
+    )  # one machine: the ids distinguish them
+    assert [place.slots for place in pool.verifiers] == [1, 1]
     wrong = "def solve(*arguments):\n    return None\n"
     programs = [
         (PROBLEM, f"{PROBLEM.reference if i % 3 else wrong}\n# {random.random()}")
@@ -131,11 +133,11 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
     expected = [Verdict.PASSED if i % 3 else Verdict.WRONG_ANSWER for i in range(60)]
     assert [v.verdict for v in pool.verify(programs)] == expected
 
-    ray.kill(pool.places[0].actor)
+    ray.kill(pool.verifiers[0].actor)
     programs = [(PROBLEM, f"{text}\n# {random.random()}") for _, text in programs]
     assert [v.verdict for v in pool.verify(programs)] == expected
-    assert len(pool.places) == 1 and "verifies no more" in pool.lost[0]
-    ray.kill(pool.places[0].actor)
+    assert len(pool.verifiers) == 1 and "verifies no more" in pool.lost[0]
+    ray.kill(pool.verifiers[0].actor)
     with pytest.raises(TeamError, match="sandbox"):
         pool.verify(written(1))
 
@@ -148,20 +150,20 @@ def test_what_others_hold_is_waited_for_under_a_deadline(joined):
         reserve([Bundle("ours", 1, {"CPU": 1.0})], compute, lambda *wait: told.append(wait))
     assert told == [("placement of 1 bundles (PACK)", 1.0), ("", 0.0)]
     ray.util.remove_placement_group(held)
-    with pytest.raises(TeamError, match="`ours` wants 4 cores, 0 GPUs"):
+    with pytest.raises(TeamError, match="`ours` needs 4 cores, 0 GPUs"):
         reserve([Bundle("ours", 1, {"CPU": 4.0})], compute, unheard)
 
 
 def test_a_node_that_joins_later_verifies_too(joined):
     pool = VerifierPool(tiny_config("starter:oak"), {}, unheard)
     pool.ready()
-    before = len(pool.places)
+    before = len(pool.verifiers)
     pool.renew()
-    assert len(pool.places) == before
+    assert len(pool.verifiers) == before
     node = joined.add_node(num_cpus=2, **BARE)
     joined.wait_for_nodes()
-    eventually(lambda: pool.renew() or len(pool.places) == before + 1, "a third verifier")
-    assert pool.places[-1].slots == 2
+    eventually(lambda: pool.renew() or len(pool.verifiers) == before + 1, "a third verifier")
+    assert pool.verifiers[-1].slots == 2
     assert {v.verdict for v in pool.verify(written(60))} == {Verdict.PASSED} and not pool.lost
     joined.remove_node(node)
 
@@ -212,7 +214,7 @@ def test_a_killed_process_or_node_is_named_or_does_without(cluster):
         (answer,) = write(team).values()
         assert answer.generation.output_ids
 
-        places = {node_of(place.actor): place for place in team.verifier.places}
+        places = {node_of(place.actor): place for place in team.verifier.verifiers}
         here = places[cluster.head_node.node_id]
         kill(here.actor)
         assert {v.verdict for v in team.verifier.verify(written(40))} == {Verdict.PASSED}

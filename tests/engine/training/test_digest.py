@@ -43,7 +43,7 @@ def test_the_line_says_what_is_awaited_else_how_far_it_is(tmp_path):
     )
     written(tmp_path, RunPlanned(40, ["oak"], 6.0))
     digest.read()
-    assert "step 1, 6 minutes wanted" in digest.line()
+    assert "step 1, 6 minutes planned" in digest.line()
 
 
 def test_a_resume_voids_steps_and_evaluations_after_its_checkpoint(tmp_path):

@@ -49,7 +49,7 @@ GPU_BUNDLE = Bundle("learner of oak", 1, {"CPU": 2.0, "GPU": 1.0})
         ([GPU_BUNDLE] * 4, [NODE, NODE], "PACK", ""),
         ([GPU_BUNDLE] * 5, [NODE, NODE], "PACK", "no node has left"),
         ([GPU_BUNDLE] * 2, [NODE], "STRICT_SPREAD", "1 nodes have: 8 cores, 2 GPUs"),
-        ([GPU_BUNDLE] * 4, [NODE, NODE], "STRICT_PACK", "`all bundles together` wants 8 cores, 4"),
+        ([GPU_BUNDLE] * 4, [NODE, NODE], "STRICT_PACK", "`all bundles together` needs 8 cores, 4"),
         ([GPU_BUNDLE] * 2, [NODE, NODE], "STRICT_PACK", ""),
         ([GPU_BUNDLE], [], "PACK", "no node"),
     ],
