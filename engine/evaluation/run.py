@@ -54,7 +54,7 @@ def evaluate_run(run_dir: Path, lease_seconds: float | None = None) -> int:
     signals = (signal.SIGTERM, signal.SIGINT)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
     log = EventLog(run_dir)
-    guard = LeaseGuard(run_dir, lease_seconds, stop) if lease_seconds else None
+    guard = LeaseGuard(run_dir, lease_seconds, stop.set) if lease_seconds else None
     try:
         log.append(RunStateChanged(RunState.STARTING))
         return _evaluate(run_dir, log, stop)
