@@ -78,14 +78,14 @@ def _series(run: Any, points: int) -> str:
     from engine.events.vocabulary import Event
     from tests.helpers.sample_log import START
     from webapp.telemetry.series.blocks import store
-    from webapp.telemetry.series.buffer import Told
+    from webapp.telemetry.series.buffer import PointBuffer
 
     name, draw = f"{METRIC}.oak", random.Random(1)
     payload = {"agent": "oak", "step": 0, METRIC: 1.0}
     run.feed([Event(1, START, "agent.update", None, None, payload)])
-    points_buffer = Told()
+    buffer = PointBuffer()
     for n in range(1, points):
         value = 1 + math.sin(n / 5e4) + draw.random() * 0.5
-        points_buffer.add((n + 1, n, n * 0.1, n * 40, n * 2), (name,), (value,))
-    store(run.run.pk, points_buffer)
+        buffer.add((n + 1, n, n * 0.1, n * 40, n * 2), (name,), (value,))
+    store(run.run.pk, buffer)
     return name
