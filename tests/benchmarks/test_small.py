@@ -67,7 +67,7 @@ def test_goals_are_of_ratios_and_say_which_side_is_good():
     assert at_most(1.5).met(1.5) and not at_most(1.5).met(1.6)
 
 
-def test_a_ratio_is_known_once_its_rounds_agree_and_an_outlier_does_not_count():
+def test_a_ratio_settles_once_its_rounds_agree_despite_an_outlier():
     from benchmarks.prefix_training import PRECISION, _error
 
     assert _error([1.0, 1.01, 0.99, 1.0, 5.0]) < PRECISION < _error([0.8, 1.2, 0.9, 1.1, 1.0])

@@ -161,7 +161,7 @@ def test_goals_that_were_missed_end_all_with_a_status_of_their_own(tmp_path):
         assert row[4] == f"missed, with `{options}`"
 
 
-def test_the_page_is_written_again_from_the_record_alone(tmp_path):
+def test_the_page_is_regenerated_from_only_the_record(tmp_path):
     page = written(tmp_path, SLOW, FAST)
     before = page.read_text("utf-8")
     page.write_text("lost", "utf-8")

@@ -74,7 +74,7 @@ def test_what_was_made_is_walked_to_all_that_may_be_done_with_it(site):
 @pytest.mark.parametrize(
     "who, made", [("a viewer", {"POST /api/v1/exports"}), ("a stranger", set())]
 )
-def test_who_may_make_nothing_is_refused_at_every_beginning(site, who, made):
+def test_a_user_without_rights_is_refused_by_every_create_operation(site, who, made):
     """Viewers read lists and export tables; everything else is refused as documented."""
     walked = walk(site, who, scenarios=5, seeds=(SEED,))
     assert not walked.faults, reported(walked)

@@ -31,7 +31,7 @@ def test_edited_or_missing_generated_pages_are_reported(tmp_path):
     assert list(differing(made, tmp_path)) == ["docs/b.md", "docs/c.md"]
 
 
-def test_a_variable_that_nobody_described_is_named(tmp_path):
+def test_an_undocumented_variable_is_named(tmp_path):
     text = environment.MEANINGS.read_text("utf-8")
     (tmp_path / "environment.toml").write_text(text.replace("GROVE_PORT", "GROVE_HARBOUR"))
     with pytest.raises(environment.NotDescribed, match="GROVE_HARBOUR, GROVE_PORT"):

@@ -44,7 +44,7 @@ def tool(page, name: str):
     return page.locator(f'[data-tool="{name}"]')
 
 
-def test_an_earlier_moment_shows_only_what_was_known_then(page, events):
+def test_the_view_at_an_event_shows_no_later_event(page, events):
     closes = [event for event in events if event.kind == "node.close"]
     fifth = closes[4]
     page.evaluate(f"location.hash = 'tree={fifth.tree}&node={fifth.node}&seq={fifth.seq}'")

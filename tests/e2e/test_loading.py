@@ -88,7 +88,7 @@ def test_the_log_says_why_it_cannot_be_loaded_and_tries_again(page, run, log, st
     expect(part(page, "stream")).to_have_text("live")
 
 
-def test_the_log_of_a_run_that_is_gone_or_of_who_signed_out_says_so(page, run, log):
+def test_the_log_reports_a_deleted_run_and_a_signed_out_user(page, run, log):
     run.feed(log)
     page.goto(f"/runs/{run.run.pk}/log/")
     expect(part(page, "stream")).to_have_text("live", timeout=WAIT_MS)

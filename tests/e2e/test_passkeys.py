@@ -16,7 +16,7 @@ AUTHENTICATOR = {
 }
 
 
-def test_one_comes_in_by_a_passkey_alone(browser, server, run, faults):
+def test_a_user_signs_in_with_only_a_passkey(browser, server, run, faults):
     site = server.url.replace("127.0.0.1", "localhost")  # no passkeys on IP addresses
     context = browser.new_context(base_url=site)
     page = context.new_page()

@@ -25,7 +25,7 @@ def copy(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_search_is_the_same_until_the_other_revision_draws_otherwise(copy, tmp_path):
+def test_a_search_is_equal_until_the_other_revision_draws_differently(copy, tmp_path):
     here = Revision("here", HERE)
     assert difference(CASE, here, copy, tmp_path / "same") == ""
     file = copy.root / PLANTED[0]

@@ -88,7 +88,7 @@ def test_without_a_login_the_client_says_how_to_get_one(client_only):
     assert one_line(done.stderr) == "grove: create a token under API tokens, then: grove login"
 
 
-def test_a_server_that_is_not_there_is_a_status_of_its_own(client_only):
+def test_an_unreachable_server_has_its_own_exit_status(client_only):
     given = {"GROVE_ADDRESS": "http://127.0.0.1:9", "GROVE_TOKEN": "grove_x"}
     done = client_only.run(client_only.grove, "runs", **given)
     assert done.returncode == 3 and "the server cannot be reached" in one_line(done.stderr)

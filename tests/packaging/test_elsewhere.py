@@ -151,7 +151,7 @@ def test_the_demo_runs_to_its_end_and_prints_its_figures(elsewhere, stack, reque
     assert figures["versions"]["grove"] == webapp.__version__
 
 
-def test_the_doctor_is_clean_and_knows_the_running_grove(elsewhere, stack):
+def test_the_doctor_reports_no_problem_and_the_running_grove(elsewhere, stack):
     done = elsewhere.run(
         elsewhere.grove, "doctor", "--json", seconds=300, GROVE_PORT=str(stack.port)
     )

@@ -211,7 +211,7 @@ def typed_fields() -> Iterator[tuple[str, str, dict[str, Any], str, str]]:
                 yield path, method, op, name, kinds[0]
 
 
-def test_a_field_of_a_body_takes_its_own_type_alone(alice, arguments, settings):
+def test_a_body_field_takes_only_its_own_type(alice, arguments, settings):
     """No "1" and no true for a number, no 1 for a flag; each refusal names the field."""
     settings.RATE_LIMITS = {name: (10**6, 60.0) for name in settings.RATE_LIMITS}
     known, wrong = 0, []

@@ -93,7 +93,7 @@ def test_a_guest_sees_the_run_and_nothing_else(client, scene):
 
 
 @pytest.mark.django_db
-def test_a_frozen_link_knows_nothing_later(client, scene):
+def test_a_frozen_link_shows_no_later_event(client, scene):
     cast, run, fencing = scene
     _, link = create_share(run, cast.alice, DAY, until=3)
     ingest(run.pk, fencing, some_trees(7))
@@ -107,7 +107,7 @@ def test_a_frozen_link_knows_nothing_later(client, scene):
 
 
 @pytest.mark.django_db
-def test_a_link_to_a_tree_shows_that_tree_alone(client, scene):
+def test_a_link_to_a_tree_shows_only_that_tree(client, scene):
     cast, run, _ = scene
     _, link = create_share(run, cast.alice, DAY, tree=FIRST)
     assert lasting(client, link) == [2, 3]
@@ -161,7 +161,7 @@ def test_a_link_is_shown_once_and_ends(client, scene):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("asked", [{"tree": 99}, {"until": 99}, {"tree": SECOND, "until": 3}])
-def test_what_is_not_there_cannot_be_shared(client, scene, asked):
+def test_a_missing_object_cannot_be_shared(client, scene, asked):
     cast, run, _ = scene
     with pytest.raises(ShareRefused, match=r"tree|event"):
         create_share(run, cast.alice, DAY, **asked)

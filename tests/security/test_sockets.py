@@ -71,7 +71,7 @@ def closing_code(client):
     return closed.value.rcvd.code
 
 
-def test_everybody_is_answered_as_on_the_page(port, scene):
+def test_every_role_gets_the_response_listed_on_the_page(port, scene):
     cast, run = scene
     people = {"alice": IN, "mia": IN, "bob": IN, "vera": IN, "charlie": UNKNOWN}
     for who, expected in people.items():
@@ -163,7 +163,7 @@ def _make_private(cast):
 
 
 @pytest.mark.parametrize("change", [_remove, _make_private])
-def test_who_loses_access_is_cut_off_by_notice(port, scene, change):
+def test_a_reader_who_loses_access_is_disconnected_by_notice(port, scene, change):
     cast, run = scene
     with (
         Client(port, a_session(cast.bob)) as bob,

@@ -70,7 +70,7 @@ def test_only_the_requested_fields_are_returned(alice, cast, arguments, name):
 
 
 @pytest.mark.parametrize("name", [name for name in SPARSE if name != "get_answer"])  # none yet
-def test_a_field_that_is_not_there_is_named(alice, cast, arguments, name):
+def test_a_missing_field_is_named(alice, cast, arguments, name):
     first = SPARSE[name][0]
     wrong = read(alice, name, cast, arguments, fields=f"{first},nonsense")
     assert wrong.status_code == 422

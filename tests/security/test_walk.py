@@ -115,7 +115,7 @@ def test_every_address_has_a_rule():
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method}-{row.name}")
-def test_everybody_is_answered_as_the_rule_says(cast, arguments, sessions, row):
+def test_every_role_gets_the_response_of_the_rule(cast, arguments, sessions, row):
     for who, expected in zip(EVERYBODY, row.answers, strict=True):
         with undone(sessions.get(who)) as client:
             response = ask(client, row, cast, arguments)

@@ -123,7 +123,7 @@ def test_what_is_killed_on_the_way_costs_no_event_and_no_step(directory):
     assert {"python", "torch", "ray", "postgres", "django"} < set(result["versions"])
 
 
-def test_a_demo_whose_run_fails_ends_with_the_first_cause(directory):
+def test_a_demo_with_a_failed_run_exits_with_the_first_cause(directory):
     with DemoCommand(directory, fail="model oak cannot be read") as demo:
         assert demo.process.wait(400) == 1
     assert "The run failed: model oak cannot be read" in demo.output.read_text()

@@ -58,7 +58,7 @@ def test_a_second_engine_in_the_same_directory_is_refused(run_dir):
         EngineProcess.start(run_dir, small_engine())
 
 
-def test_an_engine_whose_worker_died_is_adopted_with_its_exit_code(run_dir):
+def test_an_engine_of_a_dead_worker_is_adopted_with_its_exit_code(run_dir):
     command = small_engine(steps=8, hold_at=2)
     subprocess.run([sys.executable, "-c", STARTER, str(run_dir), *command], check=True, timeout=60)
     engine = EngineProcess.adopt(run_dir)

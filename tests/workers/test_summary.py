@@ -49,7 +49,7 @@ def test_steps_trees_nodes_and_tokens_are_summed_with_those_of_evaluation():
     assert report["training_seconds"] == 4.0
 
 
-def test_what_a_resume_voided_is_counted_once_as_done_again():
+def test_steps_voided_by_a_resume_are_counted_once_as_repeated():
     again = ev.RunResumed(step=1)
     report = tally_of(
         *a_step(1, 10), *a_step(2, 20), *a_step(3, 30, end=False), again, *a_step(2, 40)

@@ -208,7 +208,7 @@ def test_the_offset_after_some_lines_is_read_across_chunks(tmp_path):
         offset_after(log, 5)
 
 
-def test_a_version_whose_files_are_lost_fails_its_run_with_the_reason(var_directory, tmp_path):
+def test_a_version_with_lost_files_fails_its_run_with_the_reason(var_directory, tmp_path):
     user, project = ensure_demo()
     version = import_folder(project, "elm", a_model_folder(tmp_path / "elm"))
     shutil.rmtree(version.path)

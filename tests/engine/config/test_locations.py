@@ -68,7 +68,7 @@ def undecided(model: type[BaseModel], free: Any = FREE_TEXTS) -> list[str]:
 MARKED = sorted(path for path, _, mark in leaves(RunConfig) if mark is not None)
 
 
-def test_each_field_is_marked_as_a_location_or_known_to_name_none():
+def test_each_field_is_marked_as_a_location_or_listed_as_none():
     assert undecided(RunConfig) == []
     assert set(FREE_TEXTS) <= {path for path, *_ in leaves(RunConfig)}, "one is no field any more"
     assert {mark for *_, mark in leaves(RunConfig)} - {None} == set(Kind)

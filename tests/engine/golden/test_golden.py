@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_an_input_that_is_not_known_is_named(case):
+def test_an_unknown_input_is_named(case):
     (told,) = run_case({**case, "inputs": {**case["inputs"], "epsylon": 1}})
     assert told.startswith("inputs.epsylon: unknown input; choose one of ")
 

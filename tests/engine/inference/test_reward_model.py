@@ -72,7 +72,7 @@ def trained(run_dir, tmp_path_factory):
     return out, code
 
 
-def test_it_learns_from_every_judged_program_that_no_resume_voided(run_dir):
+def test_the_reward_model_trains_on_every_surviving_verdict(run_dir):
     examples = examples_of_run(run_dir)
     assert len(examples) == 180 and sum(example.right for example in examples) == 60
     assert not any("step =" in example.program for example in examples)

@@ -135,7 +135,7 @@ def test_each_aggregation_weighs_tokens_as_its_formula_says(aggregation, expecte
     assert terms.loss_sum.item() / policy_units(mask, settings) == pytest.approx(expected)
 
 
-def test_the_share_of_clipped_tokens_is_a_share_whatever_the_mean():
+def test_the_clipped_share_is_a_share_under_any_mean():
     logprobs, rows = make_batch(seed=1)
     by_mean, by_sum = (
         whole(logprobs, rows, config("ppo", aggregation=kind)).clip_fraction
@@ -152,7 +152,7 @@ def at_ratio(ratio, advantage, policy="ppo", **settings):
     return terms.loss_sum.item(), gradient(terms.loss_sum, logprob).item(), terms.clipped_sum.item()
 
 
-def test_clip_higher_gives_good_tokens_more_room_than_bad_ones():
+def test_clip_higher_bounds_good_tokens_wider_than_bad_ones():
     settings = {"clip_low": 0.2, "clip_high": 0.28}
     assert at_ratio(1.25, 1.0, **settings) == pytest.approx((-1.25, -1.25, 0))
     assert at_ratio(1.30, 1.0, **settings) == pytest.approx((-1.28, 0, 1))

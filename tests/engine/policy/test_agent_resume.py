@@ -101,7 +101,7 @@ def test_evaluation_neither_takes_nor_leaves_a_trace(run, requests):
     assert written(write(measured, requests, 0.7, stream=("test", 1))) != written(first)
 
 
-def test_what_has_a_name_is_answered_alike_in_any_company_and_order(run, requests):
+def test_a_named_request_gets_the_same_answer_in_any_batch_and_order(run, requests):
     if run.compute.dtype == "bfloat16":
         pytest.skip("sums that are rounded to 8 bits hang on the batch")
     named = [replace(request, name=("tree", n)) for n, request in enumerate(requests)]

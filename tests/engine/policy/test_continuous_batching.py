@@ -120,7 +120,7 @@ def some_requests(luck, count):
     return requests
 
 
-def test_rows_that_join_and_leave_at_random_are_what_they_are_alone(model):
+def test_rows_that_join_and_leave_at_random_equal_single_rows(model):
     luck = random.Random(3)
     requests = some_requests(luck, 16)
     own, found, waiting = generator(model), {}, list(enumerate(requests))

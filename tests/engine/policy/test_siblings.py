@@ -114,7 +114,7 @@ def some_families(luck):
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_families_that_come_and_shrink_at_random_write_what_each_row_writes_alone(name):
+def test_random_sibling_families_generate_what_each_row_generates_by_itself(name):
     model, luck = model_of(SHARED[name]), random.Random(7)
     written, plans = written_at_random(model, some_families(luck), luck)
     assert len(written) > 30

@@ -82,7 +82,7 @@ def test_the_two_differ_in_size_and_in_strengths():
     assert oak["text"] > fern["text"]
 
 
-def test_demonstrations_come_from_the_training_split_alone():
+def test_demonstrations_come_only_from_the_training_split():
     problems = {p.statement for p in GeneratedProblems(6).first(Split.TEST, 60)}
     stream = demonstrations(6, CLEAN)
     for _, row in zip(range(300), stream, strict=False):
@@ -215,7 +215,7 @@ def loss_of_shipped(recipe, noise, rows=200):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STARTERS)
-def test_a_starter_is_often_wrong_and_knows_better(name):
+def test_a_starter_is_often_wrong_and_better_at_low_temperature(name):
     assert 0.1 < (drawn := pass_at_1(starter_directory(name))) < 0.3
     assert pass_at_1(starter_directory(name), temperature=0.2) > drawn + 0.1
 

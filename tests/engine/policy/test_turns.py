@@ -53,7 +53,7 @@ def assert_same(answers, expected):
         assert answer.program == expected[number].program
 
 
-def test_what_joins_while_others_are_written_is_what_it_would_be_alone(agents):
+def test_a_row_that_joins_a_running_batch_equals_a_single_row(agents):
     host, found, largest = host_of(*agents), {}, 0
     for number, asked in ASKED.items():
         found |= host.write({number: asked}, 0.0)  # one step of all rows so far

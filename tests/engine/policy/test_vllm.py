@@ -172,7 +172,7 @@ def test_a_temperature_and_a_seed_are_followed(group):
     assert ids == [g.output_ids for g in again] != [g.output_ids for g in other]
 
 
-def test_what_joins_while_others_are_written_is_what_it_would_be_alone(group):
+def test_a_row_that_joins_a_running_batch_equals_a_single_row(group):
     asked = {n: ("agent-0", Request(p, name=("turn", n))) for n, p in enumerate(PROBLEMS)}
     whole = group.answer({"agent-0": [request for _, request in asked.values()]})["agent-0"]
     found = {}

@@ -117,7 +117,7 @@ def test_an_interpreter_that_is_to_have_options_is_no_fork(raylet):
 
 
 @pytest.mark.slow
-def test_whoever_is_killed_leaves_nothing_behind_and_nobody_without_a_worker(raylet):
+def test_a_kill_of_any_process_leaves_no_leftover_and_no_job_without_a_worker(raylet):
     waiting = [raylet.start(MARK="one") for _ in range(2)]
     raylet.server().kill()  # while it imports, and both wait for it
     for ended in waiting:

@@ -68,7 +68,7 @@ def found(path, wanted=None):
 
 
 @pytest.mark.parametrize("name", PACKED)
-def test_rows_come_out_whatever_the_name_of_the_file(tmp_path, name):
+def test_rows_are_read_under_any_file_name(tmp_path, name):
     file = tmp_path / "data"
     file.write_bytes(PACKED[name])
     assert found(file) == ROWS
@@ -176,7 +176,7 @@ def test_what_is_no_file_is_refused_and_never_read(tmp_path):
             found(tmp_path / name)
 
 
-def test_a_fault_can_be_printed_and_stored_whatever_it_shows():
+def test_an_error_can_be_printed_and_stored_with_any_content():
     text = str(DatasetIssue("\udcff.jsonl", 1, "a\0b", 10**5000, "\ud800"))
     assert "\0" not in text and text.encode()
     assert "(int)" in text

@@ -55,6 +55,6 @@ def test_impossible_counts_are_refused(passed, tried):
         difficulties(passed, tried)
 
 
-def test_nothing_known_is_half():
+def test_without_observations_the_difficulty_is_one_half():
     assert difficulties([], []) == []
     assert difficulties([0, 0], [0, 0]) == [0.5, 0.5]

@@ -107,7 +107,7 @@ def test_a_check_that_cannot_be_taken_apart_is_called_whole(sandbox):
         assert result.passed, result.error
 
 
-def test_check_may_name_its_argument_otherwise(sandbox):
+def test_check_may_use_another_argument_name(sandbox):
     test = "def check(f):\n    assert f([2]) == 4\n    assert f([]) == 0\ncheck(total)\n"
     problem = read({**rows.HUMANEVAL, "test": test})
     right, wrong = verify(sandbox, [(problem, problem.reference), (problem, "def total(x): pass")])
@@ -305,7 +305,7 @@ def test_a_pickle_that_would_do_something_is_refused_and_not_run(tmp_path):
 
 
 @pytest.mark.parametrize("packed", ["not packed", "!", base64.b64encode(b"zz").decode()])
-def test_tests_that_are_packed_otherwise_are_refused(packed):
+def test_tests_in_an_unknown_packing_are_refused(packed):
     assert refusal({**rows.LIVECODEBENCH_CALL, "private_test_cases": packed}).field == (
         "private_test_cases"
     )

@@ -62,7 +62,7 @@ def test_the_order_of_fields_of_a_row_does_not_count(tmp_path):
     assert set_hash(first) == set_hash(second)
 
 
-def test_splits_follow_from_content_alone(tmp_path):
+def test_splits_depend_only_on_content(tmp_path):
     problems = [make_problem(1, index)[0] for index in range(30)]
     config = ProblemsConfig(dataset=str(tmp_path / "a.jsonl"), train=20, validation=4, test=6)
     mixed = [replace(p, id=f"other-{i}") for i, p in enumerate(problems)]

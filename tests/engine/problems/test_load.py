@@ -73,7 +73,7 @@ def test_our_own_problems_are_read_from_other_containers(tmp_path):
         ({"public_tests": [{"arguments": [], "expected": 1}]}, "public_tests[0]"),
     ],
 )  # fmt: skip
-def test_a_fault_in_our_own_file_names_its_field(tmp_path, changes, field):
+def test_an_error_in_a_grove_file_names_its_field(tmp_path, changes, field):
     save_problems(tmp_path / "a.jsonl", OURS[1:2])
     data = {**json.loads((tmp_path / "a.jsonl").read_text()), **changes}
     with pytest.raises(DatasetError) as caught:

@@ -71,7 +71,7 @@ def many_rows(tmp_path, request):
     return path
 
 
-def test_a_table_is_parsed_by_a_process_behind_walls(many_rows):
+def test_a_table_is_parsed_by_an_isolated_process(many_rows):
     rows = rows_of(many_rows)
     assert next(rows).data == {"a": "x" * 1000, "b": 0}
     readers = [
@@ -91,7 +91,7 @@ def test_a_table_is_parsed_by_a_process_behind_walls(many_rows):
     eventually(lambda: all(map(has_ended, readers)), "the reader to end", 10)
 
 
-def test_who_stops_reading_leaves_no_reader(many_rows):
+def test_closing_the_rows_ends_the_reader_process(many_rows):
     rows = rows_of(many_rows)
     next(rows)
     (reader, *_) = [
@@ -273,7 +273,7 @@ def test_a_small_table_of_huge_rows_ends_for_want_of_memory(read):
     assert "memory" in found["bomb.parquet"].partition(": ")[2], found["bomb.parquet"]
 
 
-def test_what_takes_over_the_reader_finds_nothing_behind_any_walls(read):
+def test_code_in_the_parser_process_reaches_no_data(read):
     _, lines = read
     assert len(lines) >= 10
     lines.pop("grow") if lines["grow"].startswith("held") else None

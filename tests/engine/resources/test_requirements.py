@@ -30,7 +30,7 @@ def test_the_size_of_a_model_is_computed_from_its_shape(name):
     assert shape.parameters == pytest.approx(model.num_parameters(), rel=0.002)
 
 
-def test_models_of_the_papers_are_known_before_they_are_there(tmp_path):
+def test_models_of_the_papers_have_listed_sizes(tmp_path):
     sizes = {name: shape.parameters / 1e9 for name, shape in KNOWN_SHAPES.items()}
     assert sizes["Qwen/Qwen3-8B"] == pytest.approx(8.19, abs=0.01)
     assert sizes["Qwen/Qwen3-32B"] == pytest.approx(32.76, abs=0.01)
@@ -168,5 +168,5 @@ def test_memory_is_printed_in_a_readable_unit():
     "visible, left",
     [(None, [1, 2, 3]), ("2,0", [3, 1]), ("", []), ("-1", []), ("0,7,1", [1]), ("GPU-af", [1])],
 )
-def test_gpus_that_cuda_hides_are_not_there(visible, left):
+def test_gpus_that_cuda_hides_are_not_counted(visible, left):
     assert visible_gpus([1, 2, 3], visible) == left

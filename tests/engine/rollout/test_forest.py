@@ -93,7 +93,7 @@ def test_training_scores(kind, verdict, expected):
     assert training_score(kind)(verification(verdict)) == expected
 
 
-def test_at_evaluation_public_tests_alone_guide():
+def test_at_evaluation_only_public_tests_guide_the_search():
     assert public_score(verification(Verdict.WRONG_ANSWER, fraction=0.9, public=2)) == 2 / 3
     assert public_score(verification(Verdict.SANDBOX_FAILURE)) is None
 

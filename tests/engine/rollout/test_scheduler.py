@@ -134,7 +134,7 @@ def test_answers_and_verdicts_of_discarded_tasks_are_ignored():
     assert list(scene.verdicts.programs) == ["0", "2"] and scene.scheduler.is_idle
 
 
-def test_a_call_alongside_ends_a_wait_and_leaves_the_tasks_alone():
+def test_a_concurrent_call_ends_a_wait_and_keeps_the_tasks():
     scene = Scene(Order.CONTINUOUS, ["other -", "write 0", "verify 0"])
     scene.submit("a")
     scene.other = Future()

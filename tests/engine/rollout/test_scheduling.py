@@ -71,7 +71,7 @@ def logged(folder, config, address, growth=ContinuousRollout, trees=StepRollout)
     return list(read_all(folder))
 
 
-def test_trees_that_are_carried_over_are_gone_on_with(ray_address, tmp_path):
+def test_carried_over_trees_continue(ray_address, tmp_path):
     config = settings(extra_trees=8)
     events = logged(tmp_path, config, ray_address)
     assert scheduling_faults(events, config.training) == []

@@ -42,7 +42,7 @@ def test_a_call_finds_nothing_of_those_before_it(alone, honest):
     honest()
 
 
-def test_a_file_that_was_left_is_gone_in_the_next_call(alone, sandbox):
+def test_a_file_of_one_call_does_not_exist_in_the_next(alone, sandbox):
     if "tmp" not in sandbox.walls():
         pytest.skip("this host's tier has no writable folder")
     leaves = "import os\ndef solve(x):\n    found = os.listdir('/tmp')\n"
@@ -70,7 +70,7 @@ def solve(x):
 """
 
 
-def test_the_walls_are_those_of_every_other_child(alone, outcomes):
+def test_isolation_equals_that_of_every_other_child(alone, outcomes):
     (batch,) = outcomes(WALLS, (0,))
     assert batch.value is not None, batch
     assert [set(found) for found in batch.value if type(found) is list][1] == {-1}
@@ -91,7 +91,7 @@ def test_after_one_time_limit_the_rest_is_left_to_the_next_order(alone, honest):
     honest()
 
 
-def test_each_call_has_an_ending_of_its_own(alone, honest):
+def test_each_call_has_its_own_exit_status(alone, honest):
     program = """
 import ctypes, os, sys
 def solve(x):
@@ -145,7 +145,7 @@ def test_numbers_of_processes_threads_and_files_are_those_of_every_other_run(alo
     assert outcomes(NUMBERS, (0,))[0].value == first
 
 
-def test_more_tests_than_fit_into_one_order_are_all_run_alone(sandbox):
+def test_more_tests_than_one_order_holds_all_run_in_single_calls(sandbox):
     stateful = "seen = []\ndef solve(x):\n    seen.append(x)\n    return len(seen)\n"
     tests = tuple(CallTest((n,), 1) for n in range(2 * MAX_FORKS + 3))
     (result,) = verify(sandbox, [(Problem("p", "Do.", "solve", tests[:1], tests[1:]), stateful)])
@@ -176,7 +176,7 @@ SCRIPT_HANGS = "import time\nx = int(input())\nif x < 24: time.sleep(9)\nprint(x
         (SCRIPT_HANGS, StdinTest, 0.05),
     ],
 )
-def test_every_test_is_run_alone_even_if_most_take_too_long(sandbox, program, kind, seconds):
+def test_every_test_runs_in_a_single_call_even_if_most_time_out(sandbox, program, kind, seconds):
     """The quick tests come last, after the limits are used up: each is run, and counts."""
     given = [(n,) if kind is CallTest else f"{n}\n" for n in range(30)]
     right = list(range(30)) if kind is CallTest else [f"{n}\n" for n in range(30)]

@@ -79,7 +79,7 @@ def test_a_script_may_read_and_print_as_scripts_do(verdict, program):
         ("import ctypes\nctypes.string_at(0)", Verdict.KILLED, "Segm"),
     ],
 )
-def test_every_ending_of_a_script_has_its_name(verdict, program, wanted, part):
+def test_every_exit_status_of_a_script_has_its_name(verdict, program, wanted, part):
     result = verdict(SUMS, program, "")
     assert result.verdict == wanted, result
     assert part in result.error
@@ -217,7 +217,7 @@ def test_code_that_asserts_judges_from_outside(verdict):
         ("def solve(x): import ctypes; ctypes.string_at(0)", Verdict.KILLED, "Segm"),
     ],
 )
-def test_every_ending_under_a_judge_has_its_name(verdict, program, wanted, part):
+def test_every_exit_status_under_a_checker_has_its_name(verdict, program, wanted, part):
     result = verdict(CODES, program)
     assert result.verdict == wanted, result
     assert part in result.error
@@ -347,7 +347,7 @@ def test_an_honest_program_may_need_half_of_the_limit_on_each_of_many_tests(verd
         assert verdict(tests, burn, limits=Limits(seconds=0.12)).passed
 
 
-def test_results_that_are_too_large_together_are_run_alone(verdict):
+def test_results_too_large_for_a_batch_run_in_single_calls(verdict):
     """Each is a megabyte of text; together they exceed what the owner reads at once."""
     right = "x" * 1_000_000
     tests = tuple(CallTest((i,), right) for i in range(MAX_WRITTEN // len(right) + 1))
@@ -358,7 +358,7 @@ def test_results_that_are_too_large_together_are_run_alone(verdict):
 STATEFUL = "seen = []\ndef solve(x):\n    seen.append(x)\n    return len(seen)\n"
 
 
-def test_a_test_that_failed_in_a_batch_is_run_again_alone(verdict):
+def test_a_test_that_failed_in_a_batch_is_repeated_in_a_single_call(verdict):
     """In its own child, every call is the program's first."""
     assert verdict(tuple(CallTest((i,), 1) for i in range(5)), STATEFUL).passed
     assert verdict(
@@ -376,7 +376,7 @@ def solve(x):
 """
 
 
-def test_a_program_cannot_try_one_answer_in_a_batch_and_another_alone(verdict):
+def test_a_program_cannot_answer_differently_in_a_batch_and_in_a_single_call(verdict):
     """The program answers yes in a batch and no alone; it never runs in a batch here."""
     answers = (True, False, True, True, False)
     tests = tuple(CallTest((i,), answer) for i, answer in enumerate(answers))
@@ -386,7 +386,7 @@ def test_a_program_cannot_try_one_answer_in_a_batch_and_another_alone(verdict):
 COIN = "import os\nCOIN = os.urandom(1)[0] % 2\ndef solve(x): return x == 0 or COIN == 1\n"
 
 
-def test_a_coin_is_tossed_once_for_each_question(sandbox):
+def test_a_random_answer_is_drawn_once_per_question(sandbox):
     """Right on half of 200 yes-or-no questions, not on three quarters: 125 is 3.5 sigma off."""
     pairs = []
     for n in range(200):
@@ -427,7 +427,7 @@ def test_the_same_holds_for_code_tests_and_when_stopping_early(sandbox, verdict)
     assert early.fraction == 0.25
 
 
-def test_a_test_that_is_missing_from_a_batch_is_run_alone(verdict):
+def test_a_test_missing_from_a_batch_runs_in_a_single_call(verdict):
     tests = tuple(CallTest((i,), i) for i in range(5))
     dies = "import os\ndef solve(x):\n    if x == 2: os._exit(0)\n    return x\n"
     assert verdict(tests, dies).fraction == 0.8

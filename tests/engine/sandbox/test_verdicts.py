@@ -123,7 +123,7 @@ def test_special_numbers_cross_and_compare(sandbox):
         ("def solve(): import ctypes; ctypes.string_at(0)", Verdict.KILLED, "killed: Segm"),
     ],
 )  # fmt: skip
-def test_every_ending_has_its_name(outcomes, honest, program, verdict, part):
+def test_every_exit_status_has_its_name(outcomes, honest, program, verdict, part):
     (outcome,) = outcomes(program)
     assert outcome.verdict == verdict, outcome
     assert part in outcome.error
@@ -204,7 +204,7 @@ def test_the_same_program_gives_the_same_answer_in_every_process(limits):
     assert values[0] == values[1]
 
 
-def test_files_that_the_service_makes_for_itself_alone_keep_no_program_from_its_library(limits):
+def test_programs_import_their_library_under_a_strict_umask(limits):
     before = os.umask(0o077)
     try:
         with Sandbox(SandboxConfig(workers=1, **limits)) as sandbox:
@@ -223,7 +223,7 @@ def test_the_self_check_passes_here(sandbox):
     self_check(sandbox)
 
 
-def test_the_self_check_passes_where_files_are_the_owners_alone():
+def test_the_self_check_passes_with_owner_only_files():
     """As in the site's processes: other accounts read the files in the sandbox's root."""
     before = os.umask(0o077)
     try:

@@ -68,7 +68,7 @@ ROOT = os.getuid() == 0
         pytest.param(("landlock",), marks=pytest.mark.skipif(not ROOT, reason="needs root")),
     ],
 )
-def test_without_namespaces_a_program_still_harms_nobody(refused):
+def test_without_namespaces_a_program_is_still_contained(refused):
     endless = "def solve():\n    while True: pass"
     tier, walls, results = run([HONEST, *REFUSED, endless, HONEST], *refused)
     assert tier == "restricted"

@@ -52,7 +52,7 @@ def test_the_same_seed_gives_the_same_tree():
     assert shape(trees[0]) == shape(trees[1])
 
 
-def test_a_claim_fills_the_room_that_a_completion_leaves_without_a_barrier():
+def test_a_claim_fills_a_free_slot_without_a_barrier():
     tree, budget = make_tree(), TreeBudget(8, 3)
     first = budget.claim(tree)
     assert len(first) == 3 and budget.claim(tree) == []

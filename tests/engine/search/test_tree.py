@@ -85,7 +85,7 @@ def test_posteriors_are_those_of_the_update_rule(family, order):
                 assert found[name] == pytest.approx(expected[name], abs=1e-9), name
 
 
-def test_a_tree_numbers_its_nodes_in_order_and_knows_their_depth():
+def test_a_tree_numbers_its_nodes_in_order_and_stores_their_depth():
     tree = make_tree(seed=4)
     grow(tree, 30, np.random.default_rng(4))
     assert [node.id for node in tree.nodes] == list(range(31))

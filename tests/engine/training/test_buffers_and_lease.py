@@ -86,7 +86,7 @@ def test_a_lapsed_lease_stops_the_engine(tmp_path):
     guard.close()
 
 
-def test_progress_counts_steps_or_minutes_whichever_is_ahead():
+def test_progress_is_the_larger_of_steps_and_minutes():
     from engine.config.training import TrainingConfig
 
     progress = Progress()

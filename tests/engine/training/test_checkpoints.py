@@ -37,7 +37,7 @@ def test_only_the_newest_checkpoints_stay(tmp_path):
     assert found.damaged == []
 
 
-def test_the_newest_is_the_one_of_the_highest_step_whatever_its_digits(tmp_path):
+def test_the_newest_checkpoint_has_the_highest_step_as_a_number(tmp_path):
     checkpoints = saved(tmp_path, 999_999, 1_000_000)
     assert checkpoints.latest().step == 1_000_000
 

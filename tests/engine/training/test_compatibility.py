@@ -103,7 +103,7 @@ def test_a_model_that_moved_is_the_same_model(tmp_path):
     check_compatible(begun, record_of(moved))
 
 
-def test_problems_are_known_by_their_content(tmp_path):
+def test_problems_are_identified_by_their_content(tmp_path):
     def stored(name, *numbers):
         asked = [{**rows.ACECODE, "id": f"p{n}", "question": f"Triple it, {n}."} for n in numbers]
         (tmp_path / name).write_text(json.dumps(asked))

@@ -278,7 +278,7 @@ def test_no_agent_learns_from_what_another_wrote(other, ray_address, tmp_path):
     assert min(gained.mismatch.values()) > MISMATCH, gained
 
 
-def test_whose_nodes_were_learned_from_shows_where_a_swap_does_no_harm(ray_address, tmp_path):
+def test_the_mismatch_shows_where_a_swap_of_agents_is_harmless(ray_address, tmp_path):
     config = settings("starter:oak", steps=3)
     gained = trained(tmp_path, config, ray_address, SwappedAgents)
     assert min(gained.mismatch.values()) > MISMATCH, gained

@@ -84,7 +84,7 @@ def stopped_once_ahead(folder, config, address, step):
     return list(read_all(folder))
 
 
-def test_a_step_is_learned_from_while_the_next_is_written(ray_address, tmp_path):
+def test_an_update_runs_while_the_next_step_is_generated(ray_address, tmp_path):
     """A stop when the next step has started ahead loses nothing and repeats nothing.
 
     Concurrent generation is not promised to be the same bits (see the refusals below). Promised are

@@ -158,7 +158,7 @@ def test_a_checkpoint_holds_each_set_of_weights_once_and_none_of_the_frozen(run_
         assert not (folder / name / "model.safetensors").exists()
 
 
-def test_the_final_models_are_whole_and_each_learned_something_else(run_dir):
+def test_the_final_models_are_whole_and_trained_differently(run_dir):
     (final,) = [saved for saved in payloads(run_dir, "checkpoint.saved") if saved["final"]]
     assert set(final["models"]) == {"solver", "thin", "slim"}
     start = {name: load_policy(f"starter:{name}").model.state_dict() for name in ("oak", "fern")}

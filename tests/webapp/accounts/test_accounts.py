@@ -69,7 +69,7 @@ def test_a_command_prints_a_new_link(client, cast, capsys):
 
 
 @pytest.mark.parametrize("name", ["dave", "charlie"])
-def test_the_command_says_for_whom_it_can_make_links(cast, name):
+def test_the_command_lists_the_users_it_can_make_links_for(cast, name):
     cast.charlie.is_active = False
     cast.charlie.save()
     with pytest.raises(
@@ -88,7 +88,7 @@ def test_the_command_says_for_whom_it_can_make_links(cast, name):
         (None, "/"),
     ],
 )
-def test_who_was_signed_out_goes_back_to_the_page_of_the_form(client, cast, came_from, goes_to):
+def test_signing_in_again_returns_to_the_page_of_the_form(client, cast, came_from, goes_to):
     path = f"/runs/{a_run(cast).pk}/stop/"
     response = client.post(path, headers={"Referer": came_from} if came_from else {})
     assert response.url == f"/sign-in/?next={goes_to}"

@@ -95,7 +95,7 @@ def test_too_many_sign_ins_from_one_address_return_when_to_retry(client, cast, s
     assert answers[-1]["Retry-After"] == "60" and b"Too many requests" in answers[-1].content
 
 
-def test_nobody_makes_an_account_without_an_invitation(client, cast):
+def test_an_account_requires_an_invitation(client, cast):
     form = {"username": "dora", "password1": PASSWORD, "password2": PASSWORD}
     assert b"You need an invitation" in client.post("/sign-up/", form).content
     assert not User.objects.filter(username="dora").exists()
@@ -114,7 +114,7 @@ def test_with_mail_an_address_is_verified_before_one_is_in(client, cast, mailed)
     assert cast.project.workspace.memberships.get(user__username="dora").role == "member"
 
 
-def test_who_had_an_account_before_mail_is_not_locked_out(client, cast, mailed):
+def test_accounts_from_before_mail_was_enabled_can_sign_in(client, cast, mailed):
     give_password(cast.bob)
     assert sign_in(client).url == "/"
     assert client.get("/account/email/").status_code == 200

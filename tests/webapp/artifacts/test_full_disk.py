@@ -108,7 +108,7 @@ def uploaded(bob, cast, content):
     return path.rpartition("/")[2]
 
 
-def test_an_upload_goes_on_where_it_stood_once_there_is_room(bob, cast, var):
+def test_an_upload_continues_at_its_offset_once_space_is_free(bob, cast, var):
     content = os.urandom(3 * MIB)
     path = begun(bob, cast, content)
     assert sent(bob, path, 0, content[:MIB]).status_code == 200
@@ -124,7 +124,7 @@ def test_an_upload_goes_on_where_it_stood_once_there_is_room(bob, cast, var):
     assert bytes_of(cast.project) == len(content)
 
 
-def test_an_artifact_is_whole_or_not_there_where_its_store_is_full(
+def test_an_artifact_is_whole_or_absent_when_its_store_is_full(
     bob, cast, var_directory, settings, small_disk
 ):
     """The store is a separate disk, to which an upload is copied."""
@@ -146,7 +146,7 @@ def test_an_artifact_is_whole_or_not_there_where_its_store_is_full(
     assert stored.read_bytes() == content
 
 
-def test_an_uploaded_dataset_is_read_again_once_there_is_room(bob, cast, var):
+def test_an_uploaded_dataset_is_read_again_once_space_is_free(bob, cast, var):
     content = lines_of(some_problems(300))
     upload = uploaded(bob, cast, content)
     counted = bytes_of(cast.project)
@@ -162,7 +162,7 @@ def test_an_uploaded_dataset_is_read_again_once_there_is_room(bob, cast, var):
     assert not Upload.objects.exists()
 
 
-def test_the_index_of_a_file_is_made_whole_once_there_is_room(bob, cast, var, tmp_path, settings):
+def test_the_index_of_a_file_is_completed_once_space_is_free(bob, cast, var, tmp_path, settings):
     listed = tmp_path / "listed"
     listed.mkdir()
     (listed / "trees.jsonl").write_bytes(lines_of(some_problems(2000)))

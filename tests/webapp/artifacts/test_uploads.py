@@ -176,13 +176,13 @@ def test_a_project_is_charged_once_for_a_content(cast, var_directory):
     assert bytes_of(cast.project) == len(CONTENT) and Artifact.objects.count() == 1
 
 
-def test_whatever_refers_to_artifacts_says_in_which_project_it_lies():
+def test_every_artifact_reference_declares_its_project():
     for key in references():
         assert isinstance(key.model._default_manager.all(), InProjectQuerySet), key
         assert key.remote_field.on_delete.__name__ == "PROTECT", key
 
 
-def test_nobody_else_adds_to_an_upload_or_sees_it(bob, client, cast):
+def test_only_its_owner_appends_to_an_upload_or_sees_it(bob, client, cast):
     upload = begun(bob, cast).json()["id"]
     client.force_login(cast.alice)
     assert client.get(f"/api/v1/uploads/{upload}").status_code == 404
@@ -208,7 +208,7 @@ def test_bytes_that_the_disk_lost_are_requested_again(cast, var_directory):
     assert services.finish(upload).artifact_id == hashlib.sha256(CONTENT).hexdigest()
 
 
-def test_an_upload_that_expired_is_gone_with_its_bytes(cast, var_directory):
+def test_an_expired_upload_is_removed_with_its_bytes(cast, var_directory):
     upload = an_upload(cast)
     Upload.objects.update(expires=timezone.now())
     assert collect().uploads == 1
@@ -302,7 +302,7 @@ def test_what_is_referred_to_is_never_removed(cast, var_directory):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_comes_too_late_cannot_refer_to_what_is_gone(cast, var_directory):
+def test_a_late_writer_cannot_refer_to_a_deleted_artifact(cast, var_directory):
     artifact = store.put([b"late"])
     upload = services.begin(cast.project, cast.bob, Upload.Kind.DATASET, "a", 4)
     collect(AT_ONCE)

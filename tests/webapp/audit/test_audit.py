@@ -185,7 +185,7 @@ def test_a_page_costs_the_same_however_much_was_noted(cast, django_assert_max_nu
         entries(cast.project.workspace, AuditQuery(), None, 50)
 
 
-def test_owners_alone_read_it_in_the_browser(client, cast):
+def test_only_owners_read_the_audit_log_in_the_browser(client, cast):
     client.force_login(cast.alice)
     client.post(at(cast, "projects/"), {"name": "<b>Elms</b>", "visibility": "private"})
     page = client.get(at(cast))

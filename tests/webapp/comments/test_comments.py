@@ -65,7 +65,7 @@ def test_each_thing_has_a_thread_of_its_own(client, cast, run):
     assert f"/comments/?run={run.pk}&amp;run={other.pk}" in both
 
 
-def test_what_is_not_there_has_no_thread(client, cast, run):
+def test_a_missing_object_has_no_comments(client, cast, run):
     client.force_login(cast.bob)
     wrong = (
         ({"run": [run.pk], "tree": 7, "node": 99}, 404),
@@ -232,7 +232,7 @@ def test_rest_creates_edits_deletes_and_lists_comments(client, cast, run):
     ]
 
 
-def test_who_became_a_viewer_changes_nothing_any_more(client, cast, run):
+def test_a_member_demoted_to_viewer_changes_nothing(client, cast, run):
     made = write(cast.bob, "mine", run)
     cast.bob.memberships.update(role="viewer")
     client.force_login(cast.bob)

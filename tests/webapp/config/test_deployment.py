@@ -77,7 +77,7 @@ def test_every_kind_of_answer_has_the_secure_headers(client, cast, settings, pat
     assert "camera=()" in answer["Permissions-Policy"]
 
 
-def test_cookies_are_for_us_alone(client, cast, settings):
+def test_cookies_are_secure_http_only_and_same_site(client, cast, settings):
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
     session = client.get(create_sign_in_link(cast.bob), secure=True).cookies["sessionid"]
     assert session["httponly"] and session["secure"] and session["samesite"] == "Lax"

@@ -27,7 +27,7 @@ def test_another_seed_is_another_version(cast):
     assert (first.number, second.number) == (1, 2) and first.dataset == second.dataset
 
 
-def test_a_file_is_known_by_its_content_not_its_name(cast, tmp_path):
+def test_a_file_is_identified_by_content_and_not_by_name(cast, tmp_path):
     file = tmp_path / "problems.jsonl"
     sizes = {"train": 3, "validation": 1, "test": 1}
     problems = [make_problem(1, index)[0] for index in range(6)]
@@ -86,7 +86,7 @@ def test_how_a_file_is_packed_does_not_change_its_version(cast, tmp_path):
     assert version_of(cast.project, plain.model_copy(update={"format": "mbpp"})) == first
 
 
-def test_a_file_of_no_known_format_is_refused_with_its_fields(cast, tmp_path):
+def test_a_file_of_unknown_format_is_refused_with_its_fields(cast, tmp_path):
     (tmp_path / "a.json").write_text('[{"x": 1}]')
     with pytest.raises(ConfigError, match=r"fields = \['x'\]: no format has these fields"):
         version_of(cast.project, ProblemsConfig(dataset=str(tmp_path / "a.json"), **SIZES))

@@ -63,7 +63,7 @@ def test_a_problem_that_is_too_large_for_a_search_is_refused_before_it_is_read(c
         problem_of(stored_version(cast, problems=[large]), one.id)
 
 
-def test_any_generated_problem_of_the_test_split_is_made_alone(cast):
+def test_any_generated_problem_of_the_test_split_is_read_by_index(cast):
     version = a_version(cast, seed=7, test=3)
     made = GeneratedProblems(7)
     index, last = next(made.stream(Split.TEST, 900_000_000))

@@ -218,7 +218,9 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_ends_at_the_walls_of_its_reader(bob, cast, var_directory, settings, name):
+def test_a_decompression_bomb_is_contained_by_the_parser_process(
+    bob, cast, var_directory, settings, name
+):
     settings.DATASET_READ_BYTES, settings.DATASET_READ_SECONDS = 512 << 20, 3
     bomb = BOMBS[name]()
     assert len(bomb) < 5 << 20
@@ -339,7 +341,7 @@ def test_what_is_used_is_not_deleted_and_what_is_not_leaves_nothing(bob, cast, v
     nothing_is_left(var_directory)
 
 
-def test_what_others_keep_private_is_named_to_nobody_else(bob, cast):
+def test_private_objects_are_named_to_nobody_else(bob, cast):
     hidden = create_project(
         cast.project.workspace, "Hidden", "hidden", Visibility.PRIVATE, cast.alice
     )
@@ -430,7 +432,7 @@ def test_workspaces_take_turns_however_many_reports_one_has_queued(cast, var_dir
     assert order == [asked[1], again[0], asked[2], again[1], asked[3]]
 
 
-def test_one_who_queues_in_many_workspaces_has_one_turn_all_the_same(cast, var_directory):
+def test_a_user_with_runs_in_many_workspaces_has_one_turn(cast, var_directory):
     versions = []
     for number in range(3):
         workspace = create_workspace(f"W{number}", f"w{number}", cast.bob)
@@ -442,7 +444,7 @@ def test_one_who_queues_in_many_workspaces_has_one_turn_all_the_same(cast, var_d
     assert [reports.take_report().pk for _ in range(3)] == [alices, asked[1], asked[2]]
 
 
-def test_a_report_whose_worker_is_lost_is_taken_again_then_given_up(cast, var_directory):
+def test_a_report_of_a_lost_worker_is_retried_then_failed(cast, var_directory):
     version = stored_version(cast)
     reports.request_validation(version, cast.bob)
     assert reports.request_validation(version, cast.bob).pk == DatasetReport.objects.get().pk

@@ -156,13 +156,13 @@ def test_a_packed_body_is_not_unpacked(engine, pack):
     assert stored(engine) == []
 
 
-def test_a_payload_is_stored_whole_and_without_what_nobody_knows(engine):
+def test_a_payload_is_stored_whole_without_unknown_fields(engine):
     engine.send(line(1, "tree.open", tree=1, step=1, problem="p", statement="s", extra="x"))
     told = Event.objects.get(run=engine.run["id"]).payload
     assert told == {"step": 1, "problem": "p", "statement": "s", "difficulty": 0}
 
 
-def test_an_engine_of_ours_is_reported_by_its_worker_alone(client, cast):
+def test_an_engine_of_a_worker_is_reported_only_by_that_worker(client, cast):
     run, _ = a_held_run(cast)
     client.force_login(cast.alice)
     body = json.dumps({"events": [line(1)]})
@@ -214,7 +214,7 @@ def test_what_would_be_no_tree_is_refused_and_not_stored(
     assert stored(engine) == stays
 
 
-def test_trees_grow_over_batches_and_a_tree_that_is_opened_again_begins_anew(engine):
+def test_trees_grow_over_batches_and_a_reopened_tree_restarts(engine):
     assert engine.send(tree_open(1), node_open(2, 7, 0)).status_code == 200
     grown = [node_open(3, 8, 7), tree_open(4, 2), node_open(5, 7, 0, tree=2), node_open(6, 3, 8)]
     assert engine.send(*grown).status_code == 200

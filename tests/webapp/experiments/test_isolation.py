@@ -23,7 +23,7 @@ def test_a_server_without_the_setting_refuses(cast, of_one):
         create_experiment_with_run(of_one, cast.alice, "demo", UNSAFE, "")
 
 
-def test_a_shared_workspace_is_refused_whatever_the_server_says(cast, settings):
+def test_a_shared_workspace_is_refused_for_any_server_response(cast, settings):
     settings.ALLOW_UNSAFE = True
     with pytest.raises(ConfigError, match="is shared"):
         create_experiment_with_run(cast.project, cast.alice, "demo", UNSAFE, "")

@@ -40,7 +40,7 @@ def test_a_lapsed_lease_is_taken_over_with_a_higher_token(cast):
         renew_lease(run.pk, fencing, 60)
 
 
-def test_a_lapsed_lease_that_nobody_took_is_still_ours(cast):
+def test_an_expired_lease_stays_valid_until_another_claims_it(cast):
     run, fencing = a_held_run(cast)
     lapse(run)
     assert renew_lease(run.pk, fencing, 60).stop_requested is False

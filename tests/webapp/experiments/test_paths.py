@@ -103,7 +103,7 @@ def test_a_clone_into_another_project_takes_no_model_along(cast, opened):
         create_from(elsewhere, cast.alice, clone_request(run), run, None)
 
 
-def test_the_operator_alone_says_where_ray_is(cast):
+def test_only_the_operator_sets_the_address_of_ray(cast):
     reason = refused(cast.project, cast.bob, "compute.ray_address", "ray://elsewhere:10001")
     assert "RAY_ADDRESS" in reason
 

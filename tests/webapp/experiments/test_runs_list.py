@@ -142,7 +142,7 @@ def test_chosen_runs_are_marked_and_the_list_is_as_it_was(client, cast):
     assert post(do="star", query="//elsewhere.example").url == "/"
 
 
-def test_who_may_only_look_stars_but_changes_nothing(client, cast):
+def test_a_viewer_may_star_and_changes_nothing(client, cast):
     run = a_run(cast)
     client.force_login(cast.vera)
     fields = {"run": [run.pk], "tag": "x"}

@@ -14,7 +14,7 @@ def team(text, recipe="demo"):
     return {agent.name: agent for agent in config.agents}
 
 
-def test_an_agent_is_added_by_its_name_whatever_the_order_of_lines():
+def test_an_agent_is_added_by_name_in_any_line_order():
     for text in (
         'agents.elm.name = "elm"\nagents.elm.model = "starter:oak"\nagents.elm.sampling.top_k = 7',
         'agents.elm.sampling.top_k = 7\nagents.elm.model = "starter:oak"\nagents.elm.name = "elm"',

@@ -140,7 +140,7 @@ def test_no_text_begins_a_formula(text):
     assert safe_cell(f"a{text}") == f"a{text}"
 
 
-def test_who_may_not_see_the_project_any_more_gets_no_file(told, cast):
+def test_a_user_who_lost_access_to_the_project_gets_no_file(told, cast):
     export = services.request_export(told.project, cast.vera, Table.RUNS, Format.CSV, RunQuery())
     cast.vera.memberships.all().delete()
     assert written(export).export_state is ExportState.FAILED
@@ -170,7 +170,7 @@ def test_a_failed_export_reports_its_first_cause(told):
     assert not list(exports_directory().iterdir())
 
 
-def test_after_a_week_it_is_gone_with_its_file(told):
+def test_an_export_expires_after_a_week_with_its_file(told):
     export = written(asked(told, Table.RUNS))
     assert timedelta(days=6) < export.expires - timezone.now() <= timedelta(days=7)
     Export.objects.update(expires=timezone.now())

@@ -118,7 +118,7 @@ def test_figures_of_strangers_are_compared_in_bounded_time(client, cast):
     assert all(one["high"] - one["low"] < 0.01 for one in figures)
 
 
-def test_one_comparison_has_one_budget_of_draws_and_what_is_known_is_not_drawn_again():
+def test_a_comparison_has_one_bootstrap_budget_and_caches_its_draws():
     rng = np.random.default_rng(1)
     before, after = rng.random((2, 100))
     budget = Budget(100 * RESAMPLES)

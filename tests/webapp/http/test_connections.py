@@ -70,7 +70,7 @@ def status(port, path, user=None):
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: a", POST % 1000 + b"name=x"])
-def test_half_open_connections_beyond_the_limit_shut_nobody_out_and_are_closed(cast, sent):
+def test_half_open_connections_beyond_the_limit_are_closed(cast, sent):
     with a_server(QUICK) as served, half_open(served.port, 3 * QUICK.most, sent) as opened:
         assert status(served.port, "/", cast.bob) == 200
         assert len(served.server.server_state.connections) <= QUICK.most
@@ -121,7 +121,7 @@ def test_a_body_that_comes_steadily_may_take_longer_than_its_first_deadline(cast
         served.wait_until_idle()
 
 
-def test_who_does_not_take_a_response_is_closed():
+def test_a_client_that_does_not_read_its_response_is_closed():
     with a_server(QUICK) as served:
         with socket.socket() as one:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -138,7 +138,7 @@ def test_who_does_not_take_a_response_is_closed():
         served.wait_until_idle()
 
 
-def test_who_takes_a_download_slowly_holds_a_block_of_it_and_is_closed(cast, var_directory):
+def test_a_slow_download_buffers_one_block_and_is_closed(cast, var_directory):
     readers, size = 16, 48 << 20
     version = stored_version(cast)
     version.artifact = artifacts.put(os.urandom(1 << 20) for _ in range(size >> 20))
@@ -186,7 +186,7 @@ def test_requests_on_one_connection_and_a_long_stream_outlast_every_deadline(cas
         served.wait_until_idle()
 
 
-def test_websockets_that_were_turned_away_make_room_at_once():
+def test_refused_websockets_free_their_slots_at_once():
     limits = replace(QUICK, most=8, socket_close_seconds=30.0)
     head = (
         b"GET /stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -31,13 +31,13 @@ def page_json(response):
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("who", ["alice", "bob", "vera", "charlie"])
-def test_everybody_who_signed_in_sees_the_pages(client, cast, page, who):
+def test_every_signed_in_user_sees_the_pages(client, cast, page, who):
     client.force_login(getattr(cast, who))
     assert client.get(reverse(page)).status_code == 200
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_who_is_not_signed_in_is_sent_to_sign_in(client, db, page):
+def test_an_anonymous_visitor_is_redirected_to_sign_in(client, db, page):
     response = client.get(reverse(page))
     assert response.status_code == 302 and response.url.startswith("/sign-in/?next=")
 
@@ -402,7 +402,7 @@ def test_a_strangers_run_is_no_source(client, cast):
 
 
 @pytest.mark.parametrize("who", ["vera", "charlie"])
-def test_who_may_not_operate_a_project_cannot_launch_there(client, cast, who):
+def test_launching_requires_the_right_to_operate_the_project(client, cast, who):
     client.force_login(getattr(cast, who))
     assert client.post(reverse("launch"), launch_form(cast)).status_code == 422
     assert not Run.objects.exists()

@@ -67,9 +67,7 @@ def test_too_many_requests_return_when_to_retry(client, cast, settings):
     assert told.json()["status"] == 429 and 55 <= int(told["Retry-After"]) <= 60
 
 
-def test_all_tokens_of_a_user_share_an_allowance_and_one_alone_does_not_use_it_up(
-    client, cast, settings
-):
+def test_all_tokens_of_a_user_share_an_allowance_that_one_cannot_use_up(client, cast, settings):
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "exports": (2, 60.0)}
     run, _ = a_held_run(cast)
     address = f"/api/v1/runs/{run.pk}/events"
@@ -112,7 +110,7 @@ def ask(client, secret, path="/api/v1/runs", address="192.0.2.1", scheme="Bearer
     return client.get(path, headers=headers, REMOTE_ADDR=address)
 
 
-def test_who_guesses_tokens_is_held_up_and_a_right_one_works_all_the_same(client, cast, settings):
+def test_guessed_tokens_are_rate_limited_and_a_valid_one_works(client, cast, settings):
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (3, 60.0)}
     right = a_token(cast.bob, cast.project, Scope.RUNS_READ)
     assert ask(client, right).status_code == 200
@@ -124,7 +122,7 @@ def test_who_guesses_tokens_is_held_up_and_a_right_one_works_all_the_same(client
     assert ask(client, "grove_6", address="192.0.2.2").status_code == 401, "others go on"
 
 
-def test_who_guesses_links_is_held_up_and_a_right_one_works_all_the_same(client, cast, settings):
+def test_guessed_links_are_rate_limited_and_a_valid_one_works(client, cast, settings):
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (4, 60.0)}
     run, _ = a_held_run(cast)
     _, path = create_share(run, cast.alice, timedelta(days=1))
@@ -161,7 +159,7 @@ def keys():
         return {caller for (caller,) in cursor.fetchall()}
 
 
-def test_no_header_makes_another_caller_of_the_one_who_was_refused(client, cast, settings):
+def test_no_header_lets_a_limited_caller_pass_as_another(client, cast, settings):
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "tokens": (1, 60.0), "exports": (1, 60.0)}
     run, _ = a_held_run(cast)
     path = f"/api/v1/runs/{run.pk}/events"

@@ -85,7 +85,7 @@ def blocking(get_response):
     return asked
 
 
-def test_no_more_requests_have_a_thread_than_may_and_one_that_ends_makes_room(settings):
+def test_concurrent_request_threads_are_bounded_and_a_finished_one_frees_a_slot(settings):
     settings.MIDDLEWARE = [f"{__name__}.blocking", *settings.MIDDLEWARE]
     blocked.__init__()
 

@@ -73,7 +73,7 @@ def test_files_are_only_read_and_guarded_by_headers(directory):
     assert head.headers["Content-Security-Policy"].startswith("default-src 'none'")
 
 
-def test_a_part_of_a_file_is_sent_alone(directory):
+def test_a_range_request_returns_a_part_of_a_file(directory):
     answer = ask(address("js/page.js"), Range="bytes=7-11")
     assert (answer.status_code, answer.content) == (206, b"const")
 

@@ -128,7 +128,7 @@ def test_metrics_are_exported_point_by_point(cast, var_directory):
     assert values == [float(seq) for seq in range(1, 71)]
 
 
-def test_all_of_it_is_gone_and_nothing_of_others(
+def test_deletion_removes_everything_and_nothing_of_others(
     cast, full, var_directory, django_capture_on_commit_callbacks
 ):
     workspace, others = cast.project.workspace, Workspace.objects.get(name="Elsewhere")

@@ -33,9 +33,7 @@ def sent(cast, size: int, fill: bytes = b"x", project: Project | None = None) ->
     return uploads.finish(upload)
 
 
-def test_finished_uploads_that_are_given_up_do_not_make_room_while_they_are_kept(
-    cast, var_directory, settings
-):
+def test_abandoned_finished_uploads_count_until_they_are_deleted(cast, var_directory, settings):
     """Discarding leaves the bytes to the collector: without the count, 93 KiB of 64 were stored."""
     settings.ARTIFACT_QUOTA_BYTES = 64 * KIB
     uploads.discard(sent(cast, 31 * KIB, b"a"))
@@ -49,14 +47,14 @@ def test_finished_uploads_that_are_given_up_do_not_make_room_while_they_are_kept
     sent(cast, 31 * KIB, b"c")
 
 
-def test_a_deleted_upload_gives_its_room_back_with_its_bytes(client, cast, var_directory):
+def test_a_deleted_upload_returns_its_quota_and_its_bytes(client, cast, var_directory):
     client.force_login(cast.bob)
     upload = sent(cast, 31 * KIB)
     assert client.delete(f"/api/v1/uploads/{upload.pk}").status_code == 204
     assert stored(var_directory) == 0 == bytes_of(cast.project)
 
 
-def test_what_another_project_holds_by_now_counts_there_alone(cast, var_directory):
+def test_shared_bytes_count_only_in_the_project_that_still_holds_them(cast, var_directory):
     elms = create_project(cast.project.workspace, "Elms", "elms")
     uploads.discard(sent(cast, KIB))
     held = sent(cast, KIB, project=elms)

@@ -51,7 +51,7 @@ def remove(client, cast, user) -> None:
 
 
 @pytest.mark.parametrize("single_use", [True, False])
-def test_links_that_a_removed_member_made_let_nobody_in_again(client, cast, single_use):
+def test_links_of_a_removed_member_admit_nobody(client, cast, single_use):
     workspace = cast.project.workspace
     path = membership.invite(workspace, cast.mia, Role.MEMBER, single_use)
     remove(client, cast, cast.mia)
@@ -65,7 +65,7 @@ def test_links_that_a_removed_member_made_let_nobody_in_again(client, cast, sing
 
 
 @pytest.mark.parametrize("single_use", [True, False])
-def test_who_was_removed_does_not_return_by_a_link_of_others_from_before(client, cast, single_use):
+def test_a_removed_member_does_not_return_by_an_earlier_link(client, cast, single_use):
     path = membership.invite(cast.project.workspace, cast.alice, Role.MAINTAINER, single_use)
     assert follow(cast.bob, path) == 302, "a member opens it, and it is not spent"
     remove(client, cast, cast.bob)
@@ -111,7 +111,7 @@ def test_tokens_beyond_a_lower_role_end_and_the_others_stay(cast):
 
 
 @pytest.mark.parametrize("how", ["removed", "demoted"])
-def test_links_uploads_and_wishes_end_with_the_right_to_make_them(
+def test_links_uploads_and_requests_end_with_the_right_to_make_them(
     client, cast, var_directory, how, django_capture_on_commit_callbacks
 ):
     workspace = cast.project.workspace
@@ -206,7 +206,7 @@ def test_a_comparison_over_two_workspaces_is_listed_and_ended_in_each(client, ca
         assert len([one for one in noted if "link to a comparison" in one]) == 2, "made and revoked"
 
 
-def test_who_may_share_no_run_of_a_comparison_ends_no_link_to_it(client, cast, both):
+def test_ending_a_comparison_link_requires_the_right_to_share_a_run_of_it(client, cast, both):
     share = both[3]
     for who, status in ((cast.vera, 403), (cast.mia, 204)):
         client.force_login(who)
@@ -240,7 +240,7 @@ def blocked() -> bool:
         ("post", "invitations", {"role": "member"}),
     ],
 )
-def test_nobody_acts_by_a_role_that_is_being_taken(method, address, body):
+def test_a_role_under_revocation_permits_no_action(method, address, body):
     """Two connections: Mia's request has started while Alice's demotion of her is not committed."""
     cast = a_cast()
     workspace = cast.project.workspace

@@ -51,7 +51,7 @@ def test_a_link_is_shown_once_and_only_its_digest_is_kept(client, cast):
     assert "/invitations/" not in client.get(at(cast)).content.decode().replace(at(cast), "")
 
 
-def test_who_has_an_account_joins_by_a_link_once(client, cast):
+def test_an_existing_user_joins_by_a_link_once(client, cast):
     path = an_invitation(cast)
     client.force_login(cast.charlie)
     page = client.get(path)
@@ -68,7 +68,7 @@ def join(client, path: str, **change):
     return client.post(form.url, JOINS | change)
 
 
-def test_who_has_none_makes_an_account_and_is_in(client, cast):
+def test_a_new_user_creates_an_account_and_joins(client, cast):
     path = an_invitation(cast, Role.VIEWER)
     assert join(client, path).url == at(cast)
     assert roles(cast)["dora"] == "viewer"
@@ -105,7 +105,7 @@ def test_a_link_for_many_works_until_it_is_revoked(client, cast):
     assert client.get(path).status_code == 410 and {"dora", "emil"} <= roles(cast).keys()
 
 
-def test_an_old_link_lets_nobody_in(client, cast):
+def test_an_expired_link_admits_nobody(client, cast):
     path = an_invitation(cast)
     Invitation.objects.update(expires=timezone.now() - timedelta(seconds=1))
     client.force_login(cast.charlie)
@@ -113,7 +113,7 @@ def test_an_old_link_lets_nobody_in(client, cast):
 
 
 @pytest.mark.parametrize("role", ["owner", "maintainer"])
-def test_a_maintainer_invites_nobody_of_their_rank_or_above(client, cast, role):
+def test_a_maintainer_invites_only_lower_roles(client, cast, role):
     client.force_login(cast.mia)
     assert client.post(at(cast, "invitations/"), {"role": role}).status_code == 422
     assert not Invitation.objects.exists()
@@ -165,7 +165,7 @@ def test_a_workspace_is_handed_over_and_then_left(client, cast):
     assert "alice" not in roles(cast) and client.get(at(cast)).status_code == 404
 
 
-def test_who_goes_loses_their_tokens_for_the_workspace_for_good(cast, client):
+def test_a_leaving_member_loses_their_workspace_tokens_for_good(cast, client):
     workspace = cast.project.workspace
     token = a_token(cast.bob, workspace, Scope.RUNS_READ)
     client.force_login(cast.bob)
@@ -197,7 +197,7 @@ def test_projects_of_one_name_get_slugs_of_their_own(client, cast):
     assert sorted(slugs) == ["elms", "elms-2"]
 
 
-def test_who_signs_in_without_a_workspace_gets_one_of_their_own(client, cast):
+def test_a_user_without_a_workspace_gets_one_at_sign_in(client, cast):
     dora = User.objects.create_user("dora")
     client.force_login(dora)
     client.force_login(dora)
@@ -206,7 +206,7 @@ def test_who_signs_in_without_a_workspace_gets_one_of_their_own(client, cast):
     assert may(dora, Action.OPERATE, project) and not may(cast.alice, Action.READ, project)
 
 
-def test_whatever_is_stored_says_who_sees_it(cast):
+def test_every_table_declares_who_sees_it(cast):
     run, fencing = a_held_run(cast)
     ingest(run.pk, fencing, [an_event(1)])
     an_invitation(cast)

@@ -68,14 +68,16 @@ def test_the_final_checkpoint_is_registered_as_a_further_version(client, cast, r
 @pytest.mark.parametrize("step, agent, told", [
     (7, "oak", "there are 20"), (20, "elm", "there are oak, fern"), (20, "fern", "an adapter of"),
 ])  # fmt: skip
-def test_what_is_not_there_is_refused_with_what_is(client, cast, run, step, agent, told):
+def test_a_missing_checkpoint_is_refused_with_the_existing_ones(
+    client, cast, run, step, agent, told
+):
     client.force_login(cast.bob)
     refused = register(client, run, step, agent)
     assert refused.status_code == 409 and told in refused.json()["detail"]
     assert not ModelVersion.objects.exists()
 
 
-def test_who_may_add_no_models_registers_none(client, cast, run):
+def test_registering_a_model_requires_the_right_to_add_models(client, cast, run):
     client.force_login(cast.vera)
     assert register(client, run).status_code == 403
     client.logout()

@@ -61,7 +61,7 @@ def test_a_move_that_makes_no_sense_is_refused(cast, model, versions, alias, rea
         promote(model, alias, wanted, reason, cast.alice)
 
 
-def test_with_a_second_pair_of_eyes_nobody_promotes_alone(cast, model, versions):
+def test_with_an_approval_policy_a_promotion_needs_two_people(cast, model, versions):
     set_second_pair(cast.project.workspace, True, cast.alice)
     asked = promote(model, "champion", versions[1], "It is better.", cast.alice)
     assert asked.state == PromotionState.WAITING and means(model) is None
@@ -104,7 +104,7 @@ def test_a_member_requests_and_a_maintainer_approves_by_rest(client, cast, model
     assert client.get(f"/api/v1/models/{model.pk}").json()["aliases"] == {"champion": 2}
 
 
-def test_who_lost_the_right_cannot_approve(client, cast, model, versions):
+def test_a_user_who_lost_the_right_cannot_approve(client, cast, model, versions):
     set_second_pair(cast.project.workspace, True, cast.alice)
     asked = promote(model, "champion", versions[1], "It is better.", cast.bob)
     Membership.objects.filter(user=cast.mia).update(role=Role.MEMBER)
@@ -191,7 +191,7 @@ def test_lineage_is_a_tree_with_every_child_beneath_its_parent(cast, model, vers
     ]  # fmt: skip
 
 
-def test_the_known_part_of_a_card_cannot_be_forged_by_names(cast, model, versions):
+def test_the_generated_part_of_a_card_cannot_be_forged_by_names(cast, model, versions):
     DatasetVersion.objects.get().dataset.__class__.objects.update(name="x |\n# Measured **by me**")
     version = visible_version(cast.bob, model.pk, 2)
     version.notes = "<script>alert(1)</script> people's **own**"

@@ -140,7 +140,7 @@ def test_an_unknown_recipe_or_field_is_named(client, cast):
 
 
 @pytest.mark.parametrize("who, status", [("vera", 403), ("charlie", 404)])
-def test_who_may_not_operate_a_project_makes_no_runs(client, cast, who, status):
+def test_creating_runs_requires_the_right_to_operate_the_project(client, cast, who, status):
     client.force_login(getattr(cast, who))
     assert post(client, "/runs", new_run(cast)).status_code == status
     assert not Run.objects.exists()
@@ -166,7 +166,7 @@ def test_a_viewer_reads_but_does_not_operate(client, cast):
         assert getattr(client, method)(f"/api/v1{path}").status_code == expected, path
 
 
-def test_nobody_reads_without_signing_in(client, cast):
+def test_reading_requires_signing_in(client, cast):
     run = a_run(cast)
     paths = [path for _, path in of_a_run(run)]
     for path in ["/runs", "/recipes", "/models", "/datasets", *paths]:

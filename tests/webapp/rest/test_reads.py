@@ -36,7 +36,7 @@ def forest(cast):
     return run, fencing
 
 
-def test_runs_are_filtered_by_name_project_and_who_made_them(bob, cast):
+def test_runs_are_filtered_by_name_project_and_creator(bob, cast):
     run = a_run(cast)
     for query in ({"name": "SHAD"}, {"project": cast.project.pk}, {"created_by": "alice"}):
         found = bob.get("/api/v1/runs", query).json()["runs"]

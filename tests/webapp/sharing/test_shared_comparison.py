@@ -100,7 +100,7 @@ def test_it_ends_by_itself_at_once_or_with_a_run(client, cast, runs):
         assert Client().get(path).status_code == 404 == told_by(path).status_code, path
 
 
-def test_who_may_not_share_every_run_makes_no_link(client, cast, runs):
+def test_a_comparison_link_requires_the_right_to_share_every_run(client, cast, runs):
     body = {"run": [str(run.pk) for run in runs]}
     for who, status in ((cast.vera, 403), (cast.charlie, 404)):
         client.force_login(who)

@@ -294,7 +294,7 @@ def test_the_page_of_charts_is_of_runs_that_one_may_see(client, cast):
     assert client.get(f"/charts/?run={run.pk}").status_code == 404
 
 
-def test_a_group_is_what_differs_by_its_seed_alone():
+def test_a_group_holds_runs_that_differ_only_by_seed():
     assert config_hash({"seed": 1, "a": [1]}) == config_hash({"a": [1], "seed": 2})
     assert config_hash({"seed": 1, "a": [1]}) != config_hash({"seed": 1, "a": [2]})
 

@@ -62,7 +62,7 @@ def test_batches_make_no_difference(cut):
     assert project(project(FRESH, LOG[:cut]), LOG[cut:]) == project(FRESH, LOG)
 
 
-def test_the_row_that_was_given_is_left_alone():
+def test_the_given_row_is_not_mutated():
     row = {**FRESH, "result": {"test": {"before": {}}}}
     project(row, LOG)
     assert row["result"] == {"test": {"before": {}}}

@@ -18,7 +18,7 @@ from webapp.telemetry.ingest.rows import decode_event, encode_row
         (7, 0, '{"a": "}{"}', {"tree": 7, "node": 0, "a": "}{"}),
     ],
 )
-def test_place_and_payload_become_one_object(tree, node, payload, told):
+def test_row_fields_and_payload_become_one_object(tree, node, payload, told):
     assert json.loads(encode_row((3, 99, "node.open", tree, node, payload))) == [
         3, 99, "node.open", told
     ]  # fmt: skip

@@ -69,7 +69,7 @@ def test_a_state_is_in_order_without_doubles(bob, run):
     assert seqs == sorted(set(seqs))
 
 
-def test_a_state_at_a_moment_knows_nothing_later(bob, run):
+def test_a_state_at_an_event_holds_no_later_event(bob, run):
     before = [e for e in a_log(5) if e.kind == "step.end"][2].seq
     told = state(bob, run, seq=before)
     assert told["seq"] == before and told["events"][-1][0] == before

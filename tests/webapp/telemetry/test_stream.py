@@ -228,7 +228,7 @@ def test_a_stranger_gets_not_found_for_a_run(port, scene):
 
 
 @pytest.mark.parametrize("session", [None, "unknown"])
-def test_nobody_gets_in_without_signing_in(port, session):
+def test_every_page_requires_signing_in(port, session):
     from django.contrib.sessions.backends.db import SessionStore
 
     with Client(port, SessionStore("x" * 32) if session else None) as client:
@@ -250,7 +250,7 @@ def test_a_client_of_another_protocol_is_refused(port, scene):
         Client(port, scene[3], subprotocols=["grove.v9"])
 
 
-def test_who_loses_access_is_cut_off(port, scene):
+def test_a_reader_who_loses_access_is_disconnected(port, scene):
     cast, run, _, session = scene
     with Client(port, session) as client:
         client.follow(run)
@@ -258,7 +258,7 @@ def test_who_loses_access_is_cut_off(port, scene):
         assert _closing_code(client) == protocol.Close.NO_ACCESS
 
 
-def test_who_signs_out_is_cut_off(port, scene):
+def test_signing_out_disconnects_the_reader(port, scene):
     _, run, _, session = scene
     with Client(port, session) as client:
         client.follow(run)
@@ -315,7 +315,7 @@ def test_a_frame_that_is_no_message_is_refused_and_the_socket_lives(port, scene,
         (['{"type": "hello", "v": 1}'] * 300, protocol.Close.TOO_MANY),
     ],
 )
-def test_who_breaks_the_rules_is_closed(port, scene, frames, code):
+def test_a_protocol_violation_closes_the_socket(port, scene, frames, code):
     with Client(port, scene[3]) as client:
         try:
             for frame in frames:

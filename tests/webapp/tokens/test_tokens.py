@@ -115,7 +115,7 @@ def test_what_the_form_does_not_offer_is_refused(client, cast, change):
     assert make(client, cast, **change).status_code == 422 and not ApiToken.objects.exists()
 
 
-def test_a_revoked_token_is_gone_from_the_list_and_lets_nobody_in(client, cast):
+def test_a_revoked_token_leaves_the_list_and_authenticates_nobody(client, cast):
     secret = a_token(cast.bob, cast.project, Scope.RUNS_READ)
     token = ApiToken.objects.get()
     client.force_login(cast.bob)
