@@ -19,6 +19,7 @@ lint:
 	@$(VENV_PYTHON) -m ruff check
 	@$(VENV_PYTHON) -m ruff format --check
 	@.venv/bin/lint-imports
+	@.venv/bin/codespell engine webapp workers static/js manage.py
 	@$(VENV_PYTHON) -m bandit -q -r engine webapp workers manage.py -c pyproject.toml
 	@.venv/bin/pyrefly check --summary=none --progress-bar=no --error-stale-baseline
 

@@ -24,6 +24,7 @@ def test_hooks_have_the_versions_of_the_pins():
     }
     assert hooks["ruff-pre-commit"]["rev"] == f"v{pins()['ruff']}"
     assert hooks["bandit"]["rev"] == pins()["bandit"]
+    assert hooks["codespell"]["rev"] == f"v{pins()['codespell']}"
 
 
 def test_the_workflow_calls_the_whole_check():
