@@ -193,7 +193,7 @@ class Policy:
         self.generator.reset_prefix_cache()
         self._boundary: dict[str, Any] = {
             "seed": self.seed,
-            "asked": self.generator.request_count,
+            "asked": self.generator.request_count,  # codespell:ignore
             "torch": torch.get_rng_state(),  # a model may have dropout
         }
         if self.weights.model.device.type == "cuda":
@@ -239,7 +239,7 @@ class Policy:
         self._restore_learner(directory, state)
         # Last: nothing after it may draw random numbers.
         self.seed = self.generator.seed = state["random"]["seed"]
-        self.generator.request_count = state["random"]["asked"]
+        self.generator.request_count = state["random"]["asked"]  # codespell:ignore
         torch.set_rng_state(state["random"]["torch"])
         if "cuda" in state["random"]:
             torch.cuda.set_rng_state(state["random"]["cuda"], self.weights.model.device)

@@ -17,7 +17,7 @@ PAGE_ROWS = 50
 
 @require_safe
 def audit(request: HttpRequest, slug: str) -> HttpResponse:
-    """audit.html: `workspace`, `form` (WishForm), `entries` (selectors.Entry), `next` (address of
+    """audit.html: `workspace`, `form` (AuditForm), `entries` (selectors.Entry), `next` (address of
     the next page, or ""), `is_first` and `is_filtered`. The address contains the whole query."""
     workspace = visible_workspace(request.user, slug)
     require(request.user, Action.AUDIT, workspace)

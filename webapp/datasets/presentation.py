@@ -31,7 +31,7 @@ _SPREADS = {
 }
 _COUNTS = {
     "kinds": "Tests by kind",
-    "asks": "Entry point",
+    "asks": "Entry point",  # codespell:ignore
     "languages": "Script",
     "programs": "Language of the reference",
     "difficulties": "Difficulty in the dataset",

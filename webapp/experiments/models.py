@@ -164,7 +164,7 @@ class RunAction(models.Model):
         STARTED = "started", "started it"
         CLONED = "cloned", "made a clone"
         FORKED = "forked", "forked it"
-        STOPPED = "stopped", "asked it to stop"
+        STOPPED = "stopped", "asked it to stop"  # codespell:ignore
         KILLED = "killed", "killed it"
         RESUMED = "resumed", "resumed it"
         PRIORITY = "priority", "changed its priority"

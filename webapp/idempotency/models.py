@@ -21,7 +21,7 @@ class KeptAnswer(models.Model):
     """SHA-256 of the method, the address and the body; empty for rows migrated from elsewhere."""
     status = models.PositiveSmallIntegerField(default=0)
     body = models.BinaryField(default=b"")
-    tells = models.BooleanField(default=True)
+    tells = models.BooleanField(default=True)  # codespell:ignore
     """False if the response contained a secret, which is shown once and not stored."""
     projects = ArrayField(models.BigIntegerField(), default=list)
     """Those that the user saw then: a user who sees less by now does not get the response again."""

@@ -182,7 +182,7 @@ class Promotion(models.Model):
     asked_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
     )
-    asked = models.DateTimeField(auto_now_add=True)
+    asked = models.DateTimeField(auto_now_add=True)  # codespell:ignore
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
     )

@@ -26,7 +26,7 @@ def statistics(problems: Sequence[Problem], left_out: int) -> dict[str, Any]:
         "with_reference": len(references),
         "tests": sum(map(_tests, problems)),
         "kinds": _counted(_kind(test) for one in problems for test in _all_tests(one)),
-        "asks": _counted(_entry_point_kind(one) for one in problems),
+        "asks": _counted(_entry_point_kind(one) for one in problems),  # codespell:ignore
         "languages": _counted(script(one.statement) for one in problems),
         "programs": {"python": len(references)} if references else {},
         "tags": dict(Counter(t for one in problems for t in one.tags).most_common(_MOST_TAGS)),

@@ -50,7 +50,7 @@ _EXAMPLE = {
     "project": 1,
     "created": "2026-11-22T10:00:00Z",
     "created_by": "alice",
-    "asked": {"recipe": "demo", "overrides": {"training.minutes": 10}},
+    "asked": {"recipe": "demo", "overrides": {"training.minutes": 10}},  # codespell:ignore
     "run_count": 6,
 }
 
@@ -63,7 +63,7 @@ class ExperimentListed(Schema):
     project: int
     created: datetime
     created_by: str
-    asked: dict[str, Any]
+    asked: dict[str, Any]  # codespell:ignore
     """Recipe, and the overrides of it."""
     run_count: int
 
@@ -76,7 +76,7 @@ class ExperimentListed(Schema):
         return experiment.created_by.username
 
     @staticmethod
-    def resolve_asked(experiment: Experiment) -> dict[str, Any]:
+    def resolve_asked(experiment: Experiment) -> dict[str, Any]:  # codespell:ignore
         return experiment.config
 
 

@@ -63,7 +63,7 @@ class ActionOut(Schema):
     at: datetime
 
 
-class Told(Schema):
+class Told(Schema):  # codespell:ignore
     actions: list[ActionOut]
 
 
@@ -83,14 +83,14 @@ def set_priority(request: HttpRequest, run_id: uuid.UUID, new: Priority):
     return operate(request, run_id, lambda pk, user: services.set_priority(pk, new.priority, user))
 
 
-@router.post("/{uuid:run_id}/notes", response={201: Told})
+@router.post("/{uuid:run_id}/notes", response={201: Told})  # codespell:ignore
 def write_note(request: HttpRequest, run_id: uuid.UUID, note: Note):
     """Records a note on the run, with your name and the time."""
     operate(request, run_id, lambda pk, user: services.write_note(pk, note.text, user))
     return Status(201, _actions(visible_run(request.user, run_id)))
 
 
-@router.get("/{uuid:run_id}/actions", response=Told)
+@router.get("/{uuid:run_id}/actions", response=Told)  # codespell:ignore
 def get_actions(request: HttpRequest, run_id: uuid.UUID):
     """Lists who did what to the run, newest first."""
     return _actions(visible_run(request.user, run_id))

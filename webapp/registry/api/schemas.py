@@ -205,7 +205,7 @@ class PromotionOut(Schema):
     reason: str
     state: PromotionState
     asked_by: str
-    asked: datetime
+    asked: datetime  # codespell:ignore
     decided_by: str | None
     """The second person; null where none was required, or the move is pending."""
     decided: datetime | None
