@@ -252,7 +252,8 @@ def _answer(host: Any, batch: Sequence[AgentRequest], temperature: float | None)
     for item in batch:
         requests.setdefault(item.agent, []).append(item.request)
     seed = batch[0].seed
-    answers = host.answer(requests, temperature, stream=None if seed is None else ("asked", seed))
+    stream = None if seed is None else ("asked", seed)  # codespell:ignore
+    answers = host.answer(requests, temperature, stream=stream)
     written = {name: iter(mine) for name, mine in answers.items()}
     return [next(written[item.agent]) for item in batch]
 

@@ -269,7 +269,7 @@ def _export(options: argparse.Namespace) -> int:
     filters = {name: value for name in FILTERS if (value := getattr(options, name))}
     with _grove() as grove:
         scope = {"project": options.project, "run": options.run}
-        queued = grove.request_export(options.table, file_format, **scope, **filters)
+        queued = grove.ask_for_export(options.table, file_format, **scope, **filters)
         export = grove.finished_export(queued.id)
         if export.state == "failed":
             raise ValueError(f"the export failed: {export.error}")

@@ -86,7 +86,7 @@ class Grove:
         return self._walk("runs", Run, **filters)
 
     def run(self, run_id: str) -> Run:
-        return self.request(Run, "GET", f"/runs/{run_id}")
+        return self.ask(Run, "GET", f"/runs/{run_id}")
 
     def create_run(
         self,
@@ -105,7 +105,7 @@ class Grove:
         if outside:
             body["outside"] = True
         headers = {"Idempotency-Key": key} if key else {}
-        return self.request(Run, "POST", "/runs", json=body, headers=headers)
+        return self.ask(Run, "POST", "/runs", json=body, headers=headers)
 
     def searches(self, project: int) -> Iterator[Search]:
         """Yields searches at test time, newest first."""
@@ -126,17 +126,17 @@ class Grove:
         body = {"team": list(team), "problem": problem, "overrides": overrides or {}, "name": name}
         headers = {"Idempotency-Key": key} if key else {}
         path = f"/projects/{project}/searches"
-        return self.request(Search, "POST", path, json=body, headers=headers)
+        return self.ask(Search, "POST", path, json=body, headers=headers)
 
     def answer(self, run_id: str) -> Answer | None:
         """Returns the answer of a search; None while it has none."""
-        return self.request(Answer | None, "GET", f"/searches/{run_id}/answer")
+        return self.ask(Answer | None, "GET", f"/searches/{run_id}/answer")
 
     def stop(self, run_id: str) -> Run:
-        return self.request(Run, "POST", f"/runs/{run_id}/stop")
+        return self.ask(Run, "POST", f"/runs/{run_id}/stop")
 
     def resume(self, run_id: str) -> Run:
-        return self.request(Run, "POST", f"/runs/{run_id}/resume")
+        return self.ask(Run, "POST", f"/runs/{run_id}/resume")
 
     def models(self, **filters: Any) -> Iterator[Model]:
         """Yields models; `project` and `name` as in REST."""
@@ -146,7 +146,7 @@ class Grove:
         """Moves an alias to a version, or removes it (None); where the workspace requires a second
         person's approval, the response's `state` is waiting."""
         body = {"alias": alias, "version": version, "reason": reason}
-        return self.request(dict[str, Any], "POST", f"/models/{model}/promotions", json=body)
+        return self.ask(dict[str, Any], "POST", f"/models/{model}/promotions", json=body)
 
     def blocks(self, path: str) -> Iterator[bytes]:
         """Yields the response body of an address as it arrives."""
@@ -191,7 +191,7 @@ class Grove:
         """
         body = b'{"events":[%s]}' % b",".join(lines)
         headers = {"Content-Type": "application/json"}
-        return self.request(
+        return self.ask(
             IngestStatus, "POST", f"/runs/{run_id}/events", content=body, headers=headers
         )
 
@@ -199,9 +199,9 @@ class Grove:
         """Returns all points of one metric, in the order in which they were recorded."""
         query = {"fields": "step,time,value", "limit": POINTS_AT_ONCE}
         path = f"/runs/{run_id}/metrics/{quote(metric, safe='')}/points"
-        page = first = self.request(PointPage, "GET", path, params=query)
+        page = first = self.ask(PointPage, "GET", path, params=query)
         while page.next is not None:
-            page = self.request(PointPage, "GET", path, params={**query, "cursor": page.next})
+            page = self.ask(PointPage, "GET", path, params={**query, "cursor": page.next})
             first.points.extend(page.points)
         return first.points
 
@@ -209,7 +209,7 @@ class Grove:
         """Yields exports, newest first; `project` and `state` as in REST."""
         return self._walk("exports", Export, **filters)
 
-    def request_export(
+    def ask_for_export(
         self,
         table: str,
         file: str,
@@ -223,7 +223,7 @@ class Grove:
         filters."""
         body = {"table": table, "format": file, "project": project, "run": run, "filters": filters}
         headers = {"Idempotency-Key": key} if key else {}
-        return self.request(Export, "POST", "/exports", json=body, headers=headers)
+        return self.ask(Export, "POST", "/exports", json=body, headers=headers)
 
     def finished_export(self, export_id: str, seconds: float = EXPORT_SECONDS) -> Export:
         """Waits for the export and returns it once it is ready or failed.
@@ -232,7 +232,7 @@ class Grove:
             TimeoutError: it was neither within `seconds`.
         """
         until = time.monotonic() + seconds
-        while not (export := self.request(Export, "GET", f"/exports/{export_id}")).is_over:
+        while not (export := self.ask(Export, "GET", f"/exports/{export_id}")).is_over:
             if time.monotonic() > until:
                 raise TimeoutError(f"export {export_id} is {export.state} after {seconds:.0f} s")
             time.sleep(RETRY_SECONDS)
@@ -274,10 +274,10 @@ class Grove:
         version."""
         uploads = [self.upload(file, project, "dataset").id for file in files]
         body = {"project": project, "name": name, "uploads": uploads, "note": note}
-        return self.request(DatasetVersion, "POST", "/datasets", json=body, timeout=READ_SECONDS)
+        return self.ask(DatasetVersion, "POST", "/datasets", json=body, timeout=READ_SECONDS)
 
     def dataset_version(self, version_id: int) -> DatasetVersion:
-        return self.request(DatasetVersion, "GET", f"/datasets/versions/{version_id}")
+        return self.ask(DatasetVersion, "GET", f"/datasets/versions/{version_id}")
 
     def dataset_content(self, version_id: int) -> Iterator[bytes]:
         """Yields all problems of a version as JSON lines, block by block."""
@@ -301,13 +301,13 @@ class Grove:
     ) -> Iterator[Kind]:
         query = {key: value for key, value in query.items() if value is not None}
         while True:
-            page = self.request(dict[str, Any], "GET", where or f"/{name}", params=query)
+            page = self.ask(dict[str, Any], "GET", where or f"/{name}", params=query)
             yield from msgspec.convert(page[name], list[kind])
             if page["next"] is None:
                 return
             query["cursor"] = page["next"]
 
-    def request(self, kind: type[Kind], method: str, path: str, **request: Any) -> Kind:
+    def ask(self, kind: type[Kind], method: str, path: str, **request: Any) -> Kind:
         """Calls any REST operation and returns its response as `kind`. Raises `Refused`."""
         return msgspec.json.decode(self._send(method, path, **request).content, type=kind)
 

@@ -27,9 +27,9 @@ def push_model(
     uploads = [grove.upload(path, project, "model").id for path in files]
     if existing is None:
         body = {"project": project, "name": name, "uploads": uploads}
-        return grove.request(Model, "POST", "/models", json=body).versions[0]
+        return grove.ask(Model, "POST", "/models", json=body).versions[0]
     body = {"uploads": uploads, "parent": parent}
-    return grove.request(ModelVersion, "POST", f"/models/{existing.id}/versions", json=body)
+    return grove.ask(ModelVersion, "POST", f"/models/{existing.id}/versions", json=body)
 
 
 def pull_model(grove: Grove, model: int, number: int, file: Path) -> int:
