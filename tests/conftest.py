@@ -60,10 +60,10 @@ def django_db_modify_db_settings(postgres_url):
 
     from webapp.config.environment import database
 
-    wanted = database(postgres_url)
-    settings.DATABASES["default"].update(wanted)
-    connections["default"].settings_dict.update(wanted)
-    connections["default"].settings_dict["TEST"]["TEMPLATE"] = wanted["NAME"]
+    expected = database(postgres_url)
+    settings.DATABASES["default"].update(expected)
+    connections["default"].settings_dict.update(expected)
+    connections["default"].settings_dict["TEST"]["TEMPLATE"] = expected["NAME"]
 
 
 @pytest.fixture(scope="session")

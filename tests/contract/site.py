@@ -99,7 +99,8 @@ class Site:
             return {"path_parameters": named, **told}
 
         found: dict[str, Callable[[], dict[str, Any]]] = {
-            f"POST /api/v1{path}": partial(making, path, *asked) for path, asked in bodies.items()
+            f"POST /api/v1{path}": partial(making, path, *requested)
+            for path, requested in bodies.items()
         }
         for name in ("datasets", "recipes"):
             found[f"GET /api/v1/{name}"] = dict
@@ -156,8 +157,8 @@ def ask_everything(
         *(("--header", f"Authorization: Bearer {secret}") if secret else ()),
     ]
     with chdir(directory):
-        asked = CliRunner().invoke(schemathesis.cli.schemathesis, told, catch_exceptions=False)
-    return f"exit code {asked.exit_code}\n{asked.output}" if asked.exit_code else ""
+        requested = CliRunner().invoke(schemathesis.cli.schemathesis, told, catch_exceptions=False)
+    return f"exit code {requested.exit_code}\n{requested.output}" if requested.exit_code else ""
 
 
 def _configuration(site: Site | None) -> str:

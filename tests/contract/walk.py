@@ -90,9 +90,9 @@ def walk(site: Site, who: str, *, scenarios: int, seeds: Sequence[int]) -> Walke
                     recorder=self.recorder,
                 )
             except FailureGroup as group:
-                for fault in group.exceptions:
-                    what = f"{case.operation.label}: {fault.title}"
-                    walked.faults.setdefault(what, f"{fault.message}\n{response.text[:500]}")
+                for problem in group.exceptions:
+                    what = f"{case.operation.label}: {problem.title}"
+                    walked.faults.setdefault(what, f"{problem.message}\n{response.text[:500]}")
 
     first = {normalize_name(f"RANDOM -> {label}") for label in beginnings}
     for name in made.root_rules - first:
@@ -114,8 +114,8 @@ def walk(site: Site, who: str, *, scenarios: int, seeds: Sequence[int]) -> Walke
         hypothesis.seed(seed * 1000 + suite)(Walk)
         try:
             Walk.run(settings=settings)
-        except hypothesis.errors.Flaky as fault:
-            walked.faults[f"Flaky, seed {seed}, suite {suite}"] = str(fault)
+        except hypothesis.errors.Flaky as error:
+            walked.faults[f"Flaky, seed {seed}, suite {suite}"] = str(error)
     for counted in (walked.succeeded, walked.begun):
         counted += Counter()  # without those that never did
     return walked

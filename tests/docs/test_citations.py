@@ -41,22 +41,22 @@ def missing_documents(text: str) -> list[str]:
 
 def missing_sections(text: str) -> list[str]:
     """Cited sections without a source, or of a document that has no such section."""
-    faults = []
+    problems = []
     for match in _SECTIONS.finditer(text):
         before = text[max(0, match.start() - _REACH) : match.end() + 60]
         sources = list(_SOURCE.finditer(before))
         document = next((s[1] for s in reversed(sources) if s[1]), None)
         if not sources:
-            faults.append(f"{match[0]}: of which source?")
+            problems.append(f"{match[0]}: of which source?")
         elif document is not None:
             numbers = re.findall(r"\d+", match[0])
-            faults += [f"{document}, section {n}" for n in numbers if not has(document, n)]
-    faults += [
+            problems += [f"{document}, section {n}" for n in numbers if not has(document, n)]
+    problems += [
         f'{document}, "{title}"'
         for document, title in _QUOTED.findall(re.sub(r"\s+", " ", text))
         if not ((ROOT / document).exists() and title in headings(ROOT / document))
     ]
-    return faults
+    return problems
 
 
 def has(document: str, number: str) -> bool:
@@ -65,8 +65,8 @@ def has(document: str, number: str) -> bool:
 
 
 def test_every_path_that_is_cited_exists():
-    faults = [(name(file), path) for file, text in prose() for path in missing_paths(text)]
-    assert not faults
+    problems = [(name(file), path) for file, text in prose() for path in missing_paths(text)]
+    assert not problems
 
 
 def test_every_document_that_is_cited_exists():
@@ -81,15 +81,15 @@ def test_every_section_that_is_cited_exists():
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: name(page))
 def test_every_link_leads_somewhere(page):
-    faults = []
+    problems = []
     for target in links(page):
         if re.match(r"[a-z]+:", target):
             continue
         path, _, anchor = target.partition("#")
         there = (page.parent / path).resolve() if path else page
         if not there.exists() or (anchor and anchor not in anchors(there)):
-            faults.append(target)
-    assert not faults
+            problems.append(target)
+    assert not problems
 
 
 def name(file: Path) -> str:

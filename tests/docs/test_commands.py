@@ -36,8 +36,8 @@ def commands():
 
 
 def test_every_block_says_how_it_is_tested():
-    faults = [(page, text) for page, mark, text in blocks() if not is_marked(mark)]
-    assert not faults
+    problems = [(page, text) for page, mark, text in blocks() if not is_marked(mark)]
+    assert not problems
 
 
 def is_marked(mark):

@@ -58,12 +58,12 @@ def unknown_settings(text):
 
 
 def test_settings_that_pages_name_exist():
-    faults = {
+    problems = {
         page.relative_to(ROOT).as_posix(): odd
         for page in pages()
         if (odd := unknown_settings(page.read_text("utf-8")))
     }
-    assert not faults
+    assert not problems
 
 
 def test_a_documented_setting_that_does_not_exist_is_reported():

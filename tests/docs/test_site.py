@@ -56,7 +56,7 @@ def leaves(nav):
 
 
 def test_every_link_of_the_site_leads_somewhere(site):
-    faults = []
+    problems = []
     for page in site.rglob("*.html"):
         if page.name == "404.html":  # addresses are relative to the site's root
             continue
@@ -67,8 +67,8 @@ def test_every_link_of_the_site_leads_somewhere(site):
             if re.match(r"[a-z]+:", target):
                 continue
             if not there.exists() or (anchor and f'id="{anchor}"' not in there.read_text("utf-8")):
-                faults.append((page.name, target))
-    assert not faults
+                problems.append((page.name, target))
+    assert not problems
 
 
 def test_pages_load_nothing_from_elsewhere(site):

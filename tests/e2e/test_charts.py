@@ -141,8 +141,8 @@ def test_a_guest_sees_live_and_frozen_charts_and_nothing_else(page, browser, ser
     context = browser.new_context(
         viewport={"width": 1280, "height": 900}, base_url=server.url, reduced_motion="reduce"
     )
-    asked: set[str] = set()
-    context.on("request", lambda request: asked.add(urlsplit(request.url).path))
+    requested: set[str] = set()
+    context.on("request", lambda request: requested.add(urlsplit(request.url).path))
     live, frozen = context.new_page(), context.new_page()
     for guest, link in zip((live, frozen), links, strict=True):
         faults.watch(guest, server.url)
@@ -167,7 +167,7 @@ def test_a_guest_sees_live_and_frozen_charts_and_nothing_else(page, browser, ser
     frozen.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for()
 
     shown = tuple(f"/api/v1{link}" for link in links)
-    own = [path for path in asked if not path.startswith(("/static/", "/shared/", *shown))]
+    own = [path for path in requested if not path.startswith(("/static/", "/shared/", *shown))]
     assert own == []
     anchors = live.locator("main a[href]").evaluate_all("all => all.map((a) => a.pathname)")
     assert not [path for path in anchors if path not in links]

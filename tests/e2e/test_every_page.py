@@ -138,10 +138,10 @@ def test_one_signs_in_with_password_and_code_and_sees_the_pages_of_both(
     browser, open_server, site, alice
 ):
     user, secret = alice
-    faults = Faults(expected=("status of 400", "status of 429"))
+    problems = Faults(expected=("status of 400", "status of 429"))
     context = browser.new_context(base_url=open_server.url, reduced_motion="reduce")
     page = context.new_page()
-    faults.watch(page, open_server.url)
+    problems.watch(page, open_server.url)
     found = []
 
     def see(address: str) -> None:
@@ -180,4 +180,4 @@ def test_one_signs_in_with_password_and_code_and_sees_the_pages_of_both(
         assert urlsplit(page.url).path == site.address(name)
     context.close()
     assert not found, "\n".join(found)
-    assert faults.told == []
+    assert problems.told == []

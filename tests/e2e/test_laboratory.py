@@ -111,15 +111,15 @@ def test_filters_narrow_the_forest_and_stay_in_the_address(page, events):
     tool(page, "score").select_option("passed")
     last = {e.tree for e in events if e.kind == "tree.open" and e.payload["step"] == SAMPLE.steps}
     opened = {(e.tree, e.node): e.payload for e in events if e.kind == "node.open"}
-    wanted = [
+    expected = [
         e
         for e in events
         if e.kind == "node.close" and e.tree in last and e.payload["score"] == 1
         and opened[e.tree, e.node]["agent"] == "fern"
     ]  # fmt: skip
-    text = f"{len(wanted)} of 20 nodes in {len({e.tree for e in wanted})} of 4 trees"
+    text = f"{len(expected)} of 20 nodes in {len({e.tree for e in expected})} of 4 trees"
     tool(page, "matchCount").get_by_text(text).wait_for()
-    assert len(rows(page)) == len({e.tree for e in wanted})
+    assert len(rows(page)) == len({e.tree for e in expected})
     page.reload()
     tool(page, "matchCount").get_by_text(text).wait_for()
     assert fragment(page) == {"agent": ["fern"], "score": ["passed"], "q": ["return x"]}

@@ -75,16 +75,16 @@ def test_the_log_says_why_it_cannot_be_loaded_and_tries_again(page, run, log, st
     run.feed(log)
     refuse(page, LINES, status)
     page.goto(f"/runs/{run.run.pk}/log/")
-    fault = part(page, "error")
-    expect(fault).to_contain_text(text, timeout=WAIT_MS)
+    problem = part(page, "error")
+    expect(problem).to_contain_text(text, timeout=WAIT_MS)
     expect(part(page, "stream")).to_have_text(state)
     expect(part(page, "log")).to_have_attribute("aria-busy", "false")
     page.unroute(LINES)
     if status == 500:
         page.clock.fast_forward(LOG_EVERY_MS)
     else:
-        fault.get_by_role("button", name="Try again").click()
-    expect(fault).to_be_hidden(timeout=WAIT_MS)
+        problem.get_by_role("button", name="Try again").click()
+    expect(problem).to_be_hidden(timeout=WAIT_MS)
     expect(part(page, "stream")).to_have_text("live")
 
 

@@ -40,9 +40,9 @@ def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(wi
     expect(page.locator('[data-part="facts"]')).to_contain_text("Nodes 5 of 5")
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
-    told = page.request.get(f"/api/v1/searches/{search.run_id}/answer").json()
-    assert download.value.path().read_text() == told["program"].rstrip() + "\n"
-    expect(page.locator('[data-part="answerText"]')).to_contain_text(f"Node {told['node']} by")
+    body = page.request.get(f"/api/v1/searches/{search.run_id}/answer").json()
+    assert download.value.path().read_text() == body["program"].rstrip() + "\n"
+    expect(page.locator('[data-part="answerText"]')).to_contain_text(f"Node {body['node']} by")
     assert broken_rules(page) == []
     page.get_by_role("button", name="Show node").click()
     page.locator('[data-part="panel"]').get_by_role("heading", name="Program").wait_for()

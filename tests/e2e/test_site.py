@@ -99,11 +99,11 @@ def test_what_is_refused_at_the_new_run_is_shown_within_the_screen(window, fault
 def test_tab_leads_through_the_list_in_reading_order(window, run):
     names = tab_through(window("/"))
     states = ["Queued", "Starting", "Running", "Stopping", "Stopped", "Finished", "Failed"]
-    asked = ["Search runs by name, tag, project or user", "Tag", "Starred", "Archived"]
+    requested = ["Search runs by name, tag, project or user", "Tag", "Starred", "Archived"]
     heads = ["Run", "State", "Progress", "Solved", "Started by", "Created"]
     chosen = ["Charts", "Compare", "Star", "Unstar", "Archive", "Tag to add", "Tag"]
     assert names == [
-        *(*FRAME, "Export", "New run", "All", *states, *asked, "Columns", "Apply", *heads),
+        *(*FRAME, "Export", "New run", "All", *states, *requested, "Columns", "Apply", *heads),
         *("Select demo #1, seed 3", "demo #1", *chosen),
     ]
 

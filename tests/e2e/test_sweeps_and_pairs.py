@@ -27,9 +27,9 @@ def test_values_to_try_become_a_run_for_every_combination(window, run, faults):
     page.get_by_role("button", name="Start 8 runs").click()
     page.get_by_text("8 runs of demo are queued").wait_for()
     made = Run.objects.exclude(pk=run.run.pk)
-    asked = {(r.seed, r.config["loss"]["kl_coefficient"], r.config["search"]["nodes_per_tree"])
+    requested = {(r.seed, r.config["loss"]["kl_coefficient"], r.config["search"]["nodes_per_tree"])
              for r in made}  # fmt: skip
-    assert asked == {(s, kl, n) for s in (1, 2) for kl in (0.001, 0.01) for n in (4, 5)}
+    assert requested == {(s, kl, n) for s in (1, 2) for kl in (0.001, 0.01) for n in (4, 5)}
     assert made.values("experiment").distinct().count() == 1
 
 

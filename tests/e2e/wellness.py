@@ -15,18 +15,18 @@ SETTLED = """() => new Promise((done) => requestAnimationFrame(() => requestAnim
 def faults_of(page, what: str) -> list[str]:
     """Returns each rule that the page breaks in light or dark, and each width that it does not fit,
     as sentences that begin with `what`. Leaves the page in the other scheme and at its own size."""
-    faults = [*too_wide(page), *broken_rules(page), *too_wide(page)]
-    return [f"{what}: {fault}" for fault in faults]
+    problems = [*too_wide(page), *broken_rules(page), *too_wide(page)]
+    return [f"{what}: {problem}" for problem in problems]
 
 
 def too_wide(page) -> list[str]:
     """Returns each of WIDTHS that the page does not fit, in its current scheme."""
     size = page.viewport_size
     scheme = page.locator("html").get_attribute("data-theme")
-    faults = []
+    problems = []
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": HEIGHT})
         if (excess := page.evaluate(SETTLED)) > 0:
-            faults.append(f"{scheme}: {excess} pixels wider than {width}")
+            problems.append(f"{scheme}: {excess} pixels wider than {width}")
     page.set_viewport_size(size)
-    return faults
+    return problems

@@ -204,8 +204,8 @@ def a_registry(cast: Cast) -> dict[str, int]:
     fields = {"model": model, "path": "/models/oak", "parameters": 6, "sha256": "a" * 64}
     first = ModelVersion.objects.create(number=1, **fields)
     second = ModelVersion.objects.create(number=2, parent=first, **fields)
-    wanted = evaluations.EvaluationSettings(problems=3)
-    evaluation = evaluations.evaluate(second, problems, wanted, cast.alice)
+    expected = evaluations.EvaluationSettings(problems=3)
+    evaluation = evaluations.evaluate(second, problems, expected, cast.alice)
     wish = Promotion.objects.create(
         model=model, alias="candidate", version=second, number=2, reason="It is better.",
         asked_by=cast.mia, state=PromotionState.WAITING,

@@ -37,9 +37,9 @@ def shared_ray(folder: Path) -> Iterator[str]:
             else:
                 cluster = _started()
                 address.write_text(cluster.address)
-            found = address.read_text()
+            text = address.read_text()
         try:
-            yield found
+            yield text
         finally:
             if not joined:
                 with _alone(folder / "ray.lock"):

@@ -41,18 +41,18 @@ def a_migrated_postgres(directory: Path, templates: Path) -> EmbeddedPostgres:
 
 
 def _template(templates: Path) -> Path:
-    wanted = templates / _content()
+    expected = templates / _content()
     with (templates / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of a suite's two processes, one builds it
-        if not wanted.exists():
+        if not expected.exists():
             for old in templates.glob("*/"):
                 shutil.rmtree(old)
             with tempfile.TemporaryDirectory() as folder:
                 made = _migrate(Path(folder) / "postgres")
                 unfinished = templates / "unfinished"
                 shutil.copytree(made, unfinished)
-            unfinished.rename(wanted)
-    return wanted
+            unfinished.rename(expected)
+    return expected
 
 
 def _migrate(directory: Path) -> Path:

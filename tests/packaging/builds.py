@@ -85,8 +85,8 @@ def closure(declared: list[Requirement], extra: str) -> dict[str, Distribution]:
     while pending:
         requirement = pending.pop()
         name = canonicalize_name(requirement.name)
-        wanted = {"", *requirement.extras}
-        new = {one for one in wanted if (name, one) not in seen}
+        expected = {"", *requirement.extras}
+        new = {one for one in expected if (name, one) not in seen}
         seen |= {(name, one) for one in new}
         if name == DISTRIBUTION:
             pending += _of_extras(declared, new)

@@ -119,11 +119,11 @@ def check(response, op: dict[str, Any], what: Any) -> None:
     assert len(response.content) < 20_000, shown
     if response.request["REQUEST_METHOD"] == "HEAD":
         return
-    told = json.loads(response.content, parse_constant=no_constant)
-    assert told["status"] == response.status_code and told["detail"], shown
-    assert all(fault.keys() == {"path", "value", "reason"} for fault in told["problems"]), shown
-    assert told["problems"] or response.status_code != 422, shown
-    json.dumps(told).encode().decode()
+    data = json.loads(response.content, parse_constant=no_constant)
+    assert data["status"] == response.status_code and data["detail"], shown
+    assert all(problem.keys() == {"path", "value", "reason"} for problem in data["problems"]), shown
+    assert data["problems"] or response.status_code != 422, shown
+    json.dumps(data).encode().decode()
     response.content.decode().encode()
 
 

@@ -63,8 +63,8 @@ def seqs(port: int, link: str, query: str = "") -> list[int]:
 
 def lasting(client, link: str, query: str = "") -> list[int]:
     """The seqs of the state's events."""
-    told = client.get(rest(link, f"state{query}")).json()
-    return [event[0] for event in told["events"]]
+    body = client.get(rest(link, f"state{query}")).json()
+    return [event[0] for event in body["events"]]
 
 
 @pytest.mark.django_db
@@ -128,10 +128,10 @@ def test_a_guest_sees_the_series_as_far_as_the_link_shows_the_run(client, scene)
         create_share(run, cast.alice, DAY, tree, until)[1]
         for tree, until in ((None, None), (None, 8), (FIRST, None))
     )
-    for link, points, asked in ((live, 4, ""), (live, 1, "?until=7"), (frozen, 2, "?until=99")):
-        (metric,) = client.get(rest(link, f"metrics{asked}")).json()["metrics"]
+    for link, points, requested in ((live, 4, ""), (live, 1, "?until=7"), (frozen, 2, "?until=99")):
+        (metric,) = client.get(rest(link, f"metrics{requested}")).json()["metrics"]
         assert metric["points"] == points
-        assert client.get(rest(link, f"metrics/loss.oak{asked}")).json()["points"] == points
+        assert client.get(rest(link, f"metrics/loss.oak{requested}")).json()["points"] == points
         assert client.get(link).context["page"]["urls"]["metrics"] == rest(link, "metrics")
     for hidden in ("metrics", "metrics/loss.oak"):
         assert client.get(rest(of_tree, hidden)).status_code == 404
@@ -168,8 +168,8 @@ def test_a_missing_object_cannot_be_shared(client, scene, asked):
     client.force_login(cast.bob)
     page = client.post(f"/runs/{run.pk}/shares/", {"days": 7, **asked})
     assert page.status_code == 422 and b'role="alert"' in page.content
-    told = client.post(f"/api/v1/runs/{run.pk}/shares", asked, content_type="application/json")
-    assert told.status_code == 404 and told.json()["problems"][0]["path"] in asked
+    response = client.post(f"/api/v1/runs/{run.pk}/shares", asked, content_type="application/json")
+    assert response.status_code == 404 and response.json()["problems"][0]["path"] in asked
 
 
 @pytest.fixture(scope="module")

@@ -33,8 +33,8 @@ def alice(cast):
 
 def read(client, name, cast, arguments, **query):
     (row,) = [row for row in ROWS if row.name == f"api-1:{name}"]
-    asked = row.body(cast) if callable(row.body) else row.body
-    return client.get(filled_in(row.name, arguments), {**asked, **query})
+    requested = row.body(cast) if callable(row.body) else row.body
+    return client.get(filled_in(row.name, arguments), {**requested, **query})
 
 
 def place_of_rows(whole):
@@ -56,14 +56,14 @@ def test_every_read_operation_has_fields_unless_listed_as_whole():
 @pytest.mark.parametrize("name", SPARSE)
 def test_only_the_requested_fields_are_returned(alice, cast, arguments, name):
     fields = SPARSE[name]
-    wanted = [one for one in fields if one != "id"][-1]
+    expected = [one for one in fields if one != "id"][-1]
     whole = read(alice, name, cast, arguments)
     assert whole.status_code == 200 and whole["ETag"]
     place = place_of_rows(whole.json())
-    told = read(alice, name, cast, arguments, fields=wanted)
+    told = read(alice, name, cast, arguments, fields=expected)
     assert told.status_code == 200
     for thing in filter(None, things(told.json(), place)):
-        assert thing.keys() == {wanted, *({"id"} & set(fields))}
+        assert thing.keys() == {expected, *({"id"} & set(fields))}
     every = read(alice, name, cast, arguments, fields=",".join(fields)).json()
     for thing in filter(None, things(every, place)):
         assert thing.keys() == set(fields)
@@ -74,8 +74,10 @@ def test_a_missing_field_is_named(alice, cast, arguments, name):
     first = SPARSE[name][0]
     wrong = read(alice, name, cast, arguments, fields=f"{first},nonsense")
     assert wrong.status_code == 422
-    (fault,) = wrong.json()["problems"]
-    assert (fault["path"], fault["value"]) == ("fields", "nonsense") and first in fault["reason"]
+    (problem,) = wrong.json()["problems"]
+    assert (problem["path"], problem["value"]) == ("fields", "nonsense") and first in problem[
+        "reason"
+    ]
 
 
 def test_a_sparse_answer_has_an_etag_of_its_own(alice, cast, arguments):

@@ -182,9 +182,9 @@ def test_the_secret_of_a_link_opens_what_it_is_a_link_to_and_nothing_else(
     for row in others:
         known = arguments.get(f"{row.name}.secret", arguments["secret"])
         with undone() as client:
-            asked = {**arguments, "secret": secret, f"{row.name}.secret": secret}
+            requested = {**arguments, "secret": secret, f"{row.name}.secret": secret}
             expected = 200 if secret == known else 404
-            assert ask(client, row, cast, asked).status_code == expected, row
+            assert ask(client, row, cast, requested).status_code == expected, row
 
 
 @pytest.fixture(scope="module")
@@ -226,10 +226,10 @@ def test_a_token_of_a_maintainer_or_a_member_does_no_more_than_they_may(
     others = [scope for scope in Scope if scope not in row.scopes]
     for who in ("mia", "bob"):
         own = row.answers[EVERYBODY.index(who)]
-        asked = [(scope, own) for scope in sorted(row.scopes - {None})[:1]]
-        asked += [(scope, 403) for scope in others[:1]]
-        assert asked
-        for scope, expected in asked:
+        requested = [(scope, own) for scope in sorted(row.scopes - {None})[:1]]
+        requested += [(scope, 403) for scope in others[:1]]
+        assert requested
+        for scope, expected in requested:
             with undone() as client:
                 headers = by_token(workers_tokens[who, scope])
                 response = ask(client, row, cast, arguments, **headers)
@@ -356,6 +356,6 @@ def test_a_head_request_returns_a_page_without_its_content(client, cast, argumen
     seen = [row for row in PAGE_ROWS if row.method == "get" and row.answers[2] == 200]
     client.force_login(cast.bob)
     for row in seen:
-        asked = row.body(cast) if callable(row.body) else row.body
-        response = client.head(filled_in(row.name, arguments), asked)
+        requested = row.body(cast) if callable(row.body) else row.body
+        response = client.head(filled_in(row.name, arguments), requested)
         assert response.status_code == 200 and response.content == b"", row.name

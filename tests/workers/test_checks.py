@@ -111,9 +111,9 @@ def under_way(report):
 
 
 def cancelled(client, report):
-    told = client.post(f"/api/v1/datasets/reports/{report.pk}/cancel")
-    assert (told.status_code, told.json()["state"]) == (200, "failed")
-    assert told.json()["error"] == "it was cancelled by bob"
+    response = client.post(f"/api/v1/datasets/reports/{report.pk}/cancel")
+    assert (response.status_code, response.json()["state"]) == (200, "failed")
+    assert response.json()["error"] == "it was cancelled by bob"
 
 
 def cancelled_on_the_page(client, report):

@@ -93,10 +93,10 @@ def attempts(project, run, value, path="chat_template"):
         many = [{way: [one, None]} for every in ways[:4] for way, one in every.items()]
     project_id, run_id = project.pk, str(run.pk)
     bases = [{"recipe": "demo"}, {"source": run_id}, {"source": run_id, "step": 1}]
-    for asked in [{"overrides": one} for one in ways] + [{"sweep": one} for one in many]:
+    for requested in [{"overrides": one} for one in ways] + [{"sweep": one} for one in many]:
         for base in bases:
             for where in ("/experiments", "/experiments/check"):
-                yield where, {"project": project_id, **base, **asked}, "post"
+                yield where, {"project": project_id, **base, **requested}, "post"
     for one in ways:
         yield "/runs", {"project": project_id, "recipe": "demo", "overrides": one}, "post"
         yield f"/runs/{run_id}/fork", {"step": 1, "overrides": one}, "post"

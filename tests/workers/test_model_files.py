@@ -60,13 +60,13 @@ def test_files_of_a_run_are_stored_once_and_count(cast, made, version):
 
 def test_a_version_outlives_the_directory_of_its_run(version, made):
     stored()
-    told = json.loads((made / "config.json").read_text())
+    data = json.loads((made / "config.json").read_text())
     shutil.rmtree(made.parents[1])
     assert collect(timedelta(0)).artifacts == 0
     with zipfile.ZipFile(io.BytesIO(b"".join(archive(version)))) as found:
-        assert json.loads(found.read("config.json")) == told
+        assert json.loads(found.read("config.json")) == data
     folders.restore(Path(version.path), folders.contents_of(version))
-    assert json.loads((made / "config.json").read_text()) == told
+    assert json.loads((made / "config.json").read_text()) == data
 
 
 def test_what_a_deleted_version_had_is_collected(version, made):

@@ -46,9 +46,9 @@ def uploaded(client, project, number: int = 6) -> DatasetVersion:
     assert client.patch(path, content, **octets).status_code == 200
     assert client.post(f"{path}/finish").status_code == 200
     wish = {"project": project.pk, "name": "trees", "uploads": [upload]}
-    told = client.post("/api/v1/datasets", wish, **JSON)
-    assert told.status_code == 201, told.json()
-    return DatasetVersion.objects.get(pk=told.json()["id"])
+    response = client.post("/api/v1/datasets", wish, **JSON)
+    assert response.status_code == 201, response.json()
+    return DatasetVersion.objects.get(pk=response.json()["id"])
 
 
 def checked(version: DatasetVersion) -> bool:

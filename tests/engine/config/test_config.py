@@ -17,7 +17,7 @@ AGENT = {"name": "oak", "model": "starter:oak"}
 def faults(data):
     with pytest.raises(ConfigError) as caught:
         parse_config(data)
-    return {fault["path"]: fault for fault in caught.value.problems}
+    return {problem["path"]: problem for problem in caught.value.problems}
 
 
 @pytest.mark.parametrize("recipe", recipe_names())
@@ -44,10 +44,10 @@ def test_every_recipe_is_possible_and_survives_its_own_record(recipe):
 def test_an_impossible_value_is_refused_with_its_path(path, value):
     with pytest.raises(ConfigError) as caught:
         load_recipe("demo", {path: value})
-    (fault,) = caught.value.problems
-    assert fault["path"] == path.replace("oak", "0").replace("fern", "1")
-    assert fault["value"] == value
-    assert fault["reason"]
+    (problem,) = caught.value.problems
+    assert problem["path"] == path.replace("oak", "0").replace("fern", "1")
+    assert problem["value"] == value
+    assert problem["reason"]
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_an_impossible_value_is_refused_with_its_path(path, value):
     ],
 )
 def test_a_config_that_depends_on_a_clock_or_a_gpu_is_not_deterministic(sections, reason):
-    (fault,) = faults({"agents": [AGENT], **sections}).values()
-    assert reason in fault["reason"]
+    (problem,) = faults({"agents": [AGENT], **sections}).values()
+    assert reason in problem["reason"]
 
 
 def test_an_unknown_setting_an_unknown_recipe_and_an_unknown_agent_are_refused():
@@ -131,9 +131,9 @@ def test_what_no_database_could_store_is_refused_in_few_words(path, value):
     with pytest.raises(ConfigError) as caught:
         # The later setting hides the earlier one, which is stored with the run all the same.
         load_recipe("demo", {path: value, "training": {}, "problems": {}, "agents": [AGENT]})
-    (fault,) = caught.value.problems
-    assert fault["path"].startswith(path)
-    assert len(json.dumps(fault, allow_nan=False)) < 1000
+    (problem,) = caught.value.problems
+    assert problem["path"].startswith(path)
+    assert len(json.dumps(problem, allow_nan=False)) < 1000
     str(caught.value).encode()
 
 

@@ -19,7 +19,7 @@ ROLE = {"name": "critic", "shares_weights_with": "solver", "role": "Criticise."}
 def faults(*agents):
     with pytest.raises(ConfigError) as caught:
         parse_config({"agents": list(agents)})
-    return {fault["path"]: fault["reason"] for fault in caught.value.problems}
+    return {problem["path"]: problem["reason"] for problem in caught.value.problems}
 
 
 def test_an_agent_inherits_omitted_fields_from_its_partner_in_any_order():

@@ -113,10 +113,10 @@ def test_the_first_difference_of_two_runs_is_reported(tmp_path, capsys):
     assert main(["same", str(one), str(other)]) == 0
     assert "bit for bit" in capsys.readouterr().out
     assert main(["same", str(one), str(third), "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert not told["same"]
-    assert told["difference"].startswith("figure 17: ('eval.result',")
-    assert told["difference"].endswith("and nothing more")
+    data = json.loads(capsys.readouterr().out)
+    assert not data["same"]
+    assert data["difference"].startswith("figure 17: ('eval.result',")
+    assert data["difference"].endswith("and nothing more")
     assert main(["same", str(one), str(tmp_path / "nowhere")]) == 2
     assert "holds no events.jsonl" in capsys.readouterr().err
 

@@ -54,9 +54,9 @@ def test_a_file_ends_with_its_count(tmp_path, capsys):
     assert lines[3] == "broken (prior): inputs.dist_type is missing"
     assert lines[-1] == "1 passed, 4 failed"
     assert check_file(path, as_json=True) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert (told["passed"], told["failed"]) == (1, 4)
-    assert told["cases"][1]["wrong"] == ["m: expected 0.75, got 0.5"]
+    data = json.loads(capsys.readouterr().out)
+    assert (data["passed"], data["failed"]) == (1, 4)
+    assert data["cases"][1]["wrong"] == ["m: expected 0.75, got 0.5"]
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys):

@@ -60,14 +60,14 @@ def test_two_results_are_compared_problem_by_problem(server, files, tmp_path, ca
     assert evaluate(server, fewer, *options, *against) == 0
     capsys.readouterr()
     assert main(["compare", str(first), str(second), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    data = json.loads(capsys.readouterr().out)
     a, b = json.loads(first.read_text()), json.loads(second.read_text())
-    assert {k: v for k, v in b["against"].items() if k != "file"} == found
-    assert (found["problems"], found["only_in_first"], found["only_in_second"]) == (2, 2, 0)
+    assert {k: v for k, v in b["against"].items() if k != "file"} == data
+    assert (data["problems"], data["only_in_first"], data["only_in_second"]) == (2, 2, 0)
     mine, theirs = (
         {row["content"]: row["values"]["pass@1/oak"] for row in one["problems"]} for one in (a, b)
     )
-    told = found["figures"]["pass@1/oak"]
+    told = data["figures"]["pass@1/oak"]
     both = [content for content in mine if content in theirs]
     assert told["first"] == pytest.approx(np.mean([mine[c] for c in both]))
     assert told["difference"] == pytest.approx(np.mean([theirs[c] - mine[c] for c in both]))

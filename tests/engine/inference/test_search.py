@@ -171,13 +171,13 @@ def test_the_command_prints_the_answer_and_writes_the_tree(server, files, tmp_pa
     command = ["search", "--problem", str(files[0]), "--agents", f"oak={server.url}#{MODEL}"]
     command += ["--nodes", "12", "--in-flight", "3", "--no-early-stop", "--out", str(out)]
     code = main([*command, "--json", "--set", *SHORT])
-    told, tree = json.loads(capsys.readouterr().out), json.loads(out.read_text())
-    assert code == (0 if told["solved"] else 1)
+    data, tree = json.loads(capsys.readouterr().out), json.loads(out.read_text())
+    assert code == (0 if data["solved"] else 1)
     assert [node["node"] for node in tree["nodes"]] == list(range(1, 13))
     best = max(node["public"] for node in tree["nodes"])
     latest = max(node["node"] for node in tree["nodes"] if node["public"] == best)
-    assert told["answer"]["node"] == tree["answer"]["node"] == latest
-    assert told["tokens"] == sum(node["tokens"] for node in tree["nodes"]) > 0
+    assert data["answer"]["node"] == tree["answer"]["node"] == latest
+    assert data["tokens"] == sum(node["tokens"] for node in tree["nodes"]) > 0
     for node in tree["nodes"]:
         assert node["messages"] and node["draws"]["levels"] and node["tests"]
         passed = sum(test["verdict"] == "passed" for test in node["tests"])
@@ -199,9 +199,9 @@ def test_the_search_ends_when_a_node_passes_all_public_tests(server, problems):
 def test_tokens_or_seconds_end_the_search_too(budget, end, server, files, capsys):
     command = ["search", "--problem", str(files[0]), "--agents", f"oak={server.url}#{MODEL}"]
     assert main([*command, *budget, "--no-early-stop", "--json", "--set", *SHORT]) in (0, 1)
-    told = json.loads(capsys.readouterr().out)
-    assert told["ended"] == end and told["nodes_written"] == len(server.prompts) >= 1
-    assert end == "seconds" or told["tokens"] >= 40
+    data = json.loads(capsys.readouterr().out)
+    assert data["ended"] == end and data["nodes_written"] == len(server.prompts) >= 1
+    assert end == "seconds" or data["tokens"] >= 40
 
 
 @pytest.mark.parametrize(
@@ -273,13 +273,13 @@ def test_a_search_that_is_interrupted_answers_from_what_is_there(
     server.at_prompt[6] = interrupt
     assert main([*command, "--json", "--set", *SHORT]) == 3
     gate.set()
-    told, tree = json.loads(capsys.readouterr().out), json.loads(out.read_text())
-    assert told["answer"] and 4 <= len(tree["nodes"]) == told["nodes_written"] < 20
+    data, tree = json.loads(capsys.readouterr().out), json.loads(out.read_text())
+    assert data["answer"] and 4 <= len(tree["nodes"]) == data["nodes_written"] < 20
     if number == signal.SIGINT:
-        assert (told["ended"], told["failure"]) == ("stopped", None)
+        assert (data["ended"], data["failure"]) == ("stopped", None)
         assert len(tree["nodes"]) == len(server.prompts) and not tree["unfinished"]
     else:
-        assert (told["ended"], told["failure"]) == ("failed", "interrupted")
+        assert (data["ended"], data["failure"]) == ("failed", "interrupted")
         assert 1 <= len(tree["unfinished"]) <= 2
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
 
@@ -368,8 +368,8 @@ def test_models_of_this_machine_live_in_processes_of_their_own(files, tmp_path):
     code, paid, process = json.loads(last)
     assert code in (0, 1) and not paid, done.stderr
     eventually(lambda: not is_alive(process), "the process of a model to end with its driver", 10)
-    told, tree = json.loads("".join(lines)), json.loads(out.read_text())
-    assert told["nodes_written"] == 8 and sum(told["nodes_by_agent"].values()) == 8
+    data, tree = json.loads("".join(lines)), json.loads(out.read_text())
+    assert data["nodes_written"] == 8 and sum(data["nodes_by_agent"].values()) == 8
     for node in tree["nodes"]:
         assert node["prompt_ids"] and len(node["output_ids"]) == node["tokens"]
         assert len(node["logprobs"]) == node["tokens"]

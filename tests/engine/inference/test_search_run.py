@@ -61,8 +61,8 @@ def test_its_events_fold_to_the_tree_that_was_searched(server, problems, run_dir
     # Content of private tests alone is in no prompt; the statement and public tests are.
     secret = {repr(test.arguments[0]) for test in problem.private_tests}
     secret -= {repr(test.arguments[0]) for test in problem.public_tests}
-    asked = " ".join(message["content"] for prompt in server.prompts for message in prompt)
-    assert secret and not any(re.search(re.escape(one), asked) for one in secret)
+    requested = " ".join(message["content"] for prompt in server.prompts for message in prompt)
+    assert secret and not any(re.search(re.escape(one), requested) for one in secret)
 
 
 def test_sigterm_ends_it_in_order_with_the_best_so_far_and_it_can_begin_again(

@@ -65,8 +65,8 @@ def roles(model, **settings):
 def test_roles_read_their_own_prompt_and_learn_as_one(models):
     host = host_of(*roles(models[0]))
     group = host.policies["solver"]
-    asked = {name: [Request(PROBLEM), Request(PROBLEM, FEEDBACK)] for name in group.agents}
-    answers = host.answer(asked)
+    requested = {name: [Request(PROBLEM), Request(PROBLEM, FEEDBACK)] for name in group.agents}
+    answers = host.answer(requested)
     decode = group.loaded.tokenizer.decode
     prompts = {
         name: [decode(answer.generation.prompt_ids) for answer in written]
@@ -82,7 +82,7 @@ def test_roles_read_their_own_prompt_and_learn_as_one(models):
     stats = host.learn("solver", rows_of(answers, (1, -1, 1, -1, 1, -1)), 0.5)
     assert (stats.nodes, stats.version) == (6, 1)
     assert stats.mismatch < 1e-5
-    assert [a.generation.policy_version for a in host.answer(asked)["critic"]] == [1, 1]
+    assert [a.generation.policy_version for a in host.answer(requested)["critic"]] == [1, 1]
     sizes = host.sizes()
     assert sizes["solver"] == sizes["critic"] == sizes["hot"]
     assert sizes["hot"].total == sizes["hot"].trained == group.weights.model.num_parameters()
@@ -102,14 +102,14 @@ def test_answers_of_agents_that_sample_alike_are_those_of_one_batch(models):
 
 def test_a_group_is_saved_once_and_goes_on_exactly(models, tmp_path):
     hosts = [host_of(*roles(models[0])) for _ in range(2)]
-    asked = {name: [Request(PROBLEM)] * 2 for name in hosts[0].policies["solver"].agents}
-    hosts[0].learn("solver", rows_of(hosts[0].answer(asked), (1, -1) * 3), 0.2)
+    requested = {name: [Request(PROBLEM)] * 2 for name in hosts[0].policies["solver"].agents}
+    hosts[0].learn("solver", rows_of(hosts[0].answer(requested), (1, -1) * 3), 0.2)
     hosts[0].end_step()
     hosts[0].save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["solver"]
     hosts[1].restore(tmp_path)
     for host in hosts:
-        host.learn("solver", rows_of(host.answer(asked), (-1, 1) * 3), 0.4)
+        host.learn("solver", rows_of(host.answer(requested), (-1, 1) * 3), 0.4)
     one, two = (host.policies["solver"].weights for host in hosts)
     assert all(torch.equal(a, b) for a, b in zip(one.trained(), two.trained(), strict=True))
 
@@ -125,15 +125,15 @@ def test_a_frozen_partner_holds_one_copy_and_no_more(models, tmp_path):
         assert start is now
     assert host.sizes()["partner"].trained == 0
 
-    asked = {"partner": [Request(PROBLEM)] * 3}
-    host.answer(asked)
+    requested = {"partner": [Request(PROBLEM)] * 3}
+    host.answer(requested)
     host.end_step()
     host.save(tmp_path)
     assert [path.name for path in (tmp_path / "partner").iterdir()] == [STATE_FILE]
     again = PolicyHost([run.agents[:1]], run, [1])
     assert again.restore(tmp_path) == []
     one, two = (
-        [answer.generation.output_ids for answer in h.answer(asked)["partner"]]
+        [answer.generation.output_ids for answer in h.answer(requested)["partner"]]
         for h in (host, again)
     )
     assert one == two

@@ -209,9 +209,9 @@ def layout_of(model, wanted=RowLayout.AUTO, budget=16384):
 
 def test_a_budget_of_tokens_bounds_a_forward_pass():
     rows = tree_rows()
-    for wanted in (RowLayout.PACKED, RowLayout.PREFIX):
+    for expected in (RowLayout.PACKED, RowLayout.PREFIX):
         for budget in (60, 150, 400):
-            cut = layout_of(llama(), wanted, budget).micro_batches(rows)
+            cut = layout_of(llama(), expected, budget).micro_batches(rows)
             assert sum(len(part.mask_NL) for part in cut.parts) == len(rows)
             for part in cut.parts:
                 assert len(part.mask_NL) == 1 or part.ids_1T.shape[1] <= budget
@@ -246,8 +246,8 @@ def test_prefixes_are_shared_where_it_pays(shape, expected):
 
 def test_a_model_that_drops_units_at_random_shares_nothing():
     model = llama(attention_dropout=0.1)
-    for wanted, done in (("auto", "padded"), ("prefix", "packed"), ("packed", "packed")):
-        layout = layout_of(model, RowLayout(wanted))
+    for expected, done in (("auto", "padded"), ("prefix", "packed"), ("packed", "packed")):
+        layout = layout_of(model, RowLayout(expected))
         assert layout.allowed == done and "attention_dropout drops units" in layout.reason
 
 

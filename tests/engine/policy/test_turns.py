@@ -55,8 +55,8 @@ def assert_same(answers, expected):
 
 def test_a_row_that_joins_a_running_batch_equals_a_single_row(agents):
     host, found, largest = host_of(*agents), {}, 0
-    for number, asked in ASKED.items():
-        found |= host.write({number: asked}, 0.0)  # one step of all rows so far
+    for number, requested in ASKED.items():
+        found |= host.write({number: requested}, 0.0)  # one step of all rows so far
         largest = max(largest, host.policies["solver"].generator.unfinished)
     assert 1 < largest < len(ASKED)
     found |= turns_until_whole(host, len(ASKED) - len(found))
@@ -66,8 +66,8 @@ def test_a_row_that_joins_a_running_batch_equals_a_single_row(agents):
 
 def test_a_turn_ends_with_what_is_urgent(agents):
     host, expected = host_of(*agents), in_one_call(host_of(*agents))
-    early = {number: asked for number, asked in ASKED.items() if number < 4}
-    late = {number: asked for number, asked in ASKED.items() if number >= 4}
+    early = {number: requested for number, requested in ASKED.items() if number < 4}
+    late = {number: requested for number, requested in ASKED.items() if number >= 4}
     told = host.write(early, 0.0)
     for _ in range(2):
         told |= host.write({}, 0.0)

@@ -173,13 +173,13 @@ def test_a_temperature_and_a_seed_are_followed(group):
 
 
 def test_a_row_that_joins_a_running_batch_equals_a_single_row(group):
-    asked = {n: ("agent-0", Request(p, name=("turn", n))) for n, p in enumerate(PROBLEMS)}
-    whole = group.answer({"agent-0": [request for _, request in asked.values()]})["agent-0"]
+    requested = {n: ("agent-0", Request(p, name=("turn", n))) for n, p in enumerate(PROBLEMS)}
+    whole = group.answer({"agent-0": [request for _, request in requested.values()]})["agent-0"]
     found = {}
-    for number, request in asked.items():
+    for number, request in requested.items():
         found |= group.write({number: request}, 0.01)
     learn(group, answers(group))  # finishes the rows in flight
-    while len(found) < len(asked):
+    while len(found) < len(requested):
         found |= group.write({}, 60.0)
     for number, answer in enumerate(whole):
         mine, other = found[number].generation, answer.generation
@@ -219,8 +219,8 @@ def test_settings_that_vllm_cannot_follow_are_refused_with_their_path():
         config["agents"][0]["generator"] |= generator or {}
         with pytest.raises(ConfigError) as error:
             parse_config(config | sections)
-        (fault,) = error.value.problems
-        return fault["path"], fault["reason"]
+        (problem,) = error.value.problems
+        return problem["path"], problem["reason"]
 
     path, reason = refused(sampling={"top_p": 0.9, "temperature": 0.7})
     assert path == "agents.0.sampling.temperature" and "set it to 1" in reason

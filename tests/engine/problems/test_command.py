@@ -91,8 +91,8 @@ def test_options_out_of_range_are_refused(tmp_path, capsys):
 def test_half_a_surrogate_pair_is_left_out_or_refused(tmp_path):
     broken = {**rows.MBPP, "task_id": 12, "text": "Half \ud800."}
     dataset = load_dataset(write(tmp_path / "a.jsonl", rows.MBPP, broken))
-    (fault,) = dataset.left_out
-    assert len(dataset.problems) == 1 and fault.field == "statement" and "half" in str(fault)
+    (problem,) = dataset.left_out
+    assert len(dataset.problems) == 1 and problem.field == "statement" and "half" in str(problem)
     own = {"id": "\udc00", "statement": "s", "entry_point": "f"}
     tests = [{"arguments": [1], "expected": 1}]
     own |= {"public_tests": tests, "private_tests": tests}

@@ -81,8 +81,8 @@ def test_the_reference_passes_and_an_empty_program_does_not(sandbox, name):
 @pytest.mark.parametrize("name", ROWS)
 def test_the_statement_says_what_to_write_and_hides_the_reference(name):
     problem = read(getattr(rows, name))
-    asked = problem.entry_point or "stdin"
-    assert asked.rpartition(".")[2].replace("example", "f(") in problem.statement
+    requested = problem.entry_point or "stdin"
+    assert requested.rpartition(".")[2].replace("example", "f(") in problem.statement
     if ROWS[name] != "cruxeval":
         body = problem.reference.strip().rpartition("\n")[2].strip()
         assert not body or body not in problem.statement

@@ -91,7 +91,7 @@ def test_omitted_fields_of_a_file_are_reported_to_the_run(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(data))
     config = ProblemsConfig(dataset=str(tmp_path / "a.json"), train=1, validation=1, test=1)
     found = load_problem_set(config)
-    assert [fault.line for fault in found.left_out] == [2]
+    assert [problem.line for problem in found.left_out] == [2]
     with pytest.raises(ConfigError, match="holds 3 problems"):
         load_problem_set(config.model_copy(update={"test": 2}))
 

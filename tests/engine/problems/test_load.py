@@ -78,7 +78,7 @@ def test_an_error_in_a_grove_file_names_its_field(tmp_path, changes, field):
     data = {**json.loads((tmp_path / "a.jsonl").read_text()), **changes}
     with pytest.raises(DatasetError) as caught:
         load_dataset(write(tmp_path / "a.jsonl", data))
-    assert field in {fault.field for fault in caught.value.issues}
+    assert field in {problem.field for problem in caught.value.issues}
     assert "a.jsonl:1" in str(caught.value)
 
 
@@ -102,7 +102,7 @@ def test_a_file_of_which_nothing_can_be_used_is_refused_with_every_cause(tmp_pat
     broken = {**rows.MBPP, "test_list": []}
     with pytest.raises(DatasetError) as caught:
         load_dataset(write(tmp_path / "a.jsonl", broken, broken))
-    assert [fault.line for fault in caught.value.issues] == [1, 2]
+    assert [problem.line for problem in caught.value.issues] == [1, 2]
 
 
 def test_ids_that_are_used_twice_are_made_different(tmp_path):

@@ -113,11 +113,11 @@ def test_what_takes_over_the_reader_finds_nothing(tmp_path):
         port=listener.getsockname()[1], pid=psutil.Process().pid,
     )  # fmt: skip
     with listener:
-        told = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
         )
-    lines = dict(line.split(": ", 1) for line in told.stdout.splitlines())
-    assert len(lines) >= 10, told.stderr
+    lines = dict(line.split(": ", 1) for line in completed.stdout.splitlines())
+    assert len(lines) >= 10, completed.stderr
     lines.pop("grow") if lines["grow"].startswith("held") else None
     assert set(lines.values()) == {"held"}, lines
 

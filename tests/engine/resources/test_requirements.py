@@ -103,8 +103,8 @@ def test_the_doctor_and_the_refused_run_say_the_same(tmp_path, capsys, monkeypat
     assert main(["doctor", "demo"]) == 0
     capsys.readouterr()
     assert main(["doctor", "mars2-32b", "--json"]) == 2
-    told = json.loads(capsys.readouterr().out)
-    assert not told["fits"] and {"what", "needs", "has", "remedy"} <= told["needs"][0].keys()
+    data = json.loads(capsys.readouterr().out)
+    assert not data["fits"] and {"what", "needs", "has", "remedy"} <= data["needs"][0].keys()
     assert main(["doctor", "mars2-32b"]) == 2
     report = capsys.readouterr().out
     assert main(["prepare", str(tmp_path), "mars2-32b"]) == 0
@@ -126,9 +126,9 @@ def test_an_unknown_recipe_or_setting_is_refused(capsys):
 
 def doctor(capsys, *words):
     status = main(["doctor", *words, "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert status == (0 if told["fits"] else 2)
-    return {need["what"]: need for need in told["needs"] if not need["fits"]}
+    data = json.loads(capsys.readouterr().out)
+    assert status == (0 if data["fits"] else 2)
+    return {need["what"]: need for need in data["needs"] if not need["fits"]}
 
 
 def test_the_doctor_opens_what_a_run_would_open(tmp_path, capsys, monkeypatch):

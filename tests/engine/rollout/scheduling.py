@@ -57,15 +57,15 @@ def lags(events: Sequence[Event], steps: Iterable[int]) -> list[float]:
 
 def scheduling_faults(events: Sequence[Event], plan: TrainingConfig) -> list[str]:
     """Violations in the log of a run with extra trees; empty if there are none."""
-    faults = []
+    problems = []
     if far := carried_too_far(events):
-        faults.append(f"trees are starved: {far}")
+        problems.append(f"trees are starved: {far}")
     limit = plan.trees_per_step + plan.extra_trees
     if (most := most_at_once(events)) > limit:
-        faults.append(f"{most} trees at once, of {limit}")
+        problems.append(f"{most} trees at once, of {limit}")
     left = carried(events)
     # A driver that gets no CPU for a while may see all trees of some steps end at once, but not of
     # most.
     if max(left) > plan.extra_trees or sum(map(bool, left)) <= len(left) // 2:
-        faults.append(f"steps wait for trees that they need not: {left} are left")
-    return faults
+        problems.append(f"steps wait for trees that they need not: {left} are left")
+    return problems

@@ -114,8 +114,8 @@ def test_without_error_feedback_a_repair_sees_the_program_but_no_test():
 
 
 def test_a_tree_ends_early_when_enabled_and_a_node_passes_all_public_tests():
-    for wanted, nodes, end in ((True, 1, TreeEnd.SOLVED), (False, 8, TreeEnd.NODES)):
-        search = SearchConfig(stop_when_solved=wanted)
+    for expected, nodes, end in ((True, 1, TreeEnd.SOLVED), (False, 8, TreeEnd.NODES)):
+        search = SearchConfig(stop_when_solved=expected)
         forest = Forest(PROBLEMS[:1], AGENTS, search, public_score, [1])
         while claims := forest.claim(forest.trees):
             forest.close(claims[0], answer("x"), verification(Verdict.WRONG_ANSWER, public=3))

@@ -183,13 +183,13 @@ def main() -> None:
         hello = {"tier": sandbox.tier(), "walls": sandbox.walls(), "honest": first.verdict}
         print(json.dumps(hello), flush=True)
         for line in sys.stdin:
-            asked = json.loads(line)
-            program = asked["program"]
+            data = json.loads(line)
+            program = data["program"]
             for word, value in host.words().items():
                 program = program.replace(word, value)
             pids = sandbox.zygote_pids()
             before = time.process_time()
-            results = verify(sandbox, [(p, program) for p in PROBLEMS[asked["path"]]])
+            results = verify(sandbox, [(p, program) for p in PROBLEMS[data["path"]]])
             result = next((r for r in results if not r.passed), results[0])
             seconds = time.process_time() - before
             left = leftovers(sandbox)
@@ -197,7 +197,7 @@ def main() -> None:
             honest = verify(sandbox, [(PROBLEMS[path][0], text) for path, text in after])
             answer = {
                 "verdict": result.verdict,
-                "fraction": earned(asked["path"], [r.fraction for r in results]),
+                "fraction": earned(data["path"], [r.fraction for r in results]),
                 "error": result.error,
                 "seconds": seconds,
                 "leftovers": left,

@@ -66,14 +66,14 @@ def as_a_user() -> tuple[str, ...]:
     """Command prefix that starts Python as an unprivileged user; skips the test if impossible."""
     if os.getuid() != 0:
         return (sys.executable,)
-    wanted = (
+    expected = (
         f"import sys, psutil, pydantic, subprocess\nassert sys.version_info[:2] == "
         f"{sys.version_info[:2]}\nsubprocess.run([sys.executable, '-c', ''], check=True)"
     )
     for python in (sys.executable, shutil.which("python3", path="/usr/bin:/usr/local/bin")):
         if python and shutil.which("setpriv"):
             done = subprocess.run(
-                [*NOBODY, python, "-c", wanted],
+                [*NOBODY, python, "-c", expected],
                 env={"PYTHONPATH": PACKAGES},
                 cwd=ROOT,
                 capture_output=True,
@@ -122,14 +122,14 @@ class Campaign:
 @pytest.fixture(scope="module")
 def campaigns(request):
     """Starts the campaigns of the selected tests; returns an attack's result on a service."""
-    wanted: dict[tuple[str, str], list[Path]] = {}
+    expected: dict[tuple[str, str], list[Path]] = {}
     for item in request.session.items:
         if "campaigns" in getattr(item, "fixturenames", ()):
             told = item.callspec.params
-            wanted.setdefault(told["service"], []).append(told["path"])
+            expected.setdefault(told["service"], []).append(told["path"])
     running: dict[tuple[str, str], Campaign] = {}
     skipped: dict[tuple[str, str], str] = {}
-    for service, paths in wanted.items():
+    for service, paths in expected.items():
         try:
             running[service] = Campaign(*service, paths)
         except pytest.skip.Exception as reason:

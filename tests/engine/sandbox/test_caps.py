@@ -85,17 +85,17 @@ def test_a_run_of_ones_own_may_have_settings_above_the_defaults():
 def test_a_check_has_the_caps_of_its_environment_and_reports_what_it_lowers(
     tmp_path, capsys, monkeypatch
 ):
-    asked = problem(300, 300, seconds=4, memory_mb=600)
+    requested = problem(300, 300, seconds=4, memory_mb=600)
     file = tmp_path / "a.jsonl"
-    tests = asked.public_tests
-    save_problems(file, [replace(asked, private_tests=tests, reference=TAKES)])
+    tests = requested.public_tests
+    save_problems(file, [replace(requested, private_tests=tests, reference=TAKES)])
     assert main(["problems", "check", str(file), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["cuts"] == []
     monkeypatch.setenv("GROVE_SANDBOX_MEMORY_MB", "96")
     assert main(["problems", "check", str(file), "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert [one["verdict"] for one in told["failed"]] == ["memory_limit"]
-    settings, problems = told["cuts"]
+    data = json.loads(capsys.readouterr().out)
+    assert [one["verdict"] for one in data["failed"]] == ["memory_limit"]
+    settings, problems = data["cuts"]
     assert "sandbox.memory_mb = 256" in settings and "96" in settings
     assert problems.startswith("1 problems") and "GROVE_SANDBOX_MEMORY_MB" in problems
 

@@ -90,9 +90,9 @@ def test_a_frame_torn_by_the_kill_does_not_spoil_the_ones_before():
 
 
 def test_a_child_that_never_got_ready_is_a_failure_of_the_sandbox():
-    fault = "setuid: not permitted"
-    assert verdicts(b"", fault=fault) == [Verdict.SANDBOX_FAILURE] * 2
-    assert verdicts(frame(0, "1"), fault=fault) == [Verdict.SANDBOX_FAILURE] * 2
+    problem = "setuid: not permitted"
+    assert verdicts(b"", fault=problem) == [Verdict.SANDBOX_FAILURE] * 2
+    assert verdicts(frame(0, "1"), fault=problem) == [Verdict.SANDBOX_FAILURE] * 2
 
 
 def test_a_failure_says_whether_it_came_before_the_first_call():

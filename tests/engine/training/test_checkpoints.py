@@ -97,8 +97,8 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_taken(tmp_path,
     DAMAGES[told](tmp_path / "checkpoints" / "step-000010")
     found = checkpoints.latest()
     assert found.step == 5
-    (fault,) = found.damaged
-    assert fault.startswith("step-000010/") and told in fault
+    (problem,) = found.damaged
+    assert problem.startswith("step-000010/") and told in problem
     assert names(checkpoints) == ["damaged-step-000010", "step-000005"]
     assert saved(tmp_path, 10).latest().damaged == []
 

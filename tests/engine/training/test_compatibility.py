@@ -39,7 +39,9 @@ def refusal(saved, config) -> dict[str, tuple]:
     """{path: (value, reason)}."""
     with pytest.raises(ResumeError) as refused:
         check_compatible(saved, record_of(config))
-    return {fault["path"]: (fault["value"], fault["reason"]) for fault in refused.value.problems}
+    return {
+        problem["path"]: (problem["value"], problem["reason"]) for problem in refused.value.problems
+    }
 
 
 def test_the_same_run_goes_on(begun):
@@ -64,24 +66,27 @@ def test_how_far_and_with_what_means_may_change(begun):
 
 def test_every_difference_is_reported_with_both_values_and_the_remedy(begun):
     agents = [STARTERS[0], {**STARTERS[1], "sampling": {"temperature": 0.5}}]
-    faults = refusal(
+    problems = refusal(
         begun,
         settings(seed=4, agents=agents, loss={"clip_high": 0.5}, search={"nodes_per_tree": 2}),
     )
-    assert set(faults) == {
+    assert set(problems) == {
         "seed", "agents.1.sampling.temperature", "loss.clip_high", "search.nodes_per_tree"
     }  # fmt: skip
-    value, reason = faults["seed"]
+    value, reason = problems["seed"]
     assert value == 4
     assert "begun with 0" in reason and "put it back, or start a new run" in reason
 
 
 def test_an_added_or_removed_agent_is_reported(begun):
-    faults = refusal(begun, settings(agents=STARTERS[:1]))
-    assert faults["agents.1.name"][0] is None and "begun with fern" in faults["agents.1.name"][1]
-    faults = refusal(record_of(settings(agents=STARTERS[:1])).state(), settings())
+    problems = refusal(begun, settings(agents=STARTERS[:1]))
     assert (
-        faults["agents.1.name"][0] == "fern" and "begun with nothing" in faults["agents.1.name"][1]
+        problems["agents.1.name"][0] is None and "begun with fern" in problems["agents.1.name"][1]
+    )
+    problems = refusal(record_of(settings(agents=STARTERS[:1])).state(), settings())
+    assert (
+        problems["agents.1.name"][0] == "fern"
+        and "begun with nothing" in problems["agents.1.name"][1]
     )
 
 
@@ -105,17 +110,19 @@ def test_a_model_that_moved_is_the_same_model(tmp_path):
 
 def test_problems_are_identified_by_their_content(tmp_path):
     def stored(name, *numbers):
-        asked = [{**rows.ACECODE, "id": f"p{n}", "question": f"Triple it, {n}."} for n in numbers]
-        (tmp_path / name).write_text(json.dumps(asked))
+        requested = [
+            {**rows.ACECODE, "id": f"p{n}", "question": f"Triple it, {n}."} for n in numbers
+        ]
+        (tmp_path / name).write_text(json.dumps(requested))
         return settings(
             problems={"dataset": str(tmp_path / name), "train": 4, "validation": 1, "test": 1}
         )
 
     begun = record_of(stored("problems.json", *range(6))).state()
     check_compatible(begun, record_of(stored("moved.json", *reversed(range(6)))))
-    faults = refusal(begun, stored("problems.json", 0, 1, 2, 3, 4, 9))
-    assert set(faults) <= {"problems.train", "problems.validation", "problems.test"}
-    assert all("problems with content" in value for value, _ in faults.values())
+    problems = refusal(begun, stored("problems.json", 0, 1, 2, 3, 4, 9))
+    assert set(problems) <= {"problems.train", "problems.validation", "problems.test"}
+    assert all("problems with content" in value for value, _ in problems.values())
     assert refusal(begun, stored("problems.json", *range(5)))
 
 

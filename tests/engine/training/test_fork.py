@@ -19,9 +19,9 @@ from engine.config.schema import parse_config
 def test_a_change_of_a_setting_that_a_checkpoint_depends_on_is_refused(change, path):
     before = {"agents": [{"name": "oak", "model": "starter:oak"}]}
     old, new = (parse_config(one).model_dump(mode="json") for one in (before, before | change))
-    faults = fork_errors(old, new)
-    assert [fault["path"] for fault in faults] == [path]
-    assert "start a new run" in faults[0]["reason"]
+    problems = fork_errors(old, new)
+    assert [problem["path"] for problem in problems] == [path]
+    assert "start a new run" in problems[0]["reason"]
 
 
 def test_everything_else_may_change():

@@ -249,7 +249,7 @@ def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_pa
     checkpoint = newest(other)
     step = int(checkpoint.name.removeprefix("step-"))
     run_dir = tmp_path / "fork"
-    wanted = (
+    expected = (
         f"training.steps={step + 1}",
         "training.batch_nodes=1",
         "training.minibatches=1",
@@ -257,7 +257,7 @@ def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_pa
         "agents.0.optimizer.beta1=0.5",
         "problems.test=0",
     )
-    assert main(["fork", str(checkpoint), str(run_dir), *wanted]) == 0
+    assert main(["fork", str(checkpoint), str(run_dir), *expected]) == 0
     shutil.rmtree(checkpoint)  # its parent continues, and keeps newer ones
     assert Engine(run_dir, address=ray_address).start().end() == 0
     told = list(read_all(run_dir))
@@ -291,10 +291,10 @@ def test_a_missing_checkpoint_is_reported_with_the_existing_ones(parent, tmp_pat
 
 
 def test_a_fork_is_refused_before_anything_is_written(parent, tmp_path, capsys):
-    there, gone = newest(parent), parent / "checkpoints" / "step-000099"
-    assert main(["fork", str(gone), str(tmp_path / "late")]) == 2
+    there, removed = newest(parent), parent / "checkpoints" / "step-000099"
+    assert main(["fork", str(removed), str(tmp_path / "late")]) == 2
     said = capsys.readouterr().err
-    assert f"{gone} does not exist" in said and there.name in said
+    assert f"{removed} does not exist" in said and there.name in said
     assert main(["fork", str(there), str(tmp_path / "late"), "compute.dtype=bfloat16"]) == 2
     assert "compute.dtype" in capsys.readouterr().err
     assert not (tmp_path / "late").exists()

@@ -100,9 +100,9 @@ def test_the_log_records_every_node_token_and_the_outcome(run_dir):
 
     tests = [e for e in payloads(run_dir, "eval.result") if e["split"] == "test"]
     assert [t["step"] for t in tests] == [0, 3]
-    told = json.loads((run_dir / "engine.log").read_text().splitlines()[-1])
-    assert (told["state"], told["steps"], told["error"]) == ("finished", 3, "")
-    assert [e["pass1"] for e in told["evaluations"] if e["split"] == "test"] == [
+    data = json.loads((run_dir / "engine.log").read_text().splitlines()[-1])
+    assert (data["state"], data["steps"], data["error"]) == ("finished", 3, "")
+    assert [e["pass1"] for e in data["evaluations"] if e["split"] == "test"] == [
         t["agents"] for t in tests
     ]
     assert all(t["problems"] == 4 and t["tree"] is not None for t in tests)

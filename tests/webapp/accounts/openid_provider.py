@@ -72,14 +72,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         given = {name: one[0] for name, one in parse_qs(body).items()}
-        asked = self.server.codes.pop(given.get("code", ""), None)
-        if asked is None or not self._is_client(given) or not _proves(given, asked):
+        requested = self.server.codes.pop(given.get("code", ""), None)
+        if requested is None or not self._is_client(given) or not _proves(given, requested):
             self._say(400, {"error": "invalid_grant"})
             return
         access = secrets.token_urlsafe()
         self.server.tokens.add(access)
         told = {"iss": self.server.issuer, "aud": CLIENT, "iat": time.time()}
-        told |= {"exp": time.time() + 60, "nonce": asked.get("nonce"), **self.server.person}
+        told |= {"exp": time.time() + 60, "nonce": requested.get("nonce"), **self.server.person}
         signed = jwt.encode(told, self.server.key, "RS256", headers={"kid": KEY_ID})
         self._say(200, {"access_token": access, "token_type": "Bearer", "id_token": signed})
 

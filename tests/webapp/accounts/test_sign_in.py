@@ -56,9 +56,11 @@ def code_of(secret: str) -> str:
 def test_an_authenticator_app_is_a_second_factor_and_a_recovery_code_replaces_it(client, cast):
     give_password(cast.bob)
     sign_in(client)
-    asked = client.get("/account/app/").url
-    assert asked.startswith("/account/confirm/"), "the password again, to change how one signs in"
-    assert client.post(asked, {"password": PASSWORD}).url == "/account/app/"
+    requested = client.get("/account/app/").url
+    assert requested.startswith("/account/confirm/"), (
+        "the password again, to change how one signs in"
+    )
+    assert client.post(requested, {"password": PASSWORD}).url == "/account/app/"
     page = client.get("/account/app/")
     secret = page.context["form"].secret
     assert client.post("/account/app/", {"code": code_of(secret)}).status_code == 302

@@ -83,9 +83,9 @@ def bob(client, cast):
 
 def begun(bob, cast, content, name="a.jsonl"):
     new = {"project": cast.project.pk, "kind": "dataset", "name": name, "size": len(content)}
-    told = bob.post("/api/v1/uploads", new, **JSON)
-    assert told.status_code == 201, told.content
-    return f"/api/v1/uploads/{told.json()['id']}"
+    response = bob.post("/api/v1/uploads", new, **JSON)
+    assert response.status_code == 201, response.content
+    return f"/api/v1/uploads/{response.json()['id']}"
 
 
 def sent(bob, path, offset, block):
@@ -157,8 +157,8 @@ def test_an_uploaded_dataset_is_read_again_once_space_is_free(bob, cast, var):
     assert not DatasetVersion.objects.exists() and Upload.objects.filter(pk=upload).exists()
     assert (bytes_of(cast.project), var.free()) == (counted, free)
     var.grow(16 * MIB)
-    told = bob.post("/api/v1/datasets", new, **JSON)
-    assert told.status_code == 201, told.content
+    response = bob.post("/api/v1/datasets", new, **JSON)
+    assert response.status_code == 201, response.content
     assert not Upload.objects.exists()
 
 
@@ -179,8 +179,8 @@ def test_the_index_of_a_file_is_completed_once_space_is_free(bob, cast, var, tmp
     assert page.status_code == disk.STATUS and b"The disk is full" in page.content
     assert not list(files_below(settings.PROBLEM_INDEX_DIR)) and var.free() >= free - 8192
     var.grow(16 * MIB)
-    told = bob.get(path)
-    assert told.status_code == 200 and len(json.loads(told.content)) > 0
+    response = bob.get(path)
+    assert response.status_code == 200 and len(json.loads(response.content)) > 0
 
 
 @pytest.mark.parametrize("file", Format)

@@ -88,11 +88,11 @@ def test_a_head_request_returns_the_offset_of_an_interrupted_upload(bob, cast, v
     sent(bob, upload, 0, CONTENT[:9])
     (mine,) = bob.get(f"/api/v1/uploads?announced={digest}").json()["uploads"]
     address = f"/api/v1/uploads/{mine['id']}"
-    told = bob.head(address)
-    assert told.status_code == 200 and told.content == b""
-    assert (told["Upload-Offset"], told["Upload-Length"]) == ("9", str(len(CONTENT)))
-    assert (told["Upload-Complete"], told["Cache-Control"]) == ("?0", "no-store")
-    sent(bob, upload, int(told["Upload-Offset"]), CONTENT[9:])
+    response = bob.head(address)
+    assert response.status_code == 200 and response.content == b""
+    assert (response["Upload-Offset"], response["Upload-Length"]) == ("9", str(len(CONTENT)))
+    assert (response["Upload-Complete"], response["Cache-Control"]) == ("?0", "no-store")
+    sent(bob, upload, int(response["Upload-Offset"]), CONTENT[9:])
     assert bob.post(f"{address}/finish").json()["sha256"] == digest
     assert bob.head(address)["Upload-Complete"] == "?1"
 

@@ -84,8 +84,10 @@ def test_tokens_and_links_are_noted_without_what_lets_in(client, cast):
     ]
     # (The acting user is known until the transaction ends, which here is the test's.)
     client.force_login(cast.bob)
-    asked = {"workspace": cast.project.workspace_id, "name": "robot", "scopes": ["runs:read"]}
-    secret = client.post("/api/v1/tokens", asked, content_type="application/json").json()["token"]
+    requested = {"workspace": cast.project.workspace_id, "name": "robot", "scopes": ["runs:read"]}
+    secret = client.post("/api/v1/tokens", requested, content_type="application/json").json()[
+        "token"
+    ]
     client.post(f"/tokens/{ApiToken.objects.get().pk}/revoke/")
     first, third = told(cast, kind="token")
     assert first == f"bob revoked the token robot ({secret[:12]}…)"
@@ -236,8 +238,8 @@ def test_entries_of_a_deleted_account_remain_without_its_name(cast):
 
 def test_promotions_and_workspace_rules_are_recorded(cast):
     model = Model.objects.create(project=cast.project, name="oak")
-    asked = {"model": model, "alias": "champion", "number": 2, "reason": "It is better."}
-    wish = Promotion.objects.create(**asked, state=PromotionState.WAITING, asked_by=cast.bob)
+    requested = {"model": model, "alias": "champion", "number": 2, "reason": "It is better."}
+    wish = Promotion.objects.create(**requested, state=PromotionState.WAITING, asked_by=cast.bob)
     Promotion.objects.filter(pk=wish.pk).update(state=PromotionState.DONE)
     SecondPairOfEyes.objects.create(workspace=cast.project.workspace)
     assert told(cast)[:3] == [

@@ -72,8 +72,8 @@ def a_log(directory, last):
 def test_a_search_prints_the_program_that_was_chosen(command, grove, site, tmp_path):
     file = tmp_path / "problem.json"
     file.write_text(json.dumps(record(A_PROBLEM)))
-    asked = ("search", site.cast.project.pk, file, "--team", "starter:oak", "--key", "s-1")
-    asked += ("--set", "search.nodes_per_tree=3")
+    requested = ("search", site.cast.project.pk, file, "--team", "starter:oak", "--key", "s-1")
+    requested += ("--set", "search.nodes_per_tree=3")
     search = grove.create_search(
         site.cast.project.pk, ["starter:oak"], record(A_PROBLEM), {"search.nodes_per_tree": 3},
         key="s-1",
@@ -84,16 +84,16 @@ def test_a_search_prints_the_program_that_was_chosen(command, grove, site, tmp_p
     mark_starting(run.pk, fencing)
     ingest(run.pk, fencing, [an_event(1, "search.answer", node=2, **ANSWER)])
     mark_finished(run.pk, fencing)
-    status, said = command(*asked)
+    status, said = command(*requested)
     assert (status, said) == (0, ANSWER["program"])
     assert grove.answer(search.id).rule == ANSWER["rule"]
 
 
 def test_a_run_is_made_once_read_and_stopped(grove, site):
     (project,) = grove.projects()
-    asked = (project.id, "mars2", {"training.steps": 3}, "Night")
-    run = grove.create_run(*asked, key="night-1")
-    assert grove.create_run(*asked, key="night-1").id == run.id
+    requested = (project.id, "mars2", {"training.steps": 3}, "Night")
+    run = grove.create_run(*requested, key="night-1")
+    assert grove.create_run(*requested, key="night-1").id == run.id
     assert run.steps == 3 and run.config["training"]["steps"] == 3
     assert [one.id for one in grove.runs(name="night")] == [run.id]
     assert grove.stop(run.id).state == "stopped" and grove.run(run.id).is_over
@@ -129,8 +129,8 @@ def test_a_run_is_watched_to_its_end(grove, site):
 def test_a_log_elsewhere_is_pushed_in_parts_and_once(command, site, tmp_path, monkeypatch):
     monkeypatch.setattr("webapp.client.pushing.BATCH_LINES", 4)
     directory = a_log(tmp_path / "run", 10)
-    asked = ("push", directory, "--project", site.cast.project.pk, "--recipe", "mars2")
-    status, printed = command(*asked, "--follow")
+    requested = ("push", directory, "--project", site.cast.project.pk, "--recipe", "mars2")
+    status, printed = command(*requested, "--follow")
     run = Run.objects.get(pk=printed.strip())
     assert status == 0 and run.state == "finished" and run.head_seq == 10
     again = command("push", directory, "--run", run.pk)
@@ -170,9 +170,9 @@ def test_a_table_is_exported_to_a_file(command, exporter, site, tmp_path):
     status, printed = command("export", "metrics", file, "--run", run.pk)
     assert status == 0 and "2 rows" in printed and file.read_text().count("\n") == 3
     assert command("export", "runs", tmp_path / "runs.xlsx", "--run", run.pk)[0] == 1
-    asked = ("export", "runs", tmp_path / "runs.jsonl", "--project", site.cast.project.pk)
-    assert command(*asked, "--state", "finished") == (0, f"{asked[2]} contains 0 rows\n")
-    assert command(*asked, "--state", "odd")[0] == 1
+    requested = ("export", "runs", tmp_path / "runs.jsonl", "--project", site.cast.project.pk)
+    assert command(*requested, "--state", "finished") == (0, f"{requested[2]} contains 0 rows\n")
+    assert command(*requested, "--state", "odd")[0] == 1
     assert sorted(path.name for path in tmp_path.glob("*.part")) == []
 
 

@@ -111,8 +111,8 @@ def searched(out, *agents):
     command += ["--out", str(out), "--set", "compute.deterministic=true"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode in (0, 1), done.stderr
-    told, tree = json.loads(done.stdout), json.loads(out.read_text())
-    assert told["nodes_written"] == len(tree["nodes"]) == 6 and told["failure"] is None
+    data, tree = json.loads(done.stdout), json.loads(out.read_text())
+    assert data["nodes_written"] == len(tree["nodes"]) == 6 and data["failure"] is None
     return tree
 
 

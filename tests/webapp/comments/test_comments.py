@@ -208,14 +208,14 @@ def test_a_guest_of_a_link_sees_no_comment(client, cast, run):
 def test_rest_creates_edits_deletes_and_lists_comments(client, cast, run):
     bearer = {"authorization": f"Bearer {a_token(cast.bob, cast.project, Scope.RUNS_WRITE)}"}
     json = {"content_type": "application/json", "headers": bearer}
-    asked = {"run": [str(run.pk)], "tree": 7, "node": 3, "text": "@mia **here**"}
-    made = client.post("/api/v1/comments", asked, **json).json()
+    requested = {"run": [str(run.pk)], "tree": 7, "node": 3, "text": "@mia **here**"}
+    made = client.post("/api/v1/comments", requested, **json).json()
     assert made["node"] == 3 and "<strong>here</strong>" in made["html"]
     address = f"/api/v1/comments/{made['id']}"
     assert client.patch(address, {"text": "there"}, **json).json()["text"] == "there"
     where = f"?run={run.pk}&tree=7&node=3"
-    found = client.get(f"/api/v1/comments{where}", headers=bearer).json()
-    assert [one["text"] for one in found["comments"]] == ["there"] and found["next"] is None
+    body = client.get(f"/api/v1/comments{where}", headers=bearer).json()
+    assert [one["text"] for one in body["comments"]] == ["there"] and body["next"] is None
     client.force_login(cast.mia)
     (notice,) = client.get("/api/v1/inbox").json()["notices"]
     assert notice["reason"] == "mentioned" and notice["read_at"] is None

@@ -83,10 +83,10 @@ def test_the_page_names_the_curves_of_each_run_and_where_their_buckets_are(clien
     client.force_login(cast.vera)
     page = client.get(reverse("compare"), {"run": [run.pk, a_run(cast).pk]}).context["page"]
     assert [one["label"] for one in page["runs"]] == ["A", "B"]
-    told = client.get(page["runs"][0]["url"]).json()["metrics"]
-    drawn = {one["name"] for one in told if is_curve(one["name"])}
+    body = client.get(page["runs"][0]["url"]).json()["metrics"]
+    drawn = {one["name"] for one in body if is_curve(one["name"])}
     assert drawn == {"reward", "solved", "step.seconds", "entropy.oak"}
-    assert "gradient_norm.oak" in [one["name"] for one in told]
+    assert "gradient_norm.oak" in [one["name"] for one in body]
 
 
 def test_the_page_and_rest_return_the_same(client, cast):
@@ -94,10 +94,10 @@ def test_the_page_and_rest_return_the_same(client, cast):
     client.force_login(cast.vera)
     address = {"run": [run.pk for run in runs]}
     page = client.get(reverse("compare"), address)
-    told = client.get("/api/v1/comparison", address).json()
-    words = told["evaluations"][0]["figures"][0]["sentence"]
+    body = client.get("/api/v1/comparison", address).json()
+    words = body["evaluations"][0]["figures"][0]["sentence"]
     assert words.startswith("B is 70.0 points above A") and words in page.content.decode()
-    assert [run["id"] for run in told["runs"]] == [str(run.pk) for run in runs]
+    assert [run["id"] for run in body["runs"]] == [str(run.pk) for run in runs]
     empty = client.get(reverse("compare"))
     assert b"Select two runs" in empty.content
 

@@ -148,8 +148,8 @@ def test_a_file_that_takes_too_much_to_read_starts_no_run(
     client.force_login(cast.bob)
     overrides = {"problems.dataset": f"local:{file.name}"}
     new = {"project": cast.project.pk, "recipe": "demo", "overrides": overrides}
-    told = client.post("/api/v1/runs", new, "application/json")
-    (problem,) = told.json()["problems"]
-    assert (told.status_code, problem["path"]) == (409, "problems.dataset")
+    response = client.post("/api/v1/runs", new, "application/json")
+    (problem,) = response.json()["problems"]
+    assert (response.status_code, problem["path"]) == (409, "problems.dataset")
     assert "reading it takes more than" in problem["reason"] and "split it" in problem["reason"]
     assert not cast.project.datasets.exists()

@@ -58,9 +58,9 @@ def made(client, cast, content=GOOD, name="trees", **fields):
 
 def checked(version, failed=(), unverified=()):
     """Ends the version's check as a worker does."""
-    asked = reports.request_validation(version, version.created_by)
+    requested = reports.request_validation(version, version.created_by)
     taken = reports.take_report()
-    assert taken.pk == asked.pk
+    assert taken.pk == requested.pk
     finding = {"verdict": "wrong_answer", "passed": 0.5, "reason": "expected 1, got 2"}
     told = {
         "totals": {"tests": 9},
@@ -76,17 +76,17 @@ def test_an_upload_becomes_a_version_with_its_problems(bob, cast, var_directory)
     content = b"".join(json.dumps(row).encode() + b"\n" for row in (rows.HUMANEVAL, rows.MBPP))
     answer = made(bob, cast, gzip.compress(content), format="humaneval", note="first")
     assert answer.status_code == 201, answer.json()
-    told = answer.json()
-    assert told["statistics"]["problems"] == 1 and len(told["left_out"]) == 1
-    assert "problems.jsonl:2" in told["left_out"][0] and str(var_directory) not in str(told)
-    assert told["reference"] == "dataset:trees/1" and told["faulty"] is None
-    (problem,) = bob.get(f"/api/v1/datasets/versions/{told['id']}/problems").json()["problems"]
+    body = answer.json()
+    assert body["statistics"]["problems"] == 1 and len(body["left_out"]) == 1
+    assert "problems.jsonl:2" in body["left_out"][0] and str(var_directory) not in str(body)
+    assert body["reference"] == "dataset:trees/1" and body["faulty"] is None
+    (problem,) = bob.get(f"/api/v1/datasets/versions/{body['id']}/problems").json()["problems"]
     assert problem["has_reference"] and problem["check_state"] == "open"
-    path = f"/api/v1/datasets/versions/{told['id']}"
+    path = f"/api/v1/datasets/versions/{body['id']}"
     whole = bob.get(f"{path}/problems/1").json()["content"]
     assert whole["reference"] and whole["public_tests"]
     assert bob.get(f"{path}/validation").json()["state"] == "queued"
-    version = DatasetVersion.objects.get(pk=told["id"])
+    version = DatasetVersion.objects.get(pk=body["id"])
     assert [path.name for path in files_below(var_directory)] == [version.artifact_id]
 
 
@@ -226,8 +226,8 @@ def test_a_decompression_bomb_is_contained_by_the_parser_process(
     assert len(bomb) < 5 << 20
     refusal = made(bob, cast, bomb)
     assert refusal.status_code == 422, refusal.json()
-    told = refusal.json()["problems"][0]["reason"]
-    assert re.search("split it|cannot be read|too long|too large", told), told
+    body = refusal.json()["problems"][0]["reason"]
+    assert re.search("split it|cannot be read|too long|too large", body), body
     nothing_is_left(var_directory)
 
 
@@ -258,7 +258,7 @@ def test_a_model_is_measured_on_any_version(bob, cast, tmp_path):
 
 def test_only_a_checked_and_good_version_is_trained_on(bob, cast):
     version = stored_version(cast, "trees", some_problems(4))
-    wanted = ProblemsConfig(dataset=version.reference, **SIZES)
+    expected = ProblemsConfig(dataset=version.reference, **SIZES)
     run = {"project": cast.project.pk, "recipe": "demo"}
     run["overrides"] = {f"problems.{name}": size for name, size in SIZES.items()}
     run["overrides"]["problems.dataset"] = version.reference
@@ -280,7 +280,7 @@ def test_only_a_checked_and_good_version_is_trained_on(bob, cast):
     page = bob.post("/runs/new/", form)
     assert page.status_code == 422 and "fails its own tests" in page.content.decode()
     checked(version)
-    assert version_of(cast.project, wanted) == version
+    assert version_of(cast.project, expected) == version
     made_run = bob.post("/api/v1/runs", run, **JSON)
     assert made_run.status_code == 201, made_run.json()
     uses = bob.get(f"/api/v1/datasets/versions/{version.pk}/uses").json()["uses"]
@@ -308,12 +308,12 @@ def test_the_engine_gets_the_stored_file(cast, var_directory):
 def test_splits_are_those_of_a_run(bob, cast):
     version = stored_version(cast, "trees", some_problems(6), faulty=0)
     sizes = {"train": 3, "validation": 1, "test": 2, "seed": 5}
-    told = bob.get(f"/api/v1/datasets/versions/{version.pk}/splits", sizes).json()
+    body = bob.get(f"/api/v1/datasets/versions/{version.pk}/splits", sizes).json()
     path = str(local_path(version.artifact_id))
     ours = load_problem_set(ProblemsConfig(dataset=path, **sizes))
     names = dict(version.problems.values_list("number", "problem"))
-    assert {split: [names[n] for n in numbers] for split, numbers in told.items()} == {
-        split: [problem.id for problem in getattr(ours, split)] for split in told
+    assert {split: [names[n] for n in numbers] for split, numbers in body.items()} == {
+        split: [problem.id for problem in getattr(ours, split)] for split in body
     }
 
 
@@ -324,8 +324,8 @@ def test_what_passes_is_kept_as_a_version_with_its_parent(bob, cast):
     names = [one.problem for one in version.problems.order_by("number")]
     checked(version, failed=names[:1], unverified=names[1:2])
     for keep, count in (("passed", 2), ("not-failed", 3)):
-        told = bob.post(path, {"keep": keep}, **JSON).json()
-        assert (told["parent"], told["statistics"]["problems"]) == (version.pk, count)
+        body = bob.post(path, {"keep": keep}, **JSON).json()
+        assert (body["parent"], body["statistics"]["problems"]) == (version.pk, count)
     assert bob.delete(f"/api/v1/datasets/versions/{version.pk}").status_code == 409
 
 
@@ -352,8 +352,8 @@ def test_private_objects_are_named_to_nobody_else(bob, cast):
     address, rest = f"/datasets/versions/{version.pk}/", f"/api/v1/datasets/versions/{version.pk}"
 
     def told() -> list[str]:
-        asked = [bob.get(address), bob.get(f"{rest}/uses"), bob.delete(rest)]
-        return [answer.content.decode() for answer in asked]
+        requested = [bob.get(address), bob.get(f"{rest}/uses"), bob.delete(rest)]
+        return [answer.content.decode() for answer in requested]
 
     of_overlap = f"/datasets/reports/{overlap}/", f"/api/v1/datasets/reports/{overlap}"
     assert not [text for text in told() if "secret-name" in text]
@@ -421,15 +421,15 @@ def test_workspaces_take_turns_however_many_reports_one_has_queued(cast, var_dir
     workspace = cast.charlie.memberships.get().workspace
     other = create_project(workspace, "Elms", "elms", created_by=cast.charlie)
     theirs = stored_version(replace(cast, project=other, bob=cast.charlie), name="theirs")
-    asked = [reports.request_validation(one, cast.bob).pk for one in mine]
+    requested = [reports.request_validation(one, cast.bob).pk for one in mine]
     late = reports.request_validation(theirs, cast.charlie).pk
     taken = [reports.take_report().pk for _ in range(2)]
-    assert taken == [asked[0], late]
+    assert taken == [requested[0], late]
     again = [
         reports.request_overlap(theirs, theirs, share, cast.charlie).pk for share in (0.5, 0.6)
     ]
     order = [reports.take_report().pk for _ in range(5)]
-    assert order == [asked[1], again[0], asked[2], again[1], asked[3]]
+    assert order == [requested[1], again[0], requested[2], again[1], requested[3]]
 
 
 def test_a_user_with_runs_in_many_workspaces_has_one_turn(cast, var_directory):
@@ -438,10 +438,10 @@ def test_a_user_with_runs_in_many_workspaces_has_one_turn(cast, var_directory):
         workspace = create_workspace(f"W{number}", f"w{number}", cast.bob)
         project = create_project(workspace, "P", f"p{number}", created_by=cast.bob)
         versions.append(stored_version(replace(cast, project=project), name="same"))
-    asked = [reports.request_validation(one, cast.bob).pk for one in versions]
-    assert reports.take_report().pk == asked[0]
+    requested = [reports.request_validation(one, cast.bob).pk for one in versions]
+    assert reports.take_report().pk == requested[0]
     alices = reports.request_validation(stored_version(cast), cast.alice).pk
-    assert [reports.take_report().pk for _ in range(3)] == [alices, asked[1], asked[2]]
+    assert [reports.take_report().pk for _ in range(3)] == [alices, requested[1], requested[2]]
 
 
 def test_a_report_of_a_lost_worker_is_retried_then_failed(cast, var_directory):

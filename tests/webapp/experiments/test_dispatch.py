@@ -59,6 +59,6 @@ def test_without_a_broker_the_run_stays_for_the_sweep():
         f"?host={database['HOST']}",
     }
     words = [sys.executable, "-c", DISPATCH, str(run.pk)]
-    told = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
-    assert told.stdout.split() == ["False", "True"], told.stderr
+    completed = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    assert completed.stdout.split() == ["False", "True"], completed.stderr
     assert run.pk in sweepable_runs()

@@ -77,9 +77,9 @@ def test_no_operation_of_rest_takes_it(bob, cast, secret, var_directory, path):
     for way in ways:
         for base in ({"recipe": "demo"}, {"source": str(source.pk)},
                      {"source": str(source.pk), "step": 20}):  # fmt: skip
-            asked = {"project": project, **base, **way}
-            assert refused(post(bob, "/experiments", asked), path)
-            assert refused(post(bob, "/experiments/check", asked), path)
+            requested = {"project": project, **base, **way}
+            assert refused(post(bob, "/experiments", requested), path)
+            assert refused(post(bob, "/experiments/check", requested), path)
         if "overrides" in way:
             new = {"project": project, "recipe": "demo", **way}
             assert refused(post(bob, "/runs", new), path)
@@ -98,9 +98,9 @@ def test_no_form_takes_it(bob, cast, secret, var_directory, path):
     form = {"project": cast.project.pk, "name": "Try"}
     for way in ways:
         for base in ({"recipe": "demo"}, {"source": source.pk}, {"source": source.pk, "step": 20}):
-            asked = {**form, "overrides": "", **base, **way}
-            assert refused(bob.post(reverse("launch"), asked), path)
-            told = bob.post(reverse("check-launch"), {**asked, "preflight": 1}).json()
+            requested = {**form, "overrides": "", **base, **way}
+            assert refused(bob.post(reverse("launch"), requested), path)
+            told = bob.post(reverse("check-launch"), {**requested, "preflight": 1}).json()
             assert told["problems"] and told["preflight"] is None and not told["toml"]
     search = {
         **form, "team": ["starter:oak"], "source": "paste", "statement": "Double x.",
@@ -124,10 +124,10 @@ def test_settings_of_an_engine_elsewhere_are_no_base(bob, cast, secret, var_dire
     source = a_source(cast, var_directory, outside=True, config=config)
     present = set(Run.objects.all())
     from_it = {"project": cast.project.pk, "source": str(source.pk)}
-    for asked in (from_it, {**from_it, "step": 20}, {**from_it, "overrides": {path: secret}}):
-        assert refused(post(bob, "/experiments", asked), path)
-        assert refused(post(bob, "/experiments/check", asked), path)
-        assert refused(bob.post(reverse("launch"), {**asked, "overrides": ""}), path)
+    for requested in (from_it, {**from_it, "step": 20}, {**from_it, "overrides": {path: secret}}):
+        assert refused(post(bob, "/experiments", requested), path)
+        assert refused(post(bob, "/experiments/check", requested), path)
+        assert refused(bob.post(reverse("launch"), {**requested, "overrides": ""}), path)
     assert refused(post(bob, f"/runs/{source.pk}/clone", {}), path)
     assert refused(post(bob, f"/runs/{source.pk}/fork", {"step": 20, "overrides": {}}), path)
     assert set(Run.objects.all()) == present
@@ -165,9 +165,9 @@ def test_a_value_of_one_kind_is_not_accepted_as_another(
     named.mkdir()
     config = load_recipe("demo", {"agents.0.model": str(named)}).model_dump(mode="json")
     source = a_source(cast, var_directory, config=config)
-    asked = {"project": cast.project.pk, "source": str(source.pk),
+    requested = {"project": cast.project.pk, "source": str(source.pk),
              "overrides": {"agents.0.chat_template": str(named)}}  # fmt: skip
-    assert refused(post(bob, "/experiments", asked), "agents.0.chat_template")
+    assert refused(post(bob, "/experiments", requested), "agents.0.chat_template")
 
 
 def test_a_chat_template_is_one_that_the_operator_has_listed(cast, tmp_path, settings):
@@ -199,9 +199,9 @@ def test_no_setting_of_the_sandbox_is_above_what_the_operator_allows(bob, cast, 
     new = {"project": cast.project.pk, "recipe": "demo"}
     search = {"team": ["starter:oak"], "problem": record(A_PROBLEM)}
     for path, value in wide.items():
-        asked = {"overrides": {path: value}}
-        assert refused(post(bob, "/runs", new | asked), path)
-        assert refused(post(bob, f"/projects/{cast.project.pk}/searches", search | asked), path)
+        requested = {"overrides": {path: value}}
+        assert refused(post(bob, "/runs", new | requested), path)
+        assert refused(post(bob, f"/projects/{cast.project.pk}/searches", search | requested), path)
     assert not Run.objects.exists()
     allowed = {"sandbox.cpu_seconds": 3, "sandbox.wall_seconds": 6, "sandbox.memory_mb": 96}
     assert post(bob, "/runs", new | {"overrides": allowed}).status_code == 201

@@ -41,9 +41,9 @@ def start(project, user, **overrides):
 def refused(project, user, path, value):
     with pytest.raises(ConfigError) as caught:
         start(project, user, **{path: str(value)})
-    (fault,) = caught.value.problems
-    assert fault["path"].split(".")[0] == path.split(".")[0] and not Run.objects.exists()
-    return fault["reason"]
+    (problem,) = caught.value.problems
+    assert problem["path"].split(".")[0] == path.split(".")[0] and not Run.objects.exists()
+    return problem["reason"]
 
 
 def test_a_file_that_the_operator_has_listed_is_read_by_its_name(cast, opened):

@@ -181,13 +181,13 @@ def test_no_more_evaluations_are_accepted_than_runs_may_be_queued(
     first, _ = evaluations(cast, 2)
     client.force_login(cast.bob)
     address = f"/api/v1/models/{first.version.model_id}/versions/1/evaluations"
-    asked = {"dataset_version": first.dataset_version_id, "problems": 3}
-    told = client.post(address, asked, "application/json")
-    (problem,) = told.json()["problems"]
-    assert (told.status_code, problem["path"]) == (409, path) and variable in problem["reason"]
+    requested = {"dataset_version": first.dataset_version_id, "problems": 3}
+    response = client.post(address, requested, "application/json")
+    (problem,) = response.json()["problems"]
+    assert (response.status_code, problem["path"]) == (409, path) and variable in problem["reason"]
     assert Run.objects.count() == 3
     services.request_stop(first.run_id)
-    assert client.post(address, asked, "application/json").status_code == 201
+    assert client.post(address, requested, "application/json").status_code == 201
 
 
 @pytest.mark.parametrize("name", ["PROJECT_RUNNING", "USER_RUNNING"])
@@ -233,16 +233,16 @@ def test_every_way_to_a_run_is_bounded_by_project_and_page_and_rest_say_so(clien
     client.force_login(cast.mia)
     for more in ({}, {"outside": True}):
         body = {"project": cast.project.pk, "recipe": "demo", "name": "N", **more}
-        told = client.post("/api/v1/runs", body, content_type="application/json")
-        assert told.status_code == 409 and told.json()["problems"][0]["path"] == "project"
+        response = client.post("/api/v1/runs", body, content_type="application/json")
+        assert response.status_code == 409 and response.json()["problems"][0]["path"] == "project"
     page = client.post(reverse("resume-run", args=[stopped.pk]), follow=True)
     assert b"1 runs of Oaks are queued or active" in page.content
     form = {"project": cast.project.pk, "recipe": "demo", "name": "N"}
     (problem,) = client.post(reverse("check-launch"), form).json()["problems"]
     assert problem["path"] == "project", "said while one types, too"
     body = {"project": cast.project.pk, "recipe": "demo"}
-    told = client.post("/api/v1/experiments/check", body, content_type="application/json")
-    assert told.status_code == 409 and told.json()["problems"] == [problem]
+    response = client.post("/api/v1/experiments/check", body, content_type="application/json")
+    assert response.status_code == 409 and response.json()["problems"] == [problem]
     page = client.post(reverse("launch"), form)
     assert page.status_code == 422 and b"GROVE_PROJECT_RUNS" in page.content
     assert Run.objects.count() == 2

@@ -54,9 +54,9 @@ def test_the_list_is_sorted_as_requested(client, cast, sort, seeds):
     some_runs(cast)
     client.force_login(cast.vera)
     assert names(client.get(f"/?sort={sort}")) == seeds
-    asked = {"created": "oldest"}.get(sort, sort)
-    told = client.get(f"/api/v1/runs?sort={asked}").json()["runs"]
-    assert [run["seed"] for run in told] == seeds
+    requested = {"created": "oldest"}.get(sort, sort)
+    body = client.get(f"/api/v1/runs?sort={requested}").json()["runs"]
+    assert [run["seed"] for run in body] == seeds
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_the_list_is_filtered_as_requested(client, cast, query, seeds):
     annotations.star([beech.pk], cast.vera, True)
     client.force_login(cast.vera)
     assert names(client.get(f"/?{query}")) == seeds
-    told = client.get(f"/api/v1/runs?{query}").json()["runs"]
-    assert [run["seed"] for run in told] == seeds
+    body = client.get(f"/api/v1/runs?{query}").json()["runs"]
+    assert [run["seed"] for run in body] == seeds
 
 
 def test_pages_of_any_order_leave_no_gap_and_double_nothing(client, cast):
@@ -161,8 +161,8 @@ def test_tags_and_notes_are_written_on_their_page_and_shown_on_the_runs(client, 
     address = reverse("about-run", args=[run.pk])
     assert client.get(address).status_code == 200
     assert client.post(address, {"tags": "a, b a", "notes": "**good** <script>"}).status_code == 302
-    told = client.get(reverse("run", args=[run.pk])).content
-    assert b"<strong>good</strong> &lt;script&gt;" in told and b'href="/?tag=b">b</a>' in told
+    content = client.get(reverse("run", args=[run.pk])).content
+    assert b"<strong>good</strong> &lt;script&gt;" in content and b'href="/?tag=b">b</a>' in content
     assert client.post(address, {"tags": "x" * 41}).status_code == 422
 
 
@@ -174,9 +174,9 @@ def test_rest_marks_a_run(client, cast):
         address = f"/api/v1/runs/{run.pk}"
         return client.patch(address, json.dumps(fields), content_type="application/json")
 
-    told = patch(tags=["a", "a", "b"], notes="n", starred=True, archived=True).json()
-    assert (told["tags"], told["notes"], told["starred"]) == (["a", "b"], "n", True)
-    assert told["archived_at"] and patch().json() == told
+    body = patch(tags=["a", "a", "b"], notes="n", starred=True, archived=True).json()
+    assert (body["tags"], body["notes"], body["starred"]) == (["a", "b"], "n", True)
+    assert body["archived_at"] and patch().json() == body
     assert patch(archived=False).json()["archived_at"] is None
     wrong = patch(tags=["a b"])
     assert wrong.status_code == 422 and wrong.json()["problems"][0]["path"] == "tags"

@@ -53,8 +53,8 @@ def test_a_team_has_from_one_to_eight_agents(count):
 def test_what_leads_nowhere_is_refused_by_its_path(text, path, reason):
     with pytest.raises(ConfigError) as refused:
         team(text)
-    (fault,) = refused.value.problems
-    assert fault["path"] == path and reason in fault["reason"]
+    (problem,) = refused.value.problems
+    assert problem["path"] == path and reason in problem["reason"]
 
 
 @pytest.mark.django_db
@@ -62,8 +62,8 @@ def test_the_form_says_which_agent_and_which_field(client, cast):
     client.force_login(cast.bob)
 
     def told(text):
-        asked = {"project": cast.project.pk, "recipe": "demo", "overrides": text}
-        return client.post("/runs/new/check/", asked).json()
+        requested = {"project": cast.project.pk, "recipe": "demo", "overrides": text}
+        return client.post("/runs/new/check/", requested).json()
 
     new = 'agents.oak = unset\nagents.elm.name = "elm"'
     found = told(f"{new}\nagents.elm.sampling.temperature = -1")

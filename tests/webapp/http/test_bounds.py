@@ -59,8 +59,8 @@ def test_a_page_of_comments_with_tables_is_small_and_soon_there(client, cast):
         page = client.get("/comments/", {"run": [run.pk]})
     assert len(page.content) < 1_000_000 and page.content.count(b"<td") == 0
     assert b"|a|a|a" in page.content  # shown as plain text
-    told = client.get("/api/v1/comments", {"run": [run.pk]})
-    assert len(told.content) < 2_000_000 and len(told.json()["comments"]) == 20
+    response = client.get("/api/v1/comments", {"run": [run.pk]})
+    assert len(response.content) < 2_000_000 and len(response.json()["comments"]) == 20
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_figures_of_strangers_are_compared_in_bounded_time(client, cast):
     ]
     client.force_login(cast.vera)
     with cheap(3):
-        told = client.get("/api/v1/comparison", {"run": [run.pk for run in runs]}).json()
-    figures = told["evaluations"][0]["figures"]
+        body = client.get("/api/v1/comparison", {"run": [run.pk for run in runs]}).json()
+    figures = body["evaluations"][0]["figures"]
     assert [one["problems"] for one in figures] == [60_000] * 4
     assert all(one["low"] < one["difference"] < one["high"] for one in figures)
     assert all(one["high"] - one["low"] < 0.01 for one in figures)

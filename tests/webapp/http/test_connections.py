@@ -210,8 +210,8 @@ def test_with_all_connections_busy_a_new_one_gets_a_retry_response(cast):
             one = stack.enter_context(Client(served.port, session))
             assert one.follow(run)["type"] == "subscribed"
         with httpx.Client(timeout=PAGE_SECONDS) as client:
-            told = client.get(f"http://127.0.0.1:{served.port}/healthz")
-        assert told.status_code == 503 and told.headers["Retry-After"] == "1"
+            response = client.get(f"http://127.0.0.1:{served.port}/healthz")
+        assert response.status_code == 503 and response.headers["Retry-After"] == "1"
         stack.close()
         served.wait_until_idle()
         assert status(served.port, "/healthz") == 200

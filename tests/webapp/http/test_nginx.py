@@ -169,8 +169,8 @@ def _guesses_are_of_the_visitor(client):
         "Forwarded": f"for={CLAIMED}",
     }
     before = _guessers()
-    told = client.get("/api/v1/runs", headers={"Authorization": "Bearer grove_wrong", **claims})
-    assert told.status_code == 401, "and not sent on to https"
+    response = client.get("/api/v1/runs", headers={"Authorization": "Bearer grove_wrong", **claims})
+    assert response.status_code == 401, "and not sent on to https"
     assert _guessers() - before == {f"guesses:address {VISITOR}"}
 
 
@@ -188,8 +188,8 @@ def _uploads_in_whole_chunks(client, cast, token):
     assert made.status_code == 201, made.text
     upload = made.json()["id"]
     octets = {"Content-Type": "application/octet-stream", "Upload-Offset": "0", **token}
-    told = client.patch(f"/api/v1/uploads/{upload}", content=content, headers=octets)
-    assert (told.status_code, told.json()["offset"]) == (200, len(content))
+    response = client.patch(f"/api/v1/uploads/{upload}", content=content, headers=octets)
+    assert (response.status_code, response.json()["offset"]) == (200, len(content))
     refused = client.patch(f"/api/v1/uploads/{upload}", content=content * 2, headers=octets)
     assert refused.status_code == 413
 

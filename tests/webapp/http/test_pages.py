@@ -23,10 +23,10 @@ LIST_QUERIES = 6
 
 
 def page_json(response):
-    found = re.search(
+    match = re.search(
         rb'<script id="page" type="application/json"[^>]*>(.*?)</script>', response.content, re.S
     )
-    return json.loads(found[1])
+    return json.loads(match[1])
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -113,11 +113,11 @@ def test_a_state_that_does_not_exist_is_a_bad_request(client, cast):
 
 def test_an_empty_runs_list_shows_the_next_step(client, cast):
     client.force_login(cast.bob)
-    told = client.get("/").content
-    assert b"No runs yet" in told and b'href="/runs/new/">Start the first run' in told
+    content = client.get("/").content
+    assert b"No runs yet" in content and b'href="/runs/new/">Start the first run' in content
     client.force_login(cast.vera)
-    told = client.get("/").content
-    assert b"Ask an owner" in told and b"first run" not in told
+    content = client.get("/").content
+    assert b"Ask an owner" in content and b"first run" not in content
 
 
 @pytest.mark.parametrize("who", ["vera", "charlie"])
@@ -367,8 +367,10 @@ def test_a_fork_starts_at_a_checkpoint_that_is_there(client, cast, var_directory
     (place / "manifest.json").write_text("{}")
     client.force_login(cast.bob)
     form = {"project": cast.project.pk, "source": source.pk}
-    gone = client.post(reverse("launch"), {**form, "step": 10})
-    assert gone.status_code == 422 and "there are 20" in gone.context["problems"][0]["reason"]
+    response = client.post(reverse("launch"), {**form, "step": 10})
+    assert (
+        response.status_code == 422 and "there are 20" in response.context["problems"][0]["reason"]
+    )
     refused = client.post(
         reverse("launch"), {**form, "step": 20, "overrides": 'agents.oak.model = "starter:fern"'}
     )

@@ -62,9 +62,9 @@ def test_too_many_requests_return_when_to_retry(client, cast, settings):
     address = f"/api/v1/runs/{run.pk}/events"
     headers = {"authorization": f"Bearer {a_token(cast.bob, cast.project, Scope.RUNS_READ)}"}
     assert client.get(address, headers=headers).status_code == 200
-    told = client.get(address, headers=headers)
-    assert told.status_code == 429 and told["Content-Type"] == "application/problem+json"
-    assert told.json()["status"] == 429 and 55 <= int(told["Retry-After"]) <= 60
+    response = client.get(address, headers=headers)
+    assert response.status_code == 429 and response["Content-Type"] == "application/problem+json"
+    assert response.json()["status"] == 429 and 55 <= int(response["Retry-After"]) <= 60
 
 
 def test_all_tokens_of_a_user_share_an_allowance_that_one_cannot_use_up(client, cast, settings):
@@ -222,8 +222,8 @@ def test_only_a_proxy_that_is_trusted_says_where_a_request_comes_from(settings, 
         "x-real-ip": "198.51.100.3",
     }
     with a_server() as served, httpx.Client(timeout=10) as client:
-        told = client.get(f"http://127.0.0.1:{served.port}/api/v1/runs", headers=headers)
-        assert told.status_code == 401
+        response = client.get(f"http://127.0.0.1:{served.port}/api/v1/runs", headers=headers)
+        assert response.status_code == 401
         client.close()
         served.wait_until_idle()
     assert keys() == {f"guesses:address {counted}"}

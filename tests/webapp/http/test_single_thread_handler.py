@@ -96,9 +96,9 @@ def test_concurrent_request_threads_are_bounded_and_a_finished_one_frees_a_slot(
             for _ in first:
                 assert await asyncio.to_thread(blocked.came.acquire, timeout=20)
             for path, kind in (("/healthz", "text/plain"), ("/api/v1/runs", "application/problem")):
-                told = await client.get(path)
-                assert told.status_code == 503 and told.headers["Retry-After"] == "1"
-                assert told.headers["Content-Type"].startswith(kind)
+                response = await client.get(path)
+                assert response.status_code == 503 and response.headers["Retry-After"] == "1"
+                assert response.headers["Content-Type"].startswith(kind)
             blocked.go.set()
             assert [(await one).status_code for one in first] == [200, 200]
             assert (await client.get("/healthz")).status_code == 200

@@ -167,8 +167,8 @@ def test_deletion_removes_everything_and_nothing_of_others(
         for table in apps.get_app_config("audit").get_models()
         if not table._meta.proxy
     }
-    gone = WorkspaceEvent.objects.get(pgh_label="gone")
-    assert gone.name == "Trees"
+    removed = WorkspaceEvent.objects.get(pgh_label="gone")
+    assert removed.name == "Trees"
     assert {name: count for name, count in noted.items() if count} == {
         "audit.WorkspaceEvent": 2,
         "audit.MembershipEvent": 1,
@@ -224,8 +224,8 @@ def test_an_owner_does_it_in_the_browser(client, cast, full):
     assert wrong.status_code == 422 and b"There is no export" in wrong.content
     exported(cast)
     assert client.get(address).context["refusal"] == ""
-    gone = client.post(address, {"name": "Trees"}, follow=True)
-    assert b"Trees is deleted" in gone.content and not Workspace.objects.filter(name="Trees")
+    response = client.post(address, {"name": "Trees"}, follow=True)
+    assert b"Trees is deleted" in response.content and not Workspace.objects.filter(name="Trees")
 
 
 @pytest.mark.django_db(transaction=True)

@@ -44,8 +44,8 @@ def test_it_is_a_version_that_outlives_the_checkpoint(client, cast, run, var_dir
     client.force_login(cast.bob)
     made, again = register(client, run), register(client, run)
     assert (made.status_code, again.status_code) == (201, 200)
-    told = made.json()
-    assert told == again.json() and (told["run"], told["step"]) == (str(run.pk), 20)
+    body = made.json()
+    assert body == again.json() and (body["run"], body["step"]) == (str(run.pk), 20)
     version = ModelVersion.objects.get()
     assert (version.agent, version.created_by) == ("oak", cast.bob)
     names = set(version.files.values_list("name", flat=True))
@@ -92,7 +92,7 @@ def test_the_page_of_the_run_offers_it(client, cast, run):
     body = {"step": "20", "agent": "oak"}
     made = client.post(reverse("register-checkpoint", args=[run.pk]), body)
     assert made.url == reverse("version", args=[ModelVersion.objects.get().model_id, 1])
-    gone = client.post(
+    response = client.post(
         reverse("register-checkpoint", args=[run.pk]), {**body, "step": "7"}, follow=True
     )
-    assert "there are 20" in gone.content.decode()
+    assert "there are 20" in response.content.decode()

@@ -56,33 +56,33 @@ def test_an_alias_means_one_version_and_its_moves_are_kept(cast, model, versions
 )  # fmt: skip
 def test_a_move_that_makes_no_sense_is_refused(cast, model, versions, alias, reason, why):
     promote(model, "champion", versions[0], "It is the first.", cast.mia)
-    wanted = versions[0] if alias == "champion" else None
+    expected = versions[0] if alias == "champion" else None
     with pytest.raises(RegistryRefused, match=why):
-        promote(model, alias, wanted, reason, cast.alice)
+        promote(model, alias, expected, reason, cast.alice)
 
 
 def test_with_an_approval_policy_a_promotion_needs_two_people(cast, model, versions):
     set_second_pair(cast.project.workspace, True, cast.alice)
-    asked = promote(model, "champion", versions[1], "It is better.", cast.alice)
-    assert asked.state == PromotionState.WAITING and means(model) is None
+    requested = promote(model, "champion", versions[1], "It is better.", cast.alice)
+    assert requested.state == PromotionState.WAITING and means(model) is None
     with pytest.raises(RegistryRefused, match="Another person"):
-        approve(asked.pk, "I agree with myself.", cast.alice)
+        approve(requested.pk, "I agree with myself.", cast.alice)
     with pytest.raises(RegistryRefused, match="is pending already"):
         promote(model, "champion", versions[0], "Or this.", cast.mia)
     with pytest.raises(RegistryRefused, match="pending promotion: champion"):
         delete_version(versions[1])
-    approve(asked.pk, "Agreed.", cast.mia)
+    approve(requested.pk, "Agreed.", cast.mia)
     assert means(model) == 2
     for decide in (approve, refuse):
         with pytest.raises(RegistryRefused, match="decided already"):
-            decide(asked.pk, "Again.", cast.mia)
+            decide(requested.pk, "Again.", cast.mia)
 
 
 def test_what_is_refused_or_taken_back_moves_nothing(cast, model, versions):
     set_second_pair(cast.project.workspace, True, cast.alice)
     for who, state in ((cast.mia, "refused"), (cast.bob, "withdrawn")):
-        asked = promote(model, "champion", versions[1], "It is better.", cast.bob)
-        assert refuse(asked.pk, "No.", who).state == state
+        requested = promote(model, "champion", versions[1], "It is better.", cast.bob)
+        assert refuse(requested.pk, "No.", who).state == state
     assert means(model) is None
 
 
@@ -106,10 +106,10 @@ def test_a_member_requests_and_a_maintainer_approves_by_rest(client, cast, model
 
 def test_a_user_who_lost_the_right_cannot_approve(client, cast, model, versions):
     set_second_pair(cast.project.workspace, True, cast.alice)
-    asked = promote(model, "champion", versions[1], "It is better.", cast.bob)
+    requested = promote(model, "champion", versions[1], "It is better.", cast.bob)
     Membership.objects.filter(user=cast.mia).update(role=Role.MEMBER)
     client.force_login(cast.mia)
-    answer = client.post(reverse("decide-promotion", args=[asked.pk]), {"do": "approve"})
+    answer = client.post(reverse("decide-promotion", args=[requested.pk]), {"do": "approve"})
     assert answer.status_code == 403 and means(model) is None
 
 

@@ -124,9 +124,9 @@ def test_a_refusal_names_what_was_sent_where_it_was_written(
     client.force_login(cast.bob)
     sent = {"data": body, "content_type": "application/json"} if body is not None else {}
     response = getattr(client, method)(f"/api/v1/{address}", **sent)
-    (fault,) = response.json()["problems"]
-    assert response.status_code == 422 and fault["reason"]
-    assert (fault["path"], fault["value"]) == (path, value)
+    (problem,) = response.json()["problems"]
+    assert response.status_code == 422 and problem["reason"]
+    assert (problem["path"], problem["value"]) == (path, value)
     assert not Run.objects.exists()
 
 
@@ -206,10 +206,10 @@ def test_a_run_action_is_recorded_with_its_user(client, cast):
 
 def test_an_experiment_holds_a_run_for_every_seed_and_value(client, cast):
     client.force_login(cast.bob)
-    wanted = new_run(cast, seeds=[1, 2], sweep={"loss.policy": ["ppo", "gspo"]})
+    expected = new_run(cast, seeds=[1, 2], sweep={"loss.policy": ["ppo", "gspo"]})
     key = {"Idempotency-Key": "sweep-1"}
     first, again = (
-        client.post("/api/v1/experiments", wanted, "application/json", headers=key)
+        client.post("/api/v1/experiments", expected, "application/json", headers=key)
         for _ in range(2)
     )
     assert first.status_code == 201 and first.json() == again.json()
@@ -231,12 +231,12 @@ def test_a_clone_and_a_fork_are_runs_of_their_own(client, cast, var_directory):
     address = f"/runs/{made['id']}/fork"
     fork = post(client, address, {"step": 2, "overrides": {"training.steps": 9}}).json()
     assert (fork["parent"], fork["parent_step"], fork["steps"]) == (made["id"], 2, 9)
-    gone = post(client, address, {"step": 1})
-    assert gone.status_code == 409 and gone.json()["problems"][0]["path"] == "step"
+    removed = post(client, address, {"step": 1})
+    assert removed.status_code == 409 and removed.json()["problems"][0]["path"] == "step"
     first = source.config["agents"][0]["name"]
     changed = {"step": 2, "overrides": {f"agents.{first}.model": "starter:fern",
                                         "compute.dtype": "float32"}}  # fmt: skip
-    paths = {fault["path"] for fault in post(client, address, changed).json()["problems"]}
+    paths = {problem["path"] for problem in post(client, address, changed).json()["problems"]}
     assert paths == {"agents.0.model", "compute.dtype"}
 
 
@@ -334,12 +334,12 @@ def test_an_experiment_begins_with_a_run_as_the_page_does(client, cast, var_dire
     place = var_directory / "runs" / source["id"] / "checkpoints" / "step-000002"
     place.mkdir(parents=True)
     (place / "manifest.json").write_text("{}")
-    wanted = {"project": cast.project.pk, "source": source["id"], "seeds": [5, 6]}
-    plan = post(client, "/experiments/check", wanted).json()
+    expected = {"project": cast.project.pk, "source": source["id"], "seeds": [5, 6]}
+    plan = post(client, "/experiments/check", expected).json()
     assert [(run["seed"], run["steps"]) for run in plan["runs"]] == [(5, 3), (6, 3)]
     assert "steps = 3" in plan["toml"] and "Problems" in {one["what"] for one in plan["preflight"]}
     assert Run.objects.count() == 1, "nothing is made"
-    forks = post(client, "/experiments", {**wanted, "step": 2}).json()["runs"]
+    forks = post(client, "/experiments", {**expected, "step": 2}).json()["runs"]
     assert {(run["parent"], run["parent_step"]) for run in forks} == {(source["id"], 2)}
     told = client.get(f"/api/v1/runs/{source['id']}/actions").json()["actions"]
     assert told[0]["kind"] == "forked" and "from step 2" in told[0]["detail"]
@@ -350,7 +350,7 @@ def test_an_experiment_begins_with_a_run_as_the_page_does(client, cast, var_dire
         ({"source": str(uuid.uuid4())}, "source"),
         ({"step": 9}, "step"),
     ):
-        refused = post(client, "/experiments/check", {**wanted, **bad})
+        refused = post(client, "/experiments/check", {**expected, **bad})
         status = {"source": 404, "step": 409 if bad == {"step": 9} else 422}.get(path, 422)
         assert refused.status_code == status, bad
         assert refused.json()["problems"][0]["path"] == path, bad
@@ -360,8 +360,8 @@ def test_rest_returns_presets_and_settings_of_the_form(client, cast):
     client.force_login(cast.bob)
     presets = client.get("/api/v1/recipes/presets").json()
     for preset in presets:
-        wanted = new_run(cast, overrides=preset["overrides"])
-        assert post(client, "/experiments/check", wanted).status_code == 200, preset["name"]
+        expected = new_run(cast, overrides=preset["overrides"])
+        assert post(client, "/experiments/check", expected).status_code == 200, preset["name"]
     groups = client.get("/api/v1/recipes/mars2/settings").json()
     known = {one["path"]: one for group in groups for one in group["settings"]}
     assert {path for one in presets for path in one["overrides"]} <= known.keys()
@@ -390,5 +390,7 @@ def test_a_body_that_is_no_json_is_refused_with_what_to_send(client, cast):
     client.force_login(cast.bob)
     for body, kind in (("{", "application/json"), ("project=1", "text/plain")):
         refused = client.post("/api/v1/runs", body, content_type=kind)
-        (fault,) = refused.json()["problems"]
-        assert refused.status_code == 400 and fault["path"] == "body" and "JSON" in fault["reason"]
+        (problem,) = refused.json()["problems"]
+        assert (
+            refused.status_code == 400 and problem["path"] == "body" and "JSON" in problem["reason"]
+        )

@@ -78,8 +78,8 @@ def test_a_decision_on_a_promotion_is_made_once_under_a_key(client, cast, var_di
     assert post(client, path, {}, "yes").content == post(client, path, {}, "yes").content
     assert post(client, path, {}, "again").status_code == 409
     moved = {"alias": "champion", "version": 1, "reason": "It was better."}
-    asked = f"models/{known['model_id']}/promotions"
-    ids = {post(client, asked, moved, "back").json()["id"] for _ in range(2)}
+    requested = f"models/{known['model_id']}/promotions"
+    ids = {post(client, requested, moved, "back").json()["id"] for _ in range(2)}
     assert len(ids) == 1 and Promotion.objects.filter(alias="champion").count() == 1
 
 
@@ -129,10 +129,12 @@ def test_of_two_requests_at_once_under_one_key_one_is_done(keys, seeds, statuses
     with ThreadPoolExecutor(2) as pool:
         with transaction.atomic():
             Project.objects.select_for_update().get(pk=cast.project.pk)
-            asked = [pool.submit(start_run, cast, *pair) for pair in zip(keys, seeds, strict=True)]
+            requested = [
+                pool.submit(start_run, cast, *pair) for pair in zip(keys, seeds, strict=True)
+            ]
             eventually(lambda: waiting_for_locks() == 2, "both requests to wait for a lock", 30)
-            assert not any(one.done() for one in asked)
-        answers = [one.result(30) for one in asked]
+            assert not any(one.done() for one in requested)
+        answers = [one.result(30) for one in requested]
     assert sorted(answer.status_code for answer in answers) == statuses
     made = {answer.json()["id"] for answer in answers if answer.status_code == 201}
     assert len(made) == Run.objects.count() == runs
@@ -211,8 +213,8 @@ def test_an_experiment_is_checked_before_it_is_made(client, cast):
     client.force_login(cast.bob)
 
     def check(**more):
-        asked = {"project": cast.project.pk, "recipe": "mars2", "seeds": [1, 2], **more}
-        return client.post("/api/v1/experiments/check", asked, "application/json")
+        requested = {"project": cast.project.pk, "recipe": "mars2", "seeds": [1, 2], **more}
+        return client.post("/api/v1/experiments/check", requested, "application/json")
 
     found = check(sweep={"training.steps": [3]}).json()["runs"]
     assert [(run["seed"], run["steps"]) for run in found] == [(1, 3), (2, 3)]

@@ -35,8 +35,10 @@ def test_every_operation_has_examples_that_are_as_its_schema_says(document):
         own = example_of(told["schema"], document["components"]["schemas"])
         whole = {**told["schema"], "components": document["components"]}
         for example in (told.get("example", own), own):
-            faults = jsonschema.Draft202012Validator(whole).iter_errors(example)
-            wrong += [f"{what}: {fault.json_path} {fault.message[:120]}" for fault in faults]
+            problems = jsonschema.Draft202012Validator(whole).iter_errors(example)
+            wrong += [
+                f"{what}: {problem.json_path} {problem.message[:120]}" for problem in problems
+            ]
     assert not wrong, "\n".join(wrong)
 
 

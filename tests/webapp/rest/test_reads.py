@@ -39,8 +39,8 @@ def forest(cast):
 def test_runs_are_filtered_by_name_project_and_creator(bob, cast):
     run = a_run(cast)
     for query in ({"name": "SHAD"}, {"project": cast.project.pk}, {"created_by": "alice"}):
-        found = bob.get("/api/v1/runs", query).json()["runs"]
-        assert [one["id"] for one in found] == [str(run.pk)], query
+        body = bob.get("/api/v1/runs", query).json()["runs"]
+        assert [one["id"] for one in body] == [str(run.pk)], query
     for query in ({"name": "x"}, {"project": 2**40}, {"created_by": "bob"}):
         assert bob.get("/api/v1/runs", query).json()["runs"] == [], query
 
@@ -122,9 +122,9 @@ def test_the_reference_shows_every_operation_and_loads_nothing_foreign(client, c
 
     page = client.get("/api/")
     assert page.status_code == 200
-    told = page.content.decode()
+    text = page.content.decode()
     for operations in api.get_openapi_schema()["paths"].values():
         for operation in operations.values():
-            assert f' id="{operation["operationId"]}">' in told
-    assert "Wider trees" in told and "<style" not in told
-    assert not [one for one in told.split('src="')[1:] if not one.startswith("/")]
+            assert f' id="{operation["operationId"]}">' in text
+    assert "Wider trees" in text and "<style" not in text
+    assert not [one for one in text.split('src="')[1:] if not one.startswith("/")]

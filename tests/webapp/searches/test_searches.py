@@ -92,10 +92,10 @@ def test_what_cannot_be_searched_is_refused_by_its_field(client, cast, fields, p
     client.force_login(cast.alice)
     response = client.post(reverse("new-search"), form(cast, **fields))
     assert response.status_code == 422 and not Run.objects.exists()
-    found = {fault["path"]: fault["reason"] for fault in response.context["problems"]}
+    found = {problem["path"]: problem["reason"] for problem in response.context["problems"]}
     assert reason in found[path], found
     if "cannot be stored" not in reason:  # which shows only when it is stored
-        assert path in [fault["path"] for fault in told(client, cast, **fields)["problems"]]
+        assert path in [problem["path"] for problem in told(client, cast, **fields)["problems"]]
 
 
 def test_the_form_shows_what_would_be_searched(client, cast):
@@ -119,21 +119,21 @@ def test_a_problem_of_a_dataset_is_searched_by_a_version_with_its_role(client, c
     assert f"registry:oak@{version.number}" in [choice.key for choice in page.context["choices"]]
     offered = client.get(reverse("search-problems", args=[known.pk])).json()["problems"]
     assert len(offered) == 3 and offered[0]["statement"]
-    asked = form(
+    requested = form(
         cast,
         team=["starter:oak", "registry:oak@v1"],
         source="dataset",
         version=known.pk,
         problem=offered[1]["id"],
     )
-    assert client.post(reverse("new-search"), asked).status_code == 302
+    assert client.post(reverse("new-search"), requested).status_code == 302
     search = Search.objects.latest("pk")
     assert search.problem["id"] == offered[1]["id"] and search.run.dataset_version == known
     one, other = search.run.config["agents"]
     assert (one["name"], other["name"]) == ("oak", "oak-2")
     assert (other["role"], other["model"]) == ("You plant trees.", version.path)
     assert search.run.model_uses.get(agent="oak-2").version == version
-    wrong = {**asked, "problem": "none"}
+    wrong = {**requested, "problem": "none"}
     assert "no such problem" in client.post(reverse("new-search"), wrong).content.decode()
 
 
@@ -141,8 +141,13 @@ def started_as_offered(client, cast) -> Search:
     """The search that the page's form starts if submitted unchanged."""
     page = client.get(reverse("new-search")).context
     shown = {name: page["form"][name].value() or "" for name in page["form"].fields}
-    asked = {**shown, "project": cast.project.pk, "team": page["chosen"], "source": page["source"]}
-    assert client.post(reverse("new-search"), asked).status_code == 302
+    requested = {
+        **shown,
+        "project": cast.project.pk,
+        "team": page["chosen"],
+        "source": page["source"],
+    }
+    assert client.post(reverse("new-search"), requested).status_code == 302
     return Search.objects.latest("pk")
 
 
@@ -229,13 +234,13 @@ def test_a_guest_sees_a_shared_search_without_its_team_s_sources(client, cast):
 def test_rest_creates_searches_once_and_returns_their_answers(client, cast):
     client.force_login(cast.bob)
     where = f"/api/v1/projects/{cast.project.pk}/searches"
-    asked = {"team": ["starter:oak"], "problem": record(A_PROBLEM), "name": "Night"}
+    requested = {"team": ["starter:oak"], "problem": record(A_PROBLEM), "name": "Night"}
     headers = {"Idempotency-Key": "night-1"}
 
     def post(body, **more):
         return client.post(where, json.dumps(body), "application/json", **more)
 
-    made, again = post(asked, headers=headers), post(asked, headers=headers)
+    made, again = post(requested, headers=headers), post(requested, headers=headers)
     assert made.status_code == 201 and made.json()["id"] == again.json()["id"]
     assert (made.json()["problem"], made.json()["answer"]) == ("sort", None)
     search = Search.objects.get()
@@ -247,9 +252,9 @@ def test_rest_creates_searches_once_and_returns_their_answers(client, cast):
     assert (answer["node"], answer["program"]) == (1, ANSWER["program"])
     for body, path in [
         ({"team": ["starter:oak"]}, "problem"),
-        ({**asked, "dataset_version": 1}, "problem"),
+        ({**requested, "dataset_version": 1}, "problem"),
         ({"team": ["starter:oak"], "dataset_version": 2**40, "problem_id": "x"}, "dataset_version"),
-        ({**asked, "problem": {"id": "x"}}, "statement"),
+        ({**requested, "problem": {"id": "x"}}, "statement"),
     ]:
         refused = post(body)
         assert refused.status_code == (404 if path == "dataset_version" else 422)

@@ -125,8 +125,8 @@ def test_the_page_makes_lists_and_ends_links(client, cast, runs):
     assert link not in client.get(address).content.decode()
     (share,) = ComparisonShare.objects.all()
     assert link.rstrip("/").rsplit("/", 1)[1] not in share.digest
-    gone = client.post(f"/compare/shares/{share.pk}/revoke/")
-    assert gone.status_code == 302 and gone.url.startswith("/compare/?run=")
+    response = client.post(f"/compare/shares/{share.pk}/revoke/")
+    assert response.status_code == 302 and response.url.startswith("/compare/?run=")
     assert Client().get(link.removeprefix("http://testserver")).status_code == 404
     client.force_login(cast.charlie)
     assert client.get(address).status_code == 404

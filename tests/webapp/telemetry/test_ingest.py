@@ -91,14 +91,14 @@ def test_the_runs_row_follows_its_events(cast):
 @pytest.mark.django_db(transaction=True)
 def test_two_writers_at_once_leave_each_event_once():
     run, fencing = a_held_run(a_cast())
-    faults = []
+    problems = []
 
     def ship():
         try:
             for first in range(1, 1000, 50):
                 ingest(run.pk, fencing, some_events(first, first + 49))
         except GapError as fault:
-            faults.append(fault)
+            problems.append(fault)
         finally:
             connection.close()
 
@@ -107,4 +107,4 @@ def test_two_writers_at_once_leave_each_event_once():
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert not faults and stored(run) == list(range(1, 1001))
+    assert not problems and stored(run) == list(range(1, 1001))

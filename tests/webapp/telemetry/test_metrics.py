@@ -165,9 +165,9 @@ def test_the_state_at_an_event_covers_the_log_up_to_it(cast):
             for column in ("points", "step", "time", "tokens", "nodes", "value"):
                 assert getattr(known[name], column) == getattr(metric, column), (until, name)
             for axis, first in ((Axis.STEP, None), (Axis.TIME, None), (Axis.STEP, 20)):
-                asked = Range(axis, first, None, 20)
-                found = buckets(metric_or_none(whole, name, until), replace(asked, until=until))
-                assert found == buckets(metric, asked), (until, name, axis)
+                requested = Range(axis, first, None, 20)
+                found = buckets(metric_or_none(whole, name, until), replace(requested, until=until))
+                assert found == buckets(metric, requested), (until, name, axis)
 
 
 @pytest.fixture
@@ -187,11 +187,11 @@ RANGES = ((None, None, 10), (None, None, 600), (17, 11_000, 50), (5000, 5003, 60
 def test_every_point_of_the_range_is_in_one_bucket(long):
     metric, pairs = long
     for scale in Scale:
-        for first, last, wanted in RANGES:
-            check_range(metric, pairs, Range(Axis.STEP, first, last, wanted, scale))
+        for first, last, expected in RANGES:
+            check_range(metric, pairs, Range(Axis.STEP, first, last, expected, scale))
     for until in (1, 32, 1023, 1025, 32_768, 33_333, 34_000):
-        for wanted in (3, 600):
-            check_moment(metric, pairs, until, wanted)
+        for expected in (3, 600):
+            check_moment(metric, pairs, until, expected)
 
 
 def check_moment(metric, pairs, until, wanted):
@@ -225,10 +225,10 @@ def check_range(metric, pairs, asked):
 
 def test_what_is_read_grows_with_the_buckets_not_with_the_points(long):
     metric, _ = long
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as requested:
         found = buckets(metric, Range(points=20))
-    assert len(asked) <= 3 and found["points"] == 34_000
-    query = asked[-1]["sql"]
+    assert len(requested) <= 3 and found["points"] == 34_000
+    query = requested[-1]["sql"]
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT TEXT) {query}")
         plan = "\n".join(line for (line,) in cursor.fetchall())
@@ -336,8 +336,8 @@ def test_log_lines_are_filtered_by_level_and_words_and_paged(client, cast):
     client.force_login(cast.vera)
 
     def seqs(query):
-        found = client.get(f"/api/v1/runs/{run.pk}/logs?{query}").json()
-        return [line["seq"] for line in found["lines"]], found["next"]
+        body = client.get(f"/api/v1/runs/{run.pk}/logs?{query}").json()
+        return [line["seq"] for line in body["lines"]], body["next"]
 
     assert seqs("") == ([4, 3, 2, 1], None) and seqs("limit=3") == ([4, 3, 2], 2)
     assert seqs("limit=3&cursor=2") == ([1], None)

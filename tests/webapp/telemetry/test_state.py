@@ -141,20 +141,20 @@ def test_a_state_folds_to_what_the_whole_log_folds_to(bob, cast):
     ingest(run.pk, fencing, log)
     wire = [on_the_wire(event) for event in log]
     for seq in (0, 1, 40, 90, 150, 200, len(log)):
-        found = bob.get(f"/api/v1/runs/{run.pk}/folded", {"seq": seq}).json()
-        assert found.pop("epoch") == str(run.epoch)
+        body = bob.get(f"/api/v1/runs/{run.pk}/folded", {"seq": seq}).json()
+        assert body.pop("epoch") == str(run.epoch)
         whole = fold(wire[:seq]).as_json()
         # The newest event may be one that a state omits.
-        del found["time"], whole["time"]
-        assert found == whole, seq
+        del body["time"], whole["time"]
+        assert body == whole, seq
 
 
 def test_an_old_tree_is_returned_whole(bob, run):
     log = a_log(5)
     tree = next(event.tree for event in log if event.kind == "tree.open")
     base = f"/api/v1/runs/{run.pk}/trees/{tree}"
-    told = bob.get(base).json()
-    assert [e[0] for e in told["events"]] == [event.seq for event in log if event.tree == tree]
+    body = bob.get(base).json()
+    assert [e[0] for e in body["events"]] == [event.seq for event in log if event.tree == tree]
     early = bob.get(base, {"seq": tree + 2}).json()
     assert [e[0] for e in early["events"]] == [tree, tree + 1, tree + 2]
     assert bob.get(f"/api/v1/runs/{run.pk}/trees/{tree + 1}").status_code == 404
@@ -162,19 +162,19 @@ def test_an_old_tree_is_returned_whole(bob, run):
 
 def test_the_first_solved_node_of_a_run_is_a_moment(bob, run, cast):
     first = next(event for event in a_log(5) if event.kind == "node.close")
-    told = bob.get(f"/api/v1/runs/{run.pk}/moments").json()
+    body = bob.get(f"/api/v1/runs/{run.pk}/moments").json()
     expected = {"seq": first.seq, "tree": first.tree, "node": first.node}
-    assert told == {"head": run.head_seq, "first_solved": expected}
+    assert body == {"head": run.head_seq, "first_solved": expected}
     fresh, _ = a_held_run(cast)
     assert bob.get(f"/api/v1/runs/{fresh.pk}/moments").json()["first_solved"] is None
 
 
 def test_a_node_is_returned_with_its_problem_and_its_parents_program(bob, run):
     tree = next(e.tree for e in a_log(5) if e.kind == "tree.open")
-    told = bob.get(f"/api/v1/runs/{run.pk}/trees/{tree}/nodes/2").json()
-    assert told["close"]["program"] == "x = 2" and told["credit"]["advantage"] == 0.5
-    assert told["learned"] is None
-    assert told["parent"]["program"] == "x = 1" and told["problem"]["statement"] == "Add."
+    body = bob.get(f"/api/v1/runs/{run.pk}/trees/{tree}/nodes/2").json()
+    assert body["close"]["program"] == "x = 2" and body["credit"]["advantage"] == 0.5
+    assert body["learned"] is None
+    assert body["parent"]["program"] == "x = 1" and body["problem"]["statement"] == "Add."
     child_of_root = bob.get(f"/api/v1/runs/{run.pk}/trees/{tree}/nodes/1").json()
     assert child_of_root["parent"] is None
 
@@ -192,8 +192,8 @@ def test_a_node_is_returned_with_the_token_statistics_of_its_update(bob, cast):
     about = {"agent": "oak", "step": 1, "version": 1}
     log.append(an_event(len(log) + 1, "tree.learned", tree=tree, **about, nodes=nodes))
     ingest(run.pk, fencing, log)
-    told = bob.get(f"/api/v1/runs/{run.pk}/trees/{tree}/nodes/2").json()
-    assert told["learned"] == {**about, "entropy": [0.5], "ratio": [3.0]}
+    body = bob.get(f"/api/v1/runs/{run.pk}/trees/{tree}/nodes/2").json()
+    assert body["learned"] == {**about, "entropy": [0.5], "ratio": [3.0]}
     kinds = {event[2] for event in bob.get(f"/api/v1/runs/{run.pk}/state").json()["events"]}
     assert "tree.learned" not in kinds, "it is read by node"
 
@@ -219,8 +219,8 @@ def test_a_resumed_step_has_the_trees_of_its_last_start(bob, cast):
     log = interrupted_log()
     ingest(run.pk, fencing, log)
     resumed = next(e.seq for e in log if e.kind == "run.resumed")
-    told = bob.get(f"/api/v1/runs/{run.pk}/steps/3/trees").json()["events"]
-    opened = [e[0] for e in told if e[2] == "tree.open"]
+    body = bob.get(f"/api/v1/runs/{run.pk}/steps/3/trees").json()["events"]
+    opened = [e[0] for e in body if e[2] == "tree.open"]
     assert len(opened) == 3 and min(opened) > resumed
     before = bob.get(f"/api/v1/runs/{run.pk}/steps/3/trees", {"seq": resumed - 1}).json()
     assert len([e for e in before["events"] if e[2] == "tree.open"]) == 3

@@ -97,13 +97,13 @@ def test_a_members_token_requests_a_promotion_and_makes_none(client, cast):
     known = a_registry(cast)
     address = f"/api/v1/models/{known['model_id']}/promotions"
     headers = told(a_token(cast.bob, cast.project, Scope.REGISTRY_PROMOTE))
-    wanted = {"alias": "champion", "version": 2, "reason": "It is better."}
-    ask = partial(client.post, address, wanted, "application/json", headers=headers)
+    expected = {"alias": "champion", "version": 2, "reason": "It is better."}
+    ask = partial(client.post, address, expected, "application/json", headers=headers)
     assert ask().status_code == 403
     SecondPairOfEyes.objects.create(workspace=cast.project.workspace, asked_by=cast.alice)
     assert ask().json()["state"] == "waiting"
     reader = told(a_token(cast.bob, cast.project, Scope.RUNS_WRITE))
-    assert client.post(address, wanted, "application/json", headers=reader).status_code == 403
+    assert client.post(address, expected, "application/json", headers=reader).status_code == 403
 
 
 @pytest.mark.parametrize(
