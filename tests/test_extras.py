@@ -25,6 +25,8 @@ def test_a_missing_package_is_a_reason_to_skip_but_in_ci(monkeypatch):
 def test_no_test_looks_for_a_package_by_itself():
     ways = re.compile(r"importorskip|find_spec\(|except (ImportError|ModuleNotFoundError)")
     files = [p for p in TESTS.rglob("*.py") if "attacks" not in p.parts]
-    found = {str(p.relative_to(TESTS)) for p in files if ways.search(p.read_text())}
-    found.discard("packaging/test_client_only.py")  # checks that packages are absent; skips nothing
-    assert found == {"helpers/extras.py", Path(__file__).name}
+    results = {str(p.relative_to(TESTS)) for p in files if ways.search(p.read_text())}
+    results.discard(
+        "packaging/test_client_only.py"
+    )  # checks that packages are absent; skips nothing
+    assert results == {"helpers/extras.py", Path(__file__).name}

@@ -98,13 +98,13 @@ class Site:
             told = {"body": body | fresh, "media_type": "application/json"} if body else {}
             return {"path_parameters": named, **told}
 
-        found: dict[str, Callable[[], dict[str, Any]]] = {
+        results: dict[str, Callable[[], dict[str, Any]]] = {
             f"POST /api/v1{path}": partial(making, path, *requested)
             for path, requested in bodies.items()
         }
         for name in ("datasets", "recipes"):
-            found[f"GET /api/v1/{name}"] = dict
-        return found
+            results[f"GET /api/v1/{name}"] = dict
+        return results
 
 
 def furnish(url: str, cast: Cast) -> Site:
@@ -147,7 +147,7 @@ def ask_everything(
     config.write_text(_configuration(site if known else None))
     secret = site.secrets.get(who)
     left_out = _LEFT_OUT_OF_COVERAGE if "coverage" in phases else ""
-    told = [
+    results = [
         *("--config-file", str(config)),
         *("run", f"{site.url}/api/v1/openapi.json", "--phases", phases, "--no-color"),
         *("--max-examples", str(examples), "--seed", str(seed), "--workers", "1"),
@@ -157,7 +157,9 @@ def ask_everything(
         *(("--header", f"Authorization: Bearer {secret}") if secret else ()),
     ]
     with chdir(directory):
-        requested = CliRunner().invoke(schemathesis.cli.schemathesis, told, catch_exceptions=False)
+        requested = CliRunner().invoke(
+            schemathesis.cli.schemathesis, results, catch_exceptions=False
+        )
     return f"exit code {requested.exit_code}\n{requested.output}" if requested.exit_code else ""
 
 

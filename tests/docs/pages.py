@@ -22,8 +22,8 @@ _BLOCK_COMMENT = re.compile(r"/\*.*?\*/|(?:^\s*//[^\n]*\n)+|\{#.*?#\}", re.DOTAL
 
 def pages() -> list[Path]:
     """Every Markdown page of the repository: at its root, in `docs` and in `.github`."""
-    found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.md")]
-    return sorted(found)
+    results = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.md")]
+    return sorted(results)
 
 
 def without_fences(text: str) -> str:

@@ -28,11 +28,11 @@ def blocks():
 
 
 def commands():
-    found = []
+    results = []
     for page, _, text in blocks():
         for program, words in _COMMAND.findall(text.replace("\\\n", " ")):
-            found.append(pytest.param(program, words, id=f"{page}: {program} {words[:40]}"))
-    return found
+            results.append(pytest.param(program, words, id=f"{page}: {program} {words[:40]}"))
+    return results
 
 
 def test_every_block_says_how_it_is_tested():

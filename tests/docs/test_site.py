@@ -74,7 +74,7 @@ def test_every_link_of_the_site_leads_somewhere(site):
 def test_pages_load_nothing_from_elsewhere(site):
     loaded = re.compile(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="(https?:[^"]+)"')
     assert not [
-        found for page in site.rglob("*.html") for found in loaded.findall(page.read_text())
+        actual for page in site.rglob("*.html") for actual in loaded.findall(page.read_text())
     ]
 
 

@@ -19,10 +19,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 def test_a_run_with_data_and_what_is_made_of_it(window, run, log):
     page = window(f"/runs/{run.run.pk}/", height=1000, color_scheme="dark")
     assert page.locator("html").get_attribute("data-theme") == "dark"
-    found: list[str] = []
+    results: list[str] = []
 
     def check(what: str) -> None:
-        found.extend(faults_of(page, what))
+        results.extend(faults_of(page, what))
 
     page.get_by_role("heading", name="No trees yet").wait_for()
     check("a run without a tree")
@@ -73,7 +73,7 @@ def test_a_run_with_data_and_what_is_made_of_it(window, run, log):
     page.locator('[data-metric="solved"]').scroll_into_view_if_needed()
     page.locator('[data-metric="solved"] canvas').first.wait_for()
     check("a shared run")
-    assert not found, "\n".join(found)
+    assert not results, "\n".join(results)
 
 
 def test_a_run_that_failed_under_a_long_name(window):
@@ -102,8 +102,8 @@ def compared(run) -> list[str]:
 
 
 def a_second_run(run) -> Run:
-    told = {"config": {**run.config, "seed": 2}, "seed": 2, "created_by": run.created_by}
-    return Run.objects.create(experiment=run.experiment, number=2, **told)
+    payload = {"config": {**run.config, "seed": 2}, "seed": 2, "created_by": run.created_by}
+    return Run.objects.create(experiment=run.experiment, number=2, **payload)
 
 
 def first_tree(run) -> int:

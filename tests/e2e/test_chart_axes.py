@@ -118,7 +118,7 @@ TWO_FRAMES = """canvas => new Promise((done) => {
 @pytest.mark.parametrize(("motion", "moves"), [("no-preference", True), ("reduce", False)])
 def test_an_open_node_pulses_unless_motion_is_reduced(window, run, log, motion, moves):
     events = list(log)
-    last = max(place for place, event in enumerate(events) if event.kind == "node.open")
+    last = max(index for index, event in enumerate(events) if event.kind == "node.open")
     head = run.feed(events[: last + 1])
     page = window(f"/runs/{run.run.pk}/", reduced_motion=motion)
     page.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for()

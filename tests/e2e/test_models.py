@@ -58,14 +58,14 @@ def look(page, name: str) -> None:
 
 def measured(version: ModelVersion, dataset: DatasetVersion, user: User, value: float) -> None:
     """An evaluation that has reported its metrics."""
-    found = evaluate(version, dataset, EvaluationSettings(problems=20), user)
+    result = evaluate(version, dataset, EvaluationSettings(problems=20), user)
     outcomes = {"pass@1/model": [value] * 20}
     payload = {"step": 0, "split": "test", "contents": [f"{n:016x}" for n in range(20)]}
     Event.objects.create(
-        run=found.run, seq=1, time=found.created, kind="eval.outcomes",
+        run=result.run, seq=1, time=result.created, kind="eval.outcomes",
         payload={**payload, "outcomes": outcomes},
     )  # fmt: skip
-    record_figures(found.run_id)
+    record_figures(result.run_id)
 
 
 def test_a_model_is_uploaded_measured_compared_and_promoted_by_two(enter, run, tmp_path, faults):

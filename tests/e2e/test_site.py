@@ -115,7 +115,7 @@ def test_tab_leads_through_the_run_page_in_reading_order(window, run, log):
     card.scroll_into_view_if_needed()
     card.locator(".chart-key button").first.wait_for()
     names = tab_through(page)
-    trees = next(place for place, name in enumerate(names) if name.startswith("Search trees"))
+    trees = next(index for index, name in enumerate(names) if name.startswith("Search trees"))
     assert names[:trees] == [
         *FRAME,
         "More",

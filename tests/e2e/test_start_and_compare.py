@@ -29,9 +29,9 @@ def breaks_no_rule(page):
 def outcomes(step: int, seq: int, solved: int) -> Event:
     contents = [f"{place:016x}" for place in range(100)]
     values = [float(place < solved) for place in range(100)]
-    told = {"step": step, "split": "test", "contents": contents,
+    payload = {"step": step, "split": "test", "contents": contents,
             "outcomes": {"pass@1/oak": values}}  # fmt: skip
-    return Event(seq, 1_763_700_000.0, "eval.outcomes", None, None, told)
+    return Event(seq, 1_763_700_000.0, "eval.outcomes", None, None, payload)
 
 
 def test_fields_and_text_say_the_same_and_start_the_run(page, run):
@@ -105,9 +105,9 @@ def test_agents_are_a_list_that_the_keyboard_changes(page, run):
 
 
 def test_a_run_is_forked_from_its_page(page, run, server):
-    place = server.var / "runs" / str(run.run.pk) / "checkpoints" / "step-000002"
-    place.mkdir(parents=True)
-    (place / "manifest.json").write_text("{}")
+    path = server.var / "runs" / str(run.run.pk) / "checkpoints" / "step-000002"
+    path.mkdir(parents=True)
+    (path / "manifest.json").write_text("{}")
     page.reload()
     page.get_by_text("More", exact=True).click()
     page.get_by_role("link", name="Fork from step 2").click()
@@ -153,10 +153,10 @@ def test_a_failed_run_shows_where_it_failed_and_resumes(page, run, log):
     events = deque(log)
     some = [events.popleft() for _ in range(len(events) // 3)]
     head = run.feed(some)
-    told = {"message": "TeamError: agents to learn: no memory", "traceback": "Traceback",
+    payload = {"message": "TeamError: agents to learn: no memory", "traceback": "Traceback",
             "phase": "learn", "agent": "oak", "rank": 1}  # fmt: skip
-    run.feed([Event(head + 1, some[-1].time, "error", None, None, told)])
-    run.end("failed", told["message"])
+    run.feed([Event(head + 1, some[-1].time, "error", None, None, payload)])
+    run.end("failed", payload["message"])
     panel = page.get_by_role("alert")
     expect(panel).to_contain_text("no memory")
     for words in ("learn", "oak", "Last completed step"):

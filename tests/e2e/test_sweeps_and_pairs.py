@@ -57,8 +57,8 @@ def compares(page, log, trees: list[int]) -> None:
         cells = page.get_by_role("row", name=row, exact=False).filter(
             has=page.get_by_role("rowheader", name=row, exact=True)
         )
-        told = [f"{figures(log, tree)[row]:,}" for tree in trees]
-        expect(cells.locator("td")).to_have_text(told)
+        results = [f"{figures(log, tree)[row]:,}" for tree in trees]
+        expect(cells.locator("td")).to_have_text(results)
 
 
 def test_trees_of_one_problem_from_two_runs(window, run, log):

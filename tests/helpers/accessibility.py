@@ -23,11 +23,11 @@ def broken_rules(page) -> list[str]:
     scheme, in which the next call runs all rules: switching the scheme is the slow part."""
     page.evaluate(AXE)
     scheme = page.locator("html[data-theme]").get_attribute("data-theme")
-    told = _told(page, scheme, ALL_RULES)
+    result = _told(page, scheme, ALL_RULES)
     other = "dark" if scheme == "light" else "light"
     page.emulate_media(color_scheme=other)
     page.locator(f'html[data-theme="{other}"]').wait_for(state="attached")
-    return told + _told(page, other, OF_COLOURS)
+    return result + _told(page, other, OF_COLOURS)
 
 
 def _told(page, scheme: str, rules: dict[str, object]) -> list[str]:

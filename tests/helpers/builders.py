@@ -109,8 +109,13 @@ def a_search(cast: Cast, **overrides: Any) -> Search:
 def many_runs(cast: Cast, number: int, state: RunState = RunState.FINISHED) -> list[Run]:
     """Creates `number` runs of Alice, each in its own experiment, with the result of a real run."""
     config = a_config().model_dump(mode="json")
-    told = {"agents": {"oak": 0.25, "fern": 0.5}, "standard_errors": {}, "problems": 300, "step": 0}
-    split = {"before": told, "latest": {**told, "step": 40}}
+    payload = {
+        "agents": {"oak": 0.25, "fern": 0.5},
+        "standard_errors": {},
+        "problems": 300,
+        "step": 0,
+    }
+    split = {"before": payload, "latest": {**payload, "step": 40}}
     result = {"solved": 0.75, "reward": 0.5, "validation": split, "test": split}
     experiments = Experiment.objects.bulk_create(
         Experiment(project=cast.project, name=f"Sweep {place}", created_by=cast.alice, config={})

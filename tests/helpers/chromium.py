@@ -41,13 +41,13 @@ def chromium() -> Iterator[Browser]:
     Raises:
         FileNotFoundError: Chromium is not installed.
     """
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
+    program = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if program is None:
         raise FileNotFoundError(
             f"no browser among {', '.join(NAMES)} on PATH; on Debian: apt-get install chromium"
         )
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         try:
             yield browser
         finally:

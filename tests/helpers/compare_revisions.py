@@ -261,13 +261,13 @@ def _report(case: Case, here: Revision, other: Revision, folder: Path) -> bool:
     """Prints the outcome of a case; returns whether the revisions differ."""
     start = time.monotonic()
     try:
-        found = difference(case, here, other, folder)
+        result = difference(case, here, other, folder)
     except EngineError as error:
-        found = str(error)
+        result = str(error)
     seconds = f"{time.monotonic() - start:.0f} s"
-    print(f"DIFFERENT {case.name} ({seconds}): {found}" if found else
+    print(f"DIFFERENT {case.name} ({seconds}): {result}" if result else
           f"same {case.name} ({seconds})", flush=True)  # fmt: skip
-    return bool(found)
+    return bool(result)
 
 
 def _train(revision: Revision, run_dir: Path, recipe: str, overrides: dict[str, Any]) -> None:

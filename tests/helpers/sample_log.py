@@ -155,7 +155,7 @@ def _written(sample, rng, tree: _Tree, node: int, choice, step: int, share: floa
     skill -= 0.06 * sample.agents.index(choice.agent)
     before = tree.guesses.get(choice.parent, ())
     guess = tuple(
-        _guess(rng, right, before[place:], skill) for place, right in enumerate(tree.steps)
+        _guess(rng, right, before[index:], skill) for index, right in enumerate(tree.steps)
     )
     tree.guesses[node] = guess
     tree.lengths[node] = len(_tokens(program(guess)))
@@ -214,7 +214,7 @@ def _wrong(rng: np.random.Generator, right: Step) -> Step:
 
 def _judge(tree: _Tree, guess: tuple[Step, ...]) -> tuple[list[ev.TestReport], int]:
     reports, right = [], 0
-    for place, value in enumerate(tree.inputs):
+    for index, value in enumerate(tree.inputs):
         expected = run_steps(tree.steps, value)
         try:
             actual, error = run_steps(guess, value), ""
@@ -222,7 +222,7 @@ def _judge(tree: _Tree, guess: tuple[Step, ...]) -> tuple[list[ev.TestReport], i
             actual, error = None, f"{type(problem).__name__}: {problem}"
         passed = not error and actual == expected
         right += passed
-        if place < PUBLIC_TESTS:
+        if index < PUBLIC_TESTS:
             verdict = ev.Verdict.PASSED if passed else ev.Verdict.WRONG_ANSWER
             reports.append(
                 ev.TestReport(
@@ -257,14 +257,14 @@ def _credited(out: _Writer, tree: _Tree, nodes: dict) -> Iterator[ev.Event]:
 def _updates(out, sample, rng, step: int, share: float, closed) -> Iterator[ev.Event]:
     out.time += float(rng.uniform(0.6, 1.1))
     trees = list(closed)
-    for place, agent in enumerate(sample.agents):
+    for index, agent in enumerate(sample.agents):
         yield out.event(
             ev.AgentUpdated(
                 agent=agent, step=step, version=step, nodes=sample.trees * sample.nodes // 2,
                 loss=float(rng.normal(0, 0.01)), policy_loss=float(rng.normal(0, 0.01)),
-                kl=0.02 * share + float(rng.uniform(0, 0.004)) * (1 + place),
+                kl=0.02 * share + float(rng.uniform(0, 0.004)) * (1 + index),
                 clip_fraction=float(rng.uniform(0.05, 0.2)),
-                entropy=0.62 - 0.3 * share + float(rng.normal(0, 0.015)) + 0.06 * place,
+                entropy=0.62 - 0.3 * share + float(rng.normal(0, 0.015)) + 0.06 * index,
                 gradient_norm=float(rng.uniform(0.4, 1.4)), learning_rate=5e-4, lag=0.0,
                 mismatch=float(rng.uniform(0.001, 0.004)), trees=trees,
             )
@@ -314,8 +314,8 @@ def _evaluation(out, sample, rng, step: int, share: float, split: str) -> ev.Eve
     out.time += 1.5
     skill = sample.skill[0] + share * (sample.skill[1] - sample.skill[0])
     alone = {
-        agent: float(np.clip(skill**1.6 - 0.05 * place + rng.normal(0, 0.012), 0, 1))
-        for place, agent in enumerate(sample.agents)
+        agent: float(np.clip(skill**1.6 - 0.05 * index + rng.normal(0, 0.012), 0, 1))
+        for index, agent in enumerate(sample.agents)
     }
     problems = 300 if split == "test" else 100
     best = max(alone.values())

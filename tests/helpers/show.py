@@ -102,7 +102,7 @@ def set_stage(run, stage: str, sample: Sample) -> None:
 
 def until_half_a_step(events: list[ev.Event], sample: Sample) -> list[ev.Event]:
     """Cuts the log where a later step's trees are half grown and some nodes are open."""
-    starts = [place for place, event in enumerate(events) if event.kind == "step.start"]
+    starts = [index for index, event in enumerate(events) if event.kind == "step.start"]
     return events[: starts[-1] + 1 + int(sample.trees * (1 + 2 * 4.45))]
 
 

@@ -23,10 +23,10 @@ def test_the_terms_of_every_node_come_to_what_the_engine_said(module_page):
     sample = Sample(seed=6, steps=1, trees=6, nodes=10, failure_share=0.1)
     config = CreditConfig()
     wire = [on_the_wire(event) for event in sample_events(sample)]
-    found = module_page.evaluate(TERMS, [wire, config.model_dump(mode="json")])
-    scored = [one for one in found if one["node"]["score"] is not None]
-    assert len(found) == 60 and 40 < len(scored) < 60
-    for one in found:
+    result = module_page.evaluate(TERMS, [wire, config.model_dump(mode="json")])
+    scored = [one for one in result if one["node"]["score"] is not None]
+    assert len(result) == 60 and 40 < len(scored) < 60
+    for one in result:
         node, terms = one["node"], one["terms"]
         if node["score"] is None:
             assert terms is None
@@ -49,6 +49,6 @@ def test_a_penalty_is_what_shaping_does_not_explain(module_page):
         if event[2] == "node.credit" and event[3]["node"] == 2:
             event[3]["shaped"] -= 0.25
     config = CreditConfig().model_dump(mode="json")
-    found = module_page.evaluate(TERMS, [wire, config])
-    assert [one["terms"]["penalty"] for one in found] == pytest.approx([0, -0.25, 0, 0])
-    assert [one["terms"]["group"]["explained"] for one in found] == [None] * 4
+    result = module_page.evaluate(TERMS, [wire, config])
+    assert [one["terms"]["penalty"] for one in result] == pytest.approx([0, -0.25, 0, 0])
+    assert [one["terms"]["group"]["explained"] for one in result] == [None] * 4

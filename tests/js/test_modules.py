@@ -64,12 +64,12 @@ def test_what_is_vendored_is_what_was_published(place):
     vendor = ROOT / place / "vendor"
     libraries = json.loads((vendor / "VENDOR.json").read_text())
     listed = {file["path"]: file["sha256"] for library in libraries for file in library["files"]}
-    found = {
+    results = {
         str(path.relative_to(vendor)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in vendor.rglob("*")
         if path.is_file() and path.name != "VENDOR.json"
     }
-    assert found == listed
+    assert results == listed
     for library in libraries:
         assert library["name"] and library["version"] and library["license"] and library["source"]
         assert any(file["path"].endswith("/LICENSE") for file in library["files"])

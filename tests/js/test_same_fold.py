@@ -31,12 +31,12 @@ def searched_log():
     whole = list(sample_events(Sample(seed=5, steps=1, trees=1, nodes=4)))
     kinds = ("run.state", "run.planned", "step.start", "tree.open", "node.open", "node.close")
     began = [event for event in whole if event.kind in (*kinds, "tree.close")]
-    found = next(event for event in began if event.kind == "node.close")
-    told = msgspec.to_builtins(
+    outcome = next(event for event in began if event.kind == "node.close")
+    result = msgspec.to_builtins(
         SearchAnswered("pass", "oak", "latest", 1, 2, False, "nodes", 4, 40, 2.5)
     )
-    answer = Event(0, found.time, told.pop("type"), found.tree, found.node, told)
-    resumed = Event(0, found.time, "run.resumed", None, None, {"step": 0})
+    answer = Event(0, outcome.time, result.pop("type"), outcome.tree, outcome.node, result)
+    resumed = Event(0, outcome.time, "run.resumed", None, None, {"step": 0})
     log = [*began, answer, resumed, *began, answer]
     return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(log, start=1)]
 
@@ -80,10 +80,14 @@ LOGS = {
 def test_the_server_and_the_browser_fold_alike_at_every_moment(module_page, log):
     events = LOGS[log]()
     assert log != "short" or len(events) < SHORT
-    told = [on_the_wire(event) for event in events]
-    cuts = range(len(told) + 1) if len(told) < SHORT else [*range(0, len(told), 23), len(told)]
-    for cut, found in zip(cuts, module_page.evaluate(FOLDED, [told, cuts]), strict=True):
-        assert json.loads(found) == fold(told[:cut]).as_json(), f"after {cut} events"
+    results = [on_the_wire(event) for event in events]
+    cuts = (
+        range(len(results) + 1)
+        if len(results) < SHORT
+        else [*range(0, len(results), 23), len(results)]
+    )
+    for cut, actual in zip(cuts, module_page.evaluate(FOLDED, [results, cuts]), strict=True):
+        assert json.loads(actual) == fold(results[:cut]).as_json(), f"after {cut} events"
 
 
 def test_no_path_up_a_folded_tree_has_a_cycle():

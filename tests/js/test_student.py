@@ -8,14 +8,14 @@ DEGREES = [*range(1, 260), 500, 1000, 10_000, 1_000_000]
 
 
 def test_the_quantile_is_scipys_for_every_number_of_values(module_page):
-    found = module_page.evaluate(
+    result = module_page.evaluate(
         """async (degrees) => {
             const { t95 } = await import("/static/js/metrics/student.js");
             return degrees.map(t95);
         }""",
         DEGREES,
     )
-    assert found == pytest.approx(stats.t.ppf(0.975, DEGREES).tolist(), abs=1e-6)
+    assert result == pytest.approx(stats.t.ppf(0.975, DEGREES).tolist(), abs=1e-6)
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 10, 11, 12, 25])

@@ -79,7 +79,7 @@ def requirements_in(wheel: Path) -> list[Requirement]:
 
 def closure(declared: list[Requirement], extra: str) -> dict[str, Distribution]:
     """What pip would install with an extra of Grove ("" is the base), by canonical name."""
-    found: dict[str, Distribution] = {}
+    results: dict[str, Distribution] = {}
     seen: set[tuple[str, str]] = set()
     pending = _of_extras(declared, {extra})
     while pending:
@@ -91,10 +91,10 @@ def closure(declared: list[Requirement], extra: str) -> dict[str, Distribution]:
         if name == DISTRIBUTION:
             pending += _of_extras(declared, new)
         elif new:
-            found[name] = distribution(name)
-            texts = found[name].requires or []
+            results[name] = distribution(name)
+            texts = results[name].requires or []
             pending += _of_extras([Requirement(text) for text in texts], new)
-    return found
+    return results
 
 
 def _of_extras(declared: list[Requirement], extras: set[str]) -> list[Requirement]:

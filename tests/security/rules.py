@@ -96,8 +96,8 @@ def _new_model(cast: Any) -> dict[str, Any]:
 
 def _versions(cast: Any) -> dict[str, Any]:
     """Two versions of the project, or ids that do not exist."""
-    found = ModelVersion.objects.filter(model__project=cast.project).order_by("number")
-    return {"version": list(found.values_list("pk", flat=True))}
+    result = ModelVersion.objects.filter(model__project=cast.project).order_by("number")
+    return {"version": list(result.values_list("pk", flat=True))}
 
 
 def _new_evaluation(cast: Any) -> dict[str, Any]:

@@ -218,8 +218,8 @@ def test_the_stream_shows_a_guest_what_the_page_shows(port, scene):
         frozen.hear_of("pong")
         assert frozen.last == 4 and not [one for one in frozen.said if one["type"] == "status"]
         for guest in (live, of_tree):  # no text of a comment, not even whether any exist
-            told = [one["run"] for one in guest.said if one["type"] == "status"]
-            assert told and not any("comments_changed" in one for one in told)
+            results = [one["run"] for one in guest.said if one["type"] == "status"]
+            assert results and not any("comments_changed" in one for one in results)
 
 
 @pytest.mark.django_db(transaction=True)

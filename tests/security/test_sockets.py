@@ -55,12 +55,12 @@ class Program(Client):
 def answer(client, run):
     """subscribed, not_found, or the code with which the socket was closed."""
     try:
-        told = client.follow(run)
+        result = client.follow(run)
     except ConnectionClosed as closed:
         return closed.rcvd.code
-    if told["type"] == "bye":
-        return told["code"]
-    return told["code"] if told["type"] == "error" else told["type"]
+    if result["type"] == "bye":
+        return result["code"]
+    return result["code"] if result["type"] == "error" else result["type"]
 
 
 def closing_code(client):
@@ -124,22 +124,22 @@ def test_too_many_guesses_return_when_to_retry(port, scene, settings):
     secret = a_token(cast.alice, cast.project, Scope.ADMIN)
     for _ in range(2):
         with Program(port, "nonsense") as client:
-            told = goodbye(client)
-        assert told["code"] == Close.NOT_SIGNED_IN and "token is not valid" in told["reason"]
+            result = goodbye(client)
+        assert result["code"] == Close.NOT_SIGNED_IN and "token is not valid" in result["reason"]
     with Program(port, "nonsense") as client:
-        told = goodbye(client)
-    assert told["code"] == Close.TOO_MANY and "too many wrong tokens" in told["reason"]
+        result = goodbye(client)
+    assert result["code"] == Close.TOO_MANY and "too many wrong tokens" in result["reason"]
     with Program(port, secret) as client:
         assert answer(client, run) == IN, "a token that is right is no guess"
-    assert 0 < told["retry_ms"] <= 60_000
+    assert 0 < result["retry_ms"] <= 60_000
     with Client(port, a_session(cast.bob)) as client:
         assert answer(client, run) == IN, "who is signed in guesses nothing"
 
 
 def test_a_link_that_shows_nothing_says_so_on_the_socket(port, scene):
     with Client(port, None, path="/stream?share=nonsense") as client:
-        told = goodbye(client)
-    assert told["code"] == Close.NOT_SIGNED_IN and "link was revoked" in told["reason"]
+        result = goodbye(client)
+    assert result["code"] == Close.NOT_SIGNED_IN and "link was revoked" in result["reason"]
 
 
 def test_there_is_no_other_websocket(port, scene):
@@ -251,15 +251,15 @@ def test_a_reader_of_the_log_is_cut_off_with_what_let_them_in(port, scene, clien
         ({"Cookie": f"sessionid={a_session(cast.bob).session_key}"}, lambda: _remove(cast)),
     )
     address = f"http://127.0.0.1:{port}/api/v1/runs/{run.pk}/events"
-    told = []
+    results = []
     for headers, change in ways:
         headers |= {"Accept": "text/event-stream"}
         with httpx.stream("GET", address, headers=headers, timeout=10) as log:
             lines = log.iter_lines()
             assert log.status_code == 200 and next(lines).startswith("id: ")
             change()
-            told.append([line for line in lines if line][-1])
-    assert told == [
+            results.append([line for line in lines if line][-1])
+    assert results == [
         ": this token was revoked or has expired",
         ": you signed out",
         ": you may no longer see this run",

@@ -11,8 +11,8 @@ READS = {op["operationId"]: op for _, method, op in operations() if method == "g
 
 
 def names_of(op):
-    found = [one for one in op.get("parameters", ()) if one["name"] == "fields"]
-    return found[0]["schema"].get("items", {}).get("enum") if found else None
+    results = [one for one in op.get("parameters", ()) if one["name"] == "fields"]
+    return results[0]["schema"].get("items", {}).get("enum") if results else None
 
 
 SPARSE = {name: names for name, op in READS.items() if (names := names_of(op))}
@@ -60,9 +60,9 @@ def test_only_the_requested_fields_are_returned(alice, cast, arguments, name):
     whole = read(alice, name, cast, arguments)
     assert whole.status_code == 200 and whole["ETag"]
     place = place_of_rows(whole.json())
-    told = read(alice, name, cast, arguments, fields=expected)
-    assert told.status_code == 200
-    for thing in filter(None, things(told.json(), place)):
+    result = read(alice, name, cast, arguments, fields=expected)
+    assert result.status_code == 200
+    for thing in filter(None, things(result.json(), place)):
         assert thing.keys() == {expected, *({"id"} & set(fields))}
     every = read(alice, name, cast, arguments, fields=",".join(fields)).json()
     for thing in filter(None, things(every, place)):

@@ -149,14 +149,14 @@ def test_mail_and_a_provider_open_their_own_addresses_and_no_other(
 ):
     of_accounts = [row for row in PAGE_ROWS if row.name.startswith(_OF_ACCOUNTS)]
     assert WITH_MAIL_AND_PROVIDER.keys() <= {(row.name, row.method) for row in of_accounts}
-    told = {}
+    results = {}
     for row in of_accounts:
         expected = WITH_MAIL_AND_PROVIDER.get((row.name, row.method), row.answers)
         for who, status in zip(EVERYBODY, expected, strict=True):
             with undone(sessions.get(who)) as client:
                 if (got := ask(client, row, cast, arguments).status_code) != status:
-                    told[row.method, row.name, who] = (got, status)
-    assert not told
+                    results[row.method, row.name, who] = (got, status)
+    assert not results
 
 
 _OF_ACCOUNTS = ("account_", "socialaccount_", "openid_connect_", "mfa_")

@@ -51,8 +51,8 @@ def kinds_of(run: Run) -> list[str]:
 
 def states_of(run: Run) -> list[str]:
     """The states in the run's stored events, in order."""
-    told = run.events.filter(kind="run.state").order_by("seq")
-    return [event.payload["state"] for event in told]
+    events = run.events.filter(kind="run.state").order_by("seq")
+    return [event.payload["state"] for event in events]
 
 
 def steps_counted(run_dir: Path) -> list[int]:

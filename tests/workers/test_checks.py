@@ -143,15 +143,15 @@ def test_a_check_under_way_ends_with_its_report_and_the_next_one_is_done(
         end(client, check)
     took = time.monotonic() - began
     assert took < 3 * RENEW_SECONDS + 4, f"{took:.1f} s"
-    found = DatasetReport.objects.filter(pk=check.pk).first()
-    assert found is None or (found.state, found.error) == ("failed", "it was cancelled by bob")
+    result = DatasetReport.objects.filter(pk=check.pk).first()
+    assert result is None or (result.state, result.error) == ("failed", "it was cancelled by bob")
     assert ReportJob().do_one()
     late.refresh_from_db()
     assert late.state == "done"
-    if found:  # a repeated request is no error and changes nothing
-        assert client.post(f"/api/v1/datasets/reports/{found.pk}/cancel").status_code == 200
+    if result:  # a repeated request is no error and changes nothing
+        assert client.post(f"/api/v1/datasets/reports/{result.pk}/cancel").status_code == 200
         again = reports.request_validation(slow, cast.bob)
-        assert again.pk != found.pk and again.state == "queued"
+        assert again.pk != result.pk and again.state == "queued"
 
 
 def test_the_operator_bounds_how_long_others_wait(var_directory, settings):

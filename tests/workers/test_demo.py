@@ -84,8 +84,8 @@ class DemoCommand:
         try:
             wait_for(there, seconds)
         except AssertionError as error:
-            told = f"{len(self.steps_ended())} of {count} steps: {error}"
-            raise AssertionError(f"{told}\n{self.output.read_text()[-4000:]}") from None
+            text = f"{len(self.steps_ended())} of {count} steps: {error}"
+            raise AssertionError(f"{text}\n{self.output.read_text()[-4000:]}") from None
 
     def find(self, word):
         for process in family(self.process.pid):

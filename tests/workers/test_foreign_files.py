@@ -128,10 +128,10 @@ def forms(project, run, value):
 
 def found_anywhere(var, marker):
     """(kinds of events that hold the text, files of runs that hold it)."""
-    told = Event.objects.extra(where=["payload::text LIKE %s"], params=[f"%{marker}%"])
+    result = Event.objects.extra(where=["payload::text LIKE %s"], params=[f"%{marker}%"])
     written = (file for file in (var / "runs").rglob("*") if file.is_file())
     files = [file.name for file in written if marker.encode() in file.read_bytes()]
-    return list(told.values_list("kind", flat=True)), files
+    return list(result.values_list("kind", flat=True)), files
 
 
 def test_a_file_of_the_server_never_reaches_a_prompt_by_any_way(member, var, files):
@@ -147,11 +147,11 @@ def test_a_file_of_the_server_never_reaches_a_prompt_by_any_way(member, var, fil
         for what, value in files.items():
             few = None if what == "absolute" else 4  # every way once, each spelling by some
             for where, body, method in islice(attempts(project, run, value), few):
-                told = post(client, where, body, method)
-                assert told.status_code in (409, 422), (what, where, body, told.content[:300])
+                result = post(client, where, body, method)
+                assert result.status_code in (409, 422), (what, where, body, result.content[:300])
             for where, body in islice(forms(project, run, value), few):
-                told = client.post(where, body)
-                assert told.status_code in (409, 422), (what, where, body)
+                result = client.post(where, body)
+                assert result.status_code in (409, 422), (what, where, body)
         assert list(Run.objects.all()) == [run]
         # As an earlier release could have stored it, or as an edit after queueing.
         stored = copy.deepcopy(run.config)
@@ -177,9 +177,9 @@ def test_no_way_takes_the_address_of_a_cluster(member, var, files):
         few = None if value == CLUSTER else 4
         ways = attempts(project, run, value, "compute.ray_address")
         for where, body, method in islice(ways, few):
-            told = post(client, where, body, method)
-            assert told.status_code in (409, 422), (where, body, told.content[:300])
+            result = post(client, where, body, method)
+            assert result.status_code in (409, 422), (where, body, result.content[:300])
     assert list(Run.objects.all()) == [run]
-    told = post(client, f"/runs/{run.pk}/clone", {"overrides": {"compute.ray_address": CLUSTER}})
-    cloned = Run.objects.get(pk=told.json()["id"])
+    result = post(client, f"/runs/{run.pk}/clone", {"overrides": {"compute.ray_address": CLUSTER}})
+    cloned = Run.objects.get(pk=result.json()["id"])
     assert cloned.config == Run.objects.get(pk=run.pk).config, "a clone takes no settings"

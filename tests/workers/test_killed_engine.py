@@ -91,12 +91,12 @@ def test_no_kill_of_engine_or_worker_costs_an_event_or_a_step(
         delivered = reader.events()
         served.wait_until_idle()
     assert (state_of(run), run.error) == (RunState.FINISHED, ""), f"killed at {moment} and {later}"
-    told = list(read_all(run_directory(run.pk)))
-    emitted = [(event.seq, event.kind) for event in told]
+    events = list(read_all(run_directory(run.pk)))
+    emitted = [(event.seq, event.kind) for event in events]
     assert [seq for seq, _ in emitted] == list(range(1, len(emitted) + 1))
     assert list(run.events.order_by("seq").values_list("seq", "kind")) == emitted == delivered
     assert steps_counted(run_directory(run.pk)) == list(range(1, STEPS + 1))
-    lines = [event.payload["message"] for event in told if event.kind == "log.line"]
+    lines = [event.payload["message"] for event in events if event.kind == "log.line"]
     assert "restarted after a crash: the engine was killed by signal 9" in lines
     # The killed worker's engine was left to the next worker, which adopted it and saw its end.
     assert run.restarts == 1 and [kind for _, kind in emitted].count("run.resumed") == 1

@@ -63,8 +63,8 @@ def test_a_version_outlives_the_directory_of_its_run(version, made):
     data = json.loads((made / "config.json").read_text())
     shutil.rmtree(made.parents[1])
     assert collect(timedelta(0)).artifacts == 0
-    with zipfile.ZipFile(io.BytesIO(b"".join(archive(version)))) as found:
-        assert json.loads(found.read("config.json")) == data
+    with zipfile.ZipFile(io.BytesIO(b"".join(archive(version)))) as actual:
+        assert json.loads(actual.read("config.json")) == data
     folders.restore(Path(version.path), folders.contents_of(version))
     assert json.loads((made / "config.json").read_text()) == data
 

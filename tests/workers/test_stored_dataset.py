@@ -113,13 +113,13 @@ def test_an_imported_model_is_measured_on_an_uploaded_and_on_a_generated_dataset
     assert 0 <= run.evaluation.figures["tree/pass@1"]["value"] <= 1
     assert len(run.evaluation.outcomes["contents"]) == 4
     made = GeneratedProblems(5).first(Split.TEST, 4)
-    told = of_generated.evaluation
-    assert sorted(told.outcomes["contents"]) == sorted(content_hash(one)[:16] for one in made)
-    assert set(told.figures) == set(run.evaluation.figures) >= {"pass@1", "tree/pass@1"}
-    assert {told.figures[name]["problems"] for name in ("pass@1", "tree/pass@1")} == {4}
+    result = of_generated.evaluation
+    assert sorted(result.outcomes["contents"]) == sorted(content_hash(one)[:16] for one in made)
+    assert set(result.figures) == set(run.evaluation.figures) >= {"pass@1", "tree/pass@1"}
+    assert {result.figures[name]["problems"] for name in ("pass@1", "tree/pass@1")} == {4}
     assert model.run is None and model.children.count() == 0
     known = client.get(f"/api/v1/models/{model.model_id}/versions/1").json()["metrics"]
-    found = {(one["source"], one["problems"]) for one in known if one["figure"] == "pass@1"}
-    assert found == {(str(version), 4), (str(generated), 4)}
+    results = {(one["source"], one["problems"]) for one in known if one["figure"] == "pass@1"}
+    assert results == {(str(version), 4), (str(generated), 4)}
     used = client.get(f"/api/v1/datasets/versions/{version.pk}/uses").json()["uses"]
     assert [(one["what"], one["name"]) for one in used] == [("evaluation of", "elm v1")]

@@ -78,8 +78,8 @@ def test_an_unknown_setting_an_unknown_recipe_and_an_unknown_agent_are_refused()
 
 
 def test_a_config_error_lists_all_errors_at_once():
-    found = faults({"agents": [AGENT], "search": {"nodes_per_tree": 0}, "training": {"steps": 0}})
-    assert set(found) == {"search.nodes_per_tree", "training.steps"}
+    errors = faults({"agents": [AGENT], "search": {"nodes_per_tree": 0}, "training": {"steps": 0}})
+    assert set(errors) == {"search.nodes_per_tree", "training.steps"}
 
 
 def test_an_invalid_agent_is_the_only_reported_error():
@@ -94,8 +94,8 @@ def test_agents_must_exist_differ_and_some_must_learn():
 
 
 def test_more_in_flight_than_the_budget_is_refused():
-    found = faults({"agents": [AGENT], "search": {"nodes_per_tree": 2, "nodes_in_flight": 3}})
-    assert "lower it" in found["search"]["reason"]
+    errors = faults({"agents": [AGENT], "search": {"nodes_per_tree": 2, "nodes_in_flight": 3}})
+    assert "lower it" in errors["search"]["reason"]
 
 
 def test_a_setting_that_could_have_no_effect_is_refused():
@@ -104,8 +104,8 @@ def test_a_setting_that_could_have_no_effect_is_refused():
         ({"loss": {"importance_correction": False, "importance_veto": 0.1}}, "no effect without"),
         ({"training": {"batch_nodes": 9, "max_batch_nodes": 8}}, "raise it"),
     ]:
-        found = faults({"agents": [AGENT], **section})
-        assert told in found[next(iter(section))]["reason"]
+        errors = faults({"agents": [AGENT], **section})
+        assert told in errors[next(iter(section))]["reason"]
 
 
 def test_registered_methods_are_those_of_the_registries():

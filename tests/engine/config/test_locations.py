@@ -112,8 +112,8 @@ def test_the_walk_takes_what_is_no_config_and_goes_into_every_container():
         two: dict[str, tuple[int, ModelPath]] = {}
 
     data = {"one": ["a", 3], "two": {"x": (1, "b")}, "three": "c"}
-    found = [Location("one.0", Kind.MODEL, "a"), Location("two.x.1", Kind.MODEL, "b")]
-    assert locations(Deep, data) == locations(Deep, {**data, "one": ("a", 3)}) == found
+    results = [Location("one.0", Kind.MODEL, "a"), Location("two.x.1", Kind.MODEL, "b")]
+    assert locations(Deep, data) == locations(Deep, {**data, "one": ("a", 3)}) == results
     moved = relocated(Deep(one=["a"], two={"x": (1, "b")}), lambda one: one.value * 2)
     assert moved == Deep(one=["aa"], two={"x": (1, "bb")})
     for odd in (None, [], "text", {"one": "text", "two": 3}, {"agents": {"0": 1}}):

@@ -47,9 +47,9 @@ def test_an_override_of_the_owner_is_one_of_all():
     ],
 )
 def test_an_invalid_partner_is_the_reported_error(partner, reason):
-    found = faults(OWNER, ROLE | {"shares_weights_with": partner})
-    assert list(found) == ["agents.1.shares_weights_with"]
-    assert reason in found["agents.1.shares_weights_with"]
+    errors = faults(OWNER, ROLE | {"shares_weights_with": partner})
+    assert list(errors) == ["agents.1.shares_weights_with"]
+    assert reason in errors["agents.1.shares_weights_with"]
 
 
 def test_a_chain_and_a_circle_are_refused():
@@ -75,9 +75,9 @@ def test_a_chain_and_a_circle_are_refused():
     ],
 )
 def test_what_belongs_to_the_weights_cannot_differ(field, value):
-    found = faults(OWNER, ROLE | {field: value})
-    assert list(found) == [f"agents.1.{field}"]
-    assert "belongs to the weights, which are solver's" in found[f"agents.1.{field}"]
+    errors = faults(OWNER, ROLE | {field: value})
+    assert list(errors) == [f"agents.1.{field}"]
+    assert "belongs to the weights, which are solver's" in errors[f"agents.1.{field}"]
 
 
 @pytest.mark.parametrize("partner", [3, ["solver"], {"name": "solver"}, "Not A Name"])

@@ -29,17 +29,17 @@ def test_advantages_have_mean_zero(method):
     rng = np.random.default_rng(0)
     for _ in range(50):
         rewards = rng.normal(size=rng.integers(2, 40))
-        found = over_group(method, rewards)
-        assert found.mean() == pytest.approx(0.0, abs=1e-12)
-        assert np.array_equal(np.argsort(found), np.argsort(rewards))
+        result = over_group(method, rewards)
+        assert result.mean() == pytest.approx(0.0, abs=1e-12)
+        assert np.array_equal(np.argsort(result), np.argsort(rewards))
 
 
 @pytest.mark.parametrize("method", GROUP_METHODS)
 @pytest.mark.parametrize("value", [0.0, 0.1, 1.0, 1.5])
 def test_equal_rewards_give_no_advantage(method, value):
     for count in (1, 3, 7, 8):
-        found = over_group(method, np.full(count, value))
-        assert found == pytest.approx(np.zeros(count), abs=1e-12)
+        result = over_group(method, np.full(count, value))
+        assert result == pytest.approx(np.zeros(count), abs=1e-12)
 
 
 def test_mars2_does_not_blow_up_rounding_errors():
@@ -47,8 +47,8 @@ def test_mars2_does_not_blow_up_rounding_errors():
 
 
 def test_mars2_advantages_have_unit_deviation():
-    found = over_group("mars2", np.random.default_rng(1).normal(size=20))
-    assert found.std(ddof=1) == pytest.approx(1.0)
+    result = over_group("mars2", np.random.default_rng(1).normal(size=20))
+    assert result.std(ddof=1) == pytest.approx(1.0)
 
 
 def test_rloo_is_the_scaled_centred_reward():
@@ -67,20 +67,20 @@ def test_grpo_and_mars2_differ_by_their_small_constants_only():
 def test_per_agent_compares_each_agent_with_itself():
     agents = ["oak", "elm", "oak", "elm", "oak", "ash"]
     rewards = [1.0, 10.0, 2.0, 20.0, 6.0, 5.0]
-    found = over_group("per_agent", rewards, agents)
-    assert found[[0, 2, 4]] == pytest.approx(over_group("grpo", [1.0, 2.0, 6.0]))
-    assert found[[1, 3]] == pytest.approx([-(0.5**0.5), 0.5**0.5])
-    assert found[5] == 0
+    result = over_group("per_agent", rewards, agents)
+    assert result[[0, 2, 4]] == pytest.approx(over_group("grpo", [1.0, 2.0, 6.0]))
+    assert result[[1, 3]] == pytest.approx([-(0.5**0.5), 0.5**0.5])
+    assert result[5] == 0
     assert over_group("per_agent", rewards) == pytest.approx(over_group("grpo", rewards))
 
 
 def test_reinforce_pp_normalises_over_the_tokens_of_a_step():
     rewards, lengths = np.array([1.0, 0.0, 0.0, 1.0, 0.5]), np.array([3, 1, 2, 5, 4])
     assert over_group("reinforce_pp", rewards).tolist() == rewards.tolist()
-    found = ADVANTAGES["reinforce_pp"].over_batch(rewards, BatchContext(lengths))
+    result = ADVANTAGES["reinforce_pp"].over_batch(rewards, BatchContext(lengths))
     tokens = np.repeat(rewards, lengths)
-    assert found == pytest.approx((rewards - tokens.mean()) / tokens.std())
-    assert np.repeat(found, lengths).std() == pytest.approx(1.0)
+    assert result == pytest.approx((rewards - tokens.mean()) / tokens.std())
+    assert np.repeat(result, lengths).std() == pytest.approx(1.0)
     equal = ADVANTAGES["reinforce_pp"].over_batch(np.full(5, 0.1), BatchContext(lengths))
     assert equal.tolist() == [0.0] * 5
 
@@ -92,8 +92,8 @@ def test_the_overlong_penalty_grows_over_the_buffer_and_stops_at_the_limit():
 
 
 def test_the_overlong_limit_may_differ_by_node():
-    found = overlong_penalty(np.array([8, 8]), np.array([8, 16]), 4, 1.0)
-    assert found.tolist() == [-1, 0]
+    result = overlong_penalty(np.array([8, 8]), np.array([8, 16]), 4, 1.0)
+    assert result.tolist() == [-1, 0]
 
 
 def test_only_trees_between_the_ends_are_informative():

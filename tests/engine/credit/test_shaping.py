@@ -32,10 +32,10 @@ def test_any_tree_is_shaped_as_the_formula_says(seed):
     assert tree_shaping(rewards, parents, gamma, lambda_) == pytest.approx(expected)
 
     order = rng.permutation(count)  # parents may come after their children
-    place = np.argsort(order)
-    moved = np.where(parents[order] == -1, -1, place[parents[order]])
-    found = tree_shaping(rewards[order], moved, gamma, lambda_)
-    assert found == pytest.approx(np.array(expected)[order])
+    index = np.argsort(order)
+    moved = np.where(parents[order] == -1, -1, index[parents[order]])
+    result = tree_shaping(rewards[order], moved, gamma, lambda_)
+    assert result == pytest.approx(np.array(expected)[order])
 
 
 def test_gamma_zero_changes_nothing():

@@ -95,7 +95,7 @@ def test_what_cannot_be_written_takes_no_seq(tmp_path):
 def test_a_line_that_is_no_event_is_named_once_those_before_it_were_read(tmp_path, damage):
     log = EventLog(tmp_path)
     fill(log, 3)
-    place = log.path.stat().st_size
+    offset = log.path.stat().st_size
     with log.path.open("ab") as file:
         file.write(damage + b"\n")
     fill(log, 1)
@@ -103,5 +103,5 @@ def test_a_line_that_is_no_event_is_named_once_those_before_it_were_read(tmp_pat
     reader = EventReader(tmp_path)
     assert [e.seq for e in reader.read()] == [1, 2, 3]
     for _ in range(2):
-        with pytest.raises(LogDamaged, match=f"{tmp_path}.*byte {place} .*fork of its last"):
+        with pytest.raises(LogDamaged, match=f"{tmp_path}.*byte {offset} .*fork of its last"):
             reader.read()

@@ -126,5 +126,5 @@ def test_runs_with_other_weights_are_not_the_same(tmp_path):
         a_log(tmp_path / name, uninterrupted)
         (tmp_path / name / "models" / "oak").mkdir(parents=True)
         (tmp_path / name / "models" / "oak" / "model.safetensors").write_bytes(name.encode())
-    told = first_difference(tmp_path / "one", tmp_path / "other")
-    assert told.startswith("models/oak/model.safetensors: SHA-256 ")
+    result = first_difference(tmp_path / "one", tmp_path / "other")
+    assert result.startswith("models/oak/model.safetensors: SHA-256 ")

@@ -302,9 +302,9 @@ def seen(rows, name, v, other):
 def weights_of(rows, v, level, mode, threshold, veto):
     """One weight per unmasked token of row v."""
     gaps = seen(rows, "old_log_probs", v, "rollout_log_probs")
-    told = {"token": gaps, "sequence": [sum(gaps)] * len(gaps)}
-    told["geometric"] = [mean(gaps)] * len(gaps)
-    weights = [math.exp(gap) for gap in told[level]]
+    payload = {"token": gaps, "sequence": [sum(gaps)] * len(gaps)}
+    payload["geometric"] = [mean(gaps)] * len(gaps)
+    weights = [math.exp(gap) for gap in payload[level]]
     if mode == "truncate":
         weights = [min(w, threshold) for w in weights]
     else:
@@ -380,8 +380,8 @@ def loss_of(rows, options):
                 term = max(term, options["dual_clip"] * gain)
             terms.append(-term)
         if options["tis_threshold"] is not None:
-            told = {key: options[key] for key in ("level", "mode", "veto")}
-            weights = weights_of(rows, v, threshold=options["tis_threshold"], **told)
+            results = {key: options[key] for key in ("level", "mode", "veto")}
+            weights = weights_of(rows, v, threshold=options["tis_threshold"], **results)
             terms = [w * t for w, t in zip(weights, terms, strict=True)]
         per_row.append(terms)
     kind = options["aggregation"]

@@ -67,11 +67,11 @@ def test_two_results_are_compared_problem_by_problem(server, files, tmp_path, ca
     mine, theirs = (
         {row["content"]: row["values"]["pass@1/oak"] for row in one["problems"]} for one in (a, b)
     )
-    told = data["figures"]["pass@1/oak"]
+    result = data["figures"]["pass@1/oak"]
     both = [content for content in mine if content in theirs]
-    assert told["first"] == pytest.approx(np.mean([mine[c] for c in both]))
-    assert told["difference"] == pytest.approx(np.mean([theirs[c] - mine[c] for c in both]))
-    assert told["low"] <= told["difference"] <= told["high"]
+    assert result["first"] == pytest.approx(np.mean([mine[c] for c in both]))
+    assert result["difference"] == pytest.approx(np.mean([theirs[c] - mine[c] for c in both]))
+    assert result["low"] <= result["difference"] <= result["high"]
     assert main(["compare", str(first), str(second)]) == 0
     assert "2 problems in common; 2 only in the first" in capsys.readouterr().out
 
@@ -87,11 +87,13 @@ def test_the_interval_is_the_paired_bootstrap_and_unknown_values_are_left_out():
     a = {f"p{i}": float(rng.random() < 0.4) for i in range(60)}
     b = {name: min(1.0, value + float(rng.random() < 0.3)) for name, value in a.items()}
     unknown = {**b, "p7": None}
-    told = compare(a_result(a), a_result(dict(reversed(unknown.items()))))["figures"]["pass@1/oak"]
+    result = compare(a_result(a), a_result(dict(reversed(unknown.items()))))["figures"][
+        "pass@1/oak"
+    ]
     pairs = [(a[name], b[name]) for name in a if name != "p7"]
     expected = paired_bootstrap(*zip(*pairs, strict=True), np.random.default_rng(0))
-    assert told["problems"] == 59 and told["low"] > 0
-    assert (told["difference"], told["low"], told["high"]) == pytest.approx(
+    assert result["problems"] == 59 and result["low"] > 0
+    assert (result["difference"], result["low"], result["high"]) == pytest.approx(
         (expected.difference, expected.low, expected.high)
     )
     with pytest.raises(ValueError, match="0 problems and 1 figures in common"):

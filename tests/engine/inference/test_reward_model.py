@@ -94,16 +94,16 @@ def test_the_split_is_by_problem_and_has_both_kinds(run_dir):
 def test_it_beats_the_constant_on_problems_that_it_never_saw(trained, run_dir):
     out, code = trained
     about = json.loads((out / "reward_model.json").read_text())
-    told = about["held_out"]
-    assert code == 0 and told["auc"] > 0.9 and told["bce"] < 0.8 * told["constant_bce"]
-    assert told["right"] * 3 == told["programs"]
+    result = about["held_out"]
+    assert code == 0 and result["auc"] > 0.9 and result["bce"] < 0.8 * result["constant_bce"]
+    assert result["right"] * 3 == result["programs"]
     parts = split_by_problem(examples_of_run(run_dir), 0.2, seed=0)
     loaded = RewardModel.load(out)
     scores = loaded.score([(e.statement, e.program) for e in parts.held_out])
     labels = [e.right for e in parts.held_out]
     assert all(0 <= score <= 1 for score in scores)
-    assert area_under_roc(labels, scores) == pytest.approx(told["auc"], abs=1e-3)
-    assert binary_cross_entropy(labels, scores) == pytest.approx(told["bce"], abs=1e-3)
+    assert area_under_roc(labels, scores) == pytest.approx(result["auc"], abs=1e-3)
+    assert binary_cross_entropy(labels, scores) == pytest.approx(result["bce"], abs=1e-3)
     assert load_policy(str(out)) and load_file(out / "value_head.safetensors")
     assert not [file for file in out.iterdir() if file.suffix in (".pt", ".bin", ".pkl")]
 
@@ -140,9 +140,9 @@ def test_an_evaluation_takes_its_answers_by_the_reward_model(trained, server, pr
 
     with LocalTeam(config) as team:
         team.ready()
-        found = measure(team, config, problems[:2], [0], search=True, scorer=scorer)
+        result = measure(team, config, problems[:2], [0], search=True, scorer=scorer)
     for tree, rewards, solved in zip(
-        found.trees, found.rewards, found.solved_by_tree(), strict=True
+        result.trees, result.rewards, result.solved_by_tree(), strict=True
     ):
         nodes = tree.verified()
         assert list(rewards) == [node.node for node in nodes]

@@ -46,8 +46,10 @@ def test_its_events_fold_to_the_tree_that_was_searched(server, problems, run_dir
     assert len(tree["nodes"]) == 12 == len(outcome.tree.written)
     for number, node in tree["nodes"].items():
         written = outcome.tree.written[number]
-        told = [node[name] for name in ("agent", "parent", "program", "verdict", "score", "draws")]
-        assert told == [
+        results = [
+            node[name] for name in ("agent", "parent", "program", "verdict", "score", "draws")
+        ]
+        assert results == [
             written.agent, written.parent, written.answer.program, written.verification.verdict,
             written.score, written.draws,
         ]  # fmt: skip

@@ -117,9 +117,9 @@ def test_the_gradient_of_the_weights_is_that_of_the_loss(
         importance_level=level, importance_mode=mode, importance_threshold=1.3,
         entropy_coefficient=entropy,
     )  # fmt: skip
-    found = problem.loss(settings, problem.forward())
-    assert 0 < found.clip_fraction < 1, "the batch must hold clipped and other tokens"
-    gradients = torch.autograd.grad(found.loss, list(problem.model.parameters()))
+    result = problem.loss(settings, problem.forward())
+    assert 0 < result.clip_fraction < 1, "the batch must hold clipped and other tokens"
+    gradients = torch.autograd.grad(result.loss, list(problem.model.parameters()))
     for direction, (ahead, behind) in zip(problem.directions, problem.moved, strict=True):
         slope = sum((g * d).sum().item() for g, d in zip(gradients, direction, strict=True))
         rise = problem.objective(settings, ahead) - problem.objective(settings, behind)

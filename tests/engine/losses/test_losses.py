@@ -55,10 +55,10 @@ def test_a_batch_is_the_same_however_it_is_split_padded_and_ordered(policy, aggr
             for piece, p in zip(pieces, parts, strict=True)
         ]
         for name in ("loss", "policy", "kl", "clip_fraction", "mismatch"):
-            found = sum(getattr(share, name) for share in shares)
-            assert found.item() == pytest.approx(getattr(expected, name).item(), abs=1e-12), name
-        found = gradient(sum(share.loss for share in shares), logprobs)
-        assert torch.allclose(found, expected_gradient, atol=1e-12)
+            result = sum(getattr(share, name) for share in shares)
+            assert result.item() == pytest.approx(getattr(expected, name).item(), abs=1e-12), name
+        result = gradient(sum(share.loss for share in shares), logprobs)
+        assert torch.allclose(result, expected_gradient, atol=1e-12)
 
 
 @pytest.mark.parametrize("policy", LOSSES)
@@ -75,10 +75,10 @@ def test_padding_may_hold_anything(policy, junk):
 
     spoiled = spoil(logprobs.detach()).requires_grad_()
     dirty = Rows(**{k: spoil(v) if k != "mask_NL" else v for k, v in vars(rows).items()})
-    found = whole(spoiled, dirty, settings)
-    assert found.loss.item() == pytest.approx(expected.loss.item())
-    assert found.mismatch.item() == pytest.approx(expected.mismatch.item())
-    assert torch.allclose(gradient(found.loss, spoiled), gradient(expected.loss, logprobs))
+    result = whole(spoiled, dirty, settings)
+    assert result.loss.item() == pytest.approx(expected.loss.item())
+    assert result.mismatch.item() == pytest.approx(expected.mismatch.item())
+    assert torch.allclose(gradient(result.loss, spoiled), gradient(expected.loss, logprobs))
 
 
 @pytest.mark.parametrize("policy", LOSSES)
@@ -88,29 +88,29 @@ def test_extreme_ratios_keep_loss_and_gradient_finite(policy):
         far = (logprobs.detach() + shift).to(torch.float32).requires_grad_()
         parts = {k: v.to(torch.float32) for k, v in vars(rows).items()}
         rows = Rows(**{**parts, "rollout_logprobs_NL": parts["rollout_logprobs_NL"] - shift})
-        found = whole(far, rows, config(policy))
-        assert math.isfinite(found.loss.item())
-        assert torch.isfinite(gradient(found.loss, far)).all()
+        result = whole(far, rows, config(policy))
+        assert math.isfinite(result.loss.item())
+        assert torch.isfinite(gradient(result.loss, far)).all()
 
 
 @pytest.mark.parametrize("policy", LOSSES)
 def test_on_policy_the_gradient_is_that_of_reinforce(policy):
     """At ratio 1 nothing is clipped: the gradient of each token is -A over the denominator."""
     logprobs, rows = make_batch(seed=6, spread=0.0)
-    found = whole(logprobs, rows, config(policy, kl_coefficient=0.0))
+    result = whole(logprobs, rows, config(policy, kl_coefficient=0.0))
     share = rows.mask_NL / (
         rows.mask_NL.sum(-1, keepdim=True) * 6 if policy == "gspo" else rows.mask_NL.sum()
     )
-    assert torch.allclose(gradient(found.loss, logprobs), -rows.advantages_NL * share)
-    assert found.clip_fraction == 0
+    assert torch.allclose(gradient(result.loss, logprobs), -rows.advantages_NL * share)
+    assert result.clip_fraction == 0
 
 
 def test_a_clipped_gspo_sequence_gives_no_gradient_at_all():
     logprobs = torch.tensor([[0.5, -0.1], [0.0, 0.01]], dtype=torch.float64, requires_grad=True)
     old, ones = torch.zeros(2, 2, dtype=torch.float64), torch.ones(2, 2, dtype=torch.float64)
     terms = policy_loss(logprobs, old, ones, ones, ones, config("gspo", clip_high=0.1))
-    found = gradient(terms.loss_sum, logprobs)
-    assert found[0].tolist() == [0, 0] and (found[1] < 0).all()
+    result = gradient(terms.loss_sum, logprobs)
+    assert result[0].tolist() == [0, 0] and (result[1] < 0).all()
     assert terms.clipped_sum == 1
 
 
@@ -173,8 +173,8 @@ def test_cispo_bounds_the_weight_and_keeps_the_gradient_of_every_token():
     for ratio, weight, clipped in ((1.1, 1.1, 0), (5.0, 1.28, 1), (0.1, 0.8, 1)):
         for advantage in (2.0, -2.0):
             loss = -weight * advantage * math.log(ratio)
-            found = at_ratio(ratio, advantage, **settings)
-            assert found == pytest.approx((loss, -weight * advantage, clipped))
+            result = at_ratio(ratio, advantage, **settings)
+            assert result == pytest.approx((loss, -weight * advantage, clipped))
     assert at_ratio(0.1, 2.0, policy="cispo", clip_low=1.0)[1] == pytest.approx(-0.2)
 
 
@@ -195,11 +195,11 @@ def test_without_correction_the_generator_does_not_matter():
     settings = config(importance_correction=False)
     other = Rows(**{**vars(rows), "rollout_logprobs_NL": rows.rollout_logprobs_NL - 1.0})
     on_policy = Rows(**{**vars(rows), "rollout_logprobs_NL": rows.old_logprobs_NL})
-    found = whole(logprobs, rows, settings).loss
+    result = whole(logprobs, rows, settings).loss
     assert (
-        found == whole(logprobs, other, settings).loss == whole(logprobs, on_policy, config()).loss
+        result == whole(logprobs, other, settings).loss == whole(logprobs, on_policy, config()).loss
     )
-    assert found != whole(logprobs, rows, config()).loss
+    assert result != whole(logprobs, rows, config()).loss
 
 
 def test_weights_carry_no_gradient_and_count_once():
@@ -225,8 +225,8 @@ def test_weights_mask_truncate_and_veto_at_every_level():
     rollout, mask = torch.zeros_like(old), torch.tensor([[1, 1, 0], [1, 1, 1]])
 
     def weights(level, mode, veto=None):
-        found = importance_weights(old, rollout, mask, level, mode, 2.0, veto)
-        return [round(value, 4) for value in found[:, 0].tolist()]
+        result = importance_weights(old, rollout, mask, level, mode, 2.0, veto)
+        return [round(value, 4) for value in result[:, 0].tolist()]
 
     e = math.exp
     assert weights(Level.TOKEN, WeightMode.TRUNCATE) == [2.0, round(e(-2), 4)]

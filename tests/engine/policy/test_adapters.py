@@ -77,7 +77,7 @@ def test_weights_for_other_generators_hold_the_adapter_that_is_at_work_and_no_ot
     host = host_of(base, LORA, LORA)
     teach(host, "agent-0", 2)
     teach(host, "agent-1", 3)
-    found = []
+    results = []
     for name in ("agent-0", "agent-1"):
         weights = host.policies[name].weights
         for view in (weights.current, weights.starting):
@@ -87,9 +87,9 @@ def test_weights_for_other_generators_hold_the_adapter_that_is_at_work_and_no_ot
             assert set(tensors) == set(plain.state_dict())
             assert set(tensors) - set(dict(checkpoint_tensors(model))) == {"lm_head.weight"}
             plain.load_state_dict(tensors)
-            found.append(logprobs(nullcontext(plain)))
-            assert torch.allclose(logprobs(view()), found[-1], atol=1e-4)
-    first, start, second, _ = found
+            results.append(logprobs(nullcontext(plain)))
+            assert torch.allclose(logprobs(view()), results[-1], atol=1e-4)
+    first, start, second, _ = results
     assert (first - start).abs().max() > 0.01 < (second - first).abs().max()
 
 

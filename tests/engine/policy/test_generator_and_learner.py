@@ -232,11 +232,11 @@ def test_leftovers_of_a_limited_batch_age_until_they_are_dropped(policy):
     for row in rows:
         buffer.add_tree([row])
     student = learner(policy, max_staleness=2)
-    found = [student.update(buffer.take(), 0.5) for _ in rows]
-    assert [stats.lag for stats in found] == [0, 1, 2, 0, 0]
-    assert [stats.nodes for stats in found] == [1, 1, 1, 0, 0]
-    assert [stats.stale_nodes for stats in found] == [0, 0, 0, 1, 1]
-    assert [stats.version for stats in found] == [1, 2, 3, 3, 3]
+    results = [student.update(buffer.take(), 0.5) for _ in rows]
+    assert [stats.lag for stats in results] == [0, 1, 2, 0, 0]
+    assert [stats.nodes for stats in results] == [1, 1, 1, 0, 0]
+    assert [stats.stale_nodes for stats in results] == [0, 0, 0, 1, 1]
+    assert [stats.version for stats in results] == [1, 2, 3, 3, 3]
 
 
 def test_an_entropy_bonus_flattens_the_distribution(policy):

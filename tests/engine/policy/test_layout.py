@@ -150,10 +150,10 @@ def test_the_gradient_is_the_same_in_every_layout(policy, aggregation):
     stats, expected = updated(model, loss, RowLayout.PADDED, 10_000, rows)
     assert stats.kl > 0 and stats.gradient_norm > 0
     for layout, budget in LAYOUTS:
-        found, gradients = updated(model, loss, layout, budget, rows)
-        assert found.layout == layout
+        actual, gradients = updated(model, loss, layout, budget, rows)
+        assert actual.layout == layout
         for name in ("loss", "policy_loss", "kl", "clip_fraction", "entropy", "mismatch"):
-            assert getattr(found, name) == pytest.approx(getattr(stats, name), abs=1e-9), name
+            assert getattr(actual, name) == pytest.approx(getattr(stats, name), abs=1e-9), name
         for a, b in zip(expected, gradients, strict=True):
             assert (a - b).abs().max() <= 1e-9 * max(1e-3, float(a.abs().max()))
 
@@ -181,13 +181,13 @@ def gap(model, rows):
     1, the size after which an optimizer steps by a clipped gradient."""
     padded = pad_rows(rows, 0, "cpu")
     packed = pack_rows(rows, share_prefixes([inputs_of(row) for row in rows]), 0, "cpu")
-    found = []
+    results = []
     for batch in (padded, packed):
         model.zero_grad()
         logprobs_NL, _ = output_logprobs(model, batch)
         (logprobs_NL * batch.mask_NL).sum().backward()
-        found.append((logprobs_NL * batch.mask_NL, [p.grad for p in model.parameters()]))
-    (one, first), (other, second) = found
+        results.append((logprobs_NL * batch.mask_NL, [p.grad for p in model.parameters()]))
+    (one, first), (other, second) = results
     norm = float(torch.nn.utils.get_total_norm(first))
     apart = max(float((a - b).abs().max()) for a, b in zip(first, second, strict=True))
     return float((one - other).detach().abs().max()), apart / norm

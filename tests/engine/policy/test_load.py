@@ -96,12 +96,12 @@ def test_a_model_that_is_filled_tensor_by_tensor_is_the_one_that_is_loaded(model
         assert {weight.device.type for weight in built.parameters()} == {"meta"}
         fill(built, tensor_files(directory), "cpu")
         loaded = load_policy(reference).model
-        found, expected = (
+        actual, expected = (
             dict(m.named_parameters(remove_duplicate=False)) | dict(m.named_buffers())
             for m in (built, loaded)
         )
-        assert found.keys() == expected.keys()
-        assert all(torch.equal(found[name], expected[name]) for name in found)
+        assert actual.keys() == expected.keys()
+        assert all(torch.equal(actual[name], expected[name]) for name in actual)
         assert len(list(built.parameters())) == len(list(loaded.parameters())), "tied as it was"
 
 

@@ -60,10 +60,10 @@ def test_what_is_computed_again_has_the_same_gradient(make, tolerance, layout):
     model = make()
     stats, expected = learned(model)
     # 500 logits are 7 positions of the 64 tokens.
-    found, gradients = learned(model, layout, 300, again=True, at_once=500)
-    assert found.layout == layout and found.layout_reason == ""
-    assert found.loss == pytest.approx(stats.loss, abs=tolerance)
-    assert found.entropy == pytest.approx(stats.entropy, abs=1e-6)
+    actual, gradients = learned(model, layout, 300, again=True, at_once=500)
+    assert actual.layout == layout and actual.layout_reason == ""
+    assert actual.loss == pytest.approx(stats.loss, abs=tolerance)
+    assert actual.entropy == pytest.approx(stats.entropy, abs=1e-6)
     for one, other in zip(expected, gradients, strict=True):
         assert (one - other).abs().max() <= tolerance * max(1.0, stats.gradient_norm)
 
@@ -109,8 +109,8 @@ def test_a_model_that_transforms_its_logits_computes_all_of_them():
     assert not ends_with_head(model)
     assert "forward" not in vars(model.get_output_embeddings())
     stats, expected = learned(model)
-    found, gradients = learned(model, at_once=100, again=True)
-    assert found.loss == pytest.approx(stats.loss, abs=1e-5)
+    actual, gradients = learned(model, at_once=100, again=True)
+    assert actual.loss == pytest.approx(stats.loss, abs=1e-5)
     for one, other in zip(expected, gradients, strict=True):
         assert (one - other).abs().max() <= 1e-5 * max(1.0, stats.gradient_norm)
 
@@ -120,17 +120,17 @@ def test_a_model_that_transforms_its_logits_computes_all_of_them():
 def test_what_is_estimated_of_a_layer_is_what_it_keeps(tmp_path, kind, size):
     rows = [TrainingRow([n] * 8, [5] * 40, [-3.0] * 40, 0.0, 0) for n in range(3)]
     batch = pack_rows(rows, pack([inputs_of(row) for row in rows]), 0, "cpu")
-    tokens, found = batch.ids_1T.numel(), []
+    tokens, results = batch.ids_1T.numel(), []
     for layers in (1, 2):
         torch.manual_seed(0)
         shape = SMALL | {"num_key_value_heads": 2, "head_dim": 16, "num_hidden_layers": layers}
         model = kind[0](kind[1](**shape)).to(torch.float32 if size == 4 else torch.bfloat16).train()
         kept_all = kept(model, batch, at_once=64)[0]
         recompute_activations(model)
-        found.append((kept_all, kept(model, batch, at_once=64)[0]))
+        results.append((kept_all, kept(model, batch, at_once=64)[0]))
     model.config.save_pretrained(tmp_path)
     shape = shape_of(str(tmp_path))
-    (one, one_again), (two, two_again) = found
+    (one, one_again), (two, two_again) = results
     assert (two - one) / tokens == pytest.approx(shape.activation_bytes_per_token(size), rel=0.02)
     assert (two_again - one_again) / tokens == pytest.approx(size * shape.width, rel=0.02)
 

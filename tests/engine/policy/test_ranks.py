@@ -53,7 +53,7 @@ def learn_together(rank, folder):
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2, timeout=limit
     )
-    mesh, found = init_device_mesh("cpu", (2,)), []
+    mesh, results = init_device_mesh("cpu", (2,)), []
     weights = ShardedWeights(gpt2(), mesh, torch.float64, reference=True)
     # A step this small is no step: all losses start from the same weights.
     still = AgentConfig(name="tiny", model="-", optimizer={"learning_rate": 1e-30})
@@ -64,17 +64,17 @@ def learn_together(rank, folder):
         student.logits_at_once = 500 if again else 10**9
         stats = student.update(tree_rows(), 0.5)
         gradients = [p.grad.full_tensor() for p in weights.trained()]
-        found.append((stats.loss, stats.gradient_norm, stats.row_tokens, gradients))
+        results.append((stats.loss, stats.gradient_norm, stats.row_tokens, gradients))
     dist.destroy_process_group()
-    return found
+    return results
 
 
 def test_two_ranks_have_the_gradient_of_one_under_every_loss(cluster, tmp_path):
     forked = runtime_environment(ComputeConfig())
     other = ray.remote(learn_together).options(runtime_env=forked).remote(1, tmp_path)
-    found = learn_together(0, tmp_path)
+    result = learn_together(0, tmp_path)
     ray.get(other, timeout=DEADLINE)
-    for case, (loss, norm, tokens, gradients) in zip(CASES, found, strict=True):
+    for case, (loss, norm, tokens, gradients) in zip(CASES, result, strict=True):
         stats, expected = updated(gpt2(), loss_of(*case), "padded", 10_000, tree_rows(), 0.0)
         assert loss == pytest.approx(stats.loss, abs=1e-9), case
         assert norm == pytest.approx(stats.gradient_norm, rel=1e-9), case

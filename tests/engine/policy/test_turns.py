@@ -80,10 +80,10 @@ def test_a_turn_ends_with_what_is_urgent(agents):
 def test_an_answer_is_finished_by_the_weights_that_began_it(agents):
     host, expected = host_of(*agents), in_one_call(host_of(*agents))
     rows = rows_of(host_of(*agents).answer({"solver": [Request(PROBLEM)] * 4}), [1, -1, 1, -1])
-    told = host.write(ASKED, 0.0)
+    result = host.write(ASKED, 0.0)
     host.learn("solver", rows, 0.1)
     late = {100: ("solver", Request(PROBLEM, None, (8, 1)))}
-    found = told | host.write(late, 60.0)
+    found = result | host.write(late, 60.0)
     found |= turns_until_whole(host, len(ASKED) + 1 - len(found))
     assert found.pop(100).generation.policy_version == 1
     assert_same(found, expected)
@@ -95,8 +95,8 @@ def test_a_generator_finishes_what_it_writes_before_it_takes_weights(agents):
     generator = PolicyHost([run.agents], run, [0], generator_index=0)
     expected = in_one_call(learner)
     learner.learn("solver", rows_of({"all": list(expected.values())}, [1, -1] * 6), 0.1)
-    told = generator.write(ASKED, 0.0)
+    result = generator.write(ASKED, 0.0)
     generator.take_weights("solver", *learner.give_weights("solver"))
-    found = told | turns_until_whole(generator, len(ASKED) - len(told))
-    assert_same(found, expected)
+    outcome = result | turns_until_whole(generator, len(ASKED) - len(result))
+    assert_same(outcome, expected)
     assert in_one_call(generator)[0].generation.policy_version == 1

@@ -55,10 +55,10 @@ def test_a_transfer_on_a_gpu_is_one_that_this_vllm_takes():
         model = LlamaForCausalLM(LlamaConfig(**shape)).to(torch.bfloat16)
     info = TransferSender("ipc", 1).meeting(model)
     assert info.packed_buffer_size_bytes == 2 * 4096 * 151936, "as large as the embedding"
-    told = TransferSender("nccl", 2).meeting(model)
-    assert (told.rank, told.world_size) == (0, 3) and told.master_port > 0
+    result = TransferSender("nccl", 2).meeting(model)
+    assert (result.rank, result.world_size) == (0, 3) and result.master_port > 0
     assert isinstance(Client(None), VLLMWeightSyncClient)
-    for backend in (info.backend, told.backend):
+    for backend in (info.backend, result.backend):
         assert WeightTransferConfig(backend=backend).backend == backend
     for method, arguments in (
         (AsyncLLM.sleep, {"level": 2, "mode": "wait"}),

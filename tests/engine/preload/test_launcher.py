@@ -43,16 +43,16 @@ class Raylet:
     def start(self, *options, **environment):
         """Starts a worker; returns a function that waits for its report and launcher errors."""
         self.started += 1
-        told = self.folder / f"told-{self.started}"
+        path = self.folder / f"told-{self.started}"
         errors = self.folder / f"errors-{self.started}"
         command = [sys.executable, "-I", "-S", str(LAUNCHER), *options]
         command += [str(self.folder / "worker.py")]
-        command += [str(told), f"--temp-dir={self.folder}", "--session-name=session"]
+        command += [str(path), f"--temp-dir={self.folder}", "--session-name=session"]
         order = {"command": command, "errors": str(errors), "environment": environment}
         print(json.dumps(order), file=self.process.stdin, flush=True)
 
         def ended():
-            text = eventually(lambda: told.exists() and told.read_text(), "a worker", 120)
+            text = eventually(lambda: path.exists() and path.read_text(), "a worker", 120)
             return json.loads(text), errors.read_text()
 
         return ended

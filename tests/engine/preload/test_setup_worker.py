@@ -25,8 +25,8 @@ def folder(tmp_path):
 
 def started(folder, context, *, language="PYTHON"):
     worker = [str(folder / "default_worker.py"), "--node-ip-address=::1"]
-    told = [f"--language={language}", f"--serialized-runtime-env-context={json.dumps(context)}"]
-    command = [sys.executable, str(SETUP_WORKER), *worker, *told]
+    results = [f"--language={language}", f"--serialized-runtime-env-context={json.dumps(context)}"]
+    command = [sys.executable, str(SETUP_WORKER), *worker, *results]
     environment = os.environ | {"ROOT": "/oak"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -41,9 +41,9 @@ def test_the_worker_has_its_variables_and_its_interpreter(folder):
         "override_worker_entrypoint": None,
         "java_jars": [],
     }
-    found = started(folder, context)
-    assert found["program"] == str(folder / "default_worker.py")
-    assert found["given"] == ["--node-ip-address=::1"] and found["here"] == "/oak/fern"
+    result = started(folder, context)
+    assert result["program"] == str(folder / "default_worker.py")
+    assert result["given"] == ["--node-ip-address=::1"] and result["here"] == "/oak/fern"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_worker_has_its_variables_and_its_interpreter(folder):
     ],
 )
 def test_what_it_does_not_know_is_left_to_rays(folder, context, language):
-    found = started(folder, context, language=language)
-    assert found["program"] == str(folder / SETUP_WORKER.name)
-    assert found["given"][0] == str(folder / "default_worker.py") and len(found["given"]) == 4
-    assert json.loads(found["given"][-1].split("=", 1)[1]) == context
+    result = started(folder, context, language=language)
+    assert result["program"] == str(folder / SETUP_WORKER.name)
+    assert result["given"][0] == str(folder / "default_worker.py") and len(result["given"]) == 4
+    assert json.loads(result["given"][-1].split("=", 1)[1]) == context

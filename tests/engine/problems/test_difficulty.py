@@ -45,8 +45,8 @@ def test_the_estimate_recovers_the_strength_that_made_the_rates():
 
 
 def test_fewer_passes_are_never_easier():
-    found = difficulties(list(range(9)), [8] * 9)
-    assert found == sorted(found, reverse=True)
+    result = difficulties(list(range(9)), [8] * 9)
+    assert result == sorted(result, reverse=True)
 
 
 @pytest.mark.parametrize(("passed", "tried"), [([2], [1]), ([-1], [1]), ([1, 1], [1])])

@@ -46,8 +46,8 @@ def test_the_split_does_not_depend_on_the_seed():
 
 def test_all_difficulties_occur_in_every_split():
     for split in Split:
-        found = {p.difficulty for p in GeneratedProblems(4).first(split, 80)}
-        assert found == {1, 2, 3}
+        results = {p.difficulty for p in GeneratedProblems(4).first(split, 80)}
+        assert results == {1, 2, 3}
 
 
 def test_every_reference_passes_all_of_its_tests(sandbox):

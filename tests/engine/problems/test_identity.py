@@ -70,8 +70,8 @@ def test_splits_depend_only_on_content(tmp_path):
     splits = []
     for content in (problems, mixed):
         save_problems(tmp_path / "a.jsonl", content)
-        found = load_problem_set(config)
-        parts = [found.train, found.validation, found.test]
+        result = load_problem_set(config)
+        parts = [result.train, result.validation, result.test]
         splits.append([[content_hash(p) for p in part] for part in parts])
     assert splits[0] == splits[1]
     assert [len(part) for part in splits[0]] == [20, 4, 6]
@@ -90,8 +90,8 @@ def test_omitted_fields_of_a_file_are_reported_to_the_run(tmp_path):
     data = [rows.MBPP, {**rows.MBPP, "test_list": []}, rows.MBPP_SANITIZED, rows.MBPP_PLUS_TABLE]
     (tmp_path / "a.json").write_text(json.dumps(data))
     config = ProblemsConfig(dataset=str(tmp_path / "a.json"), train=1, validation=1, test=1)
-    found = load_problem_set(config)
-    assert [problem.line for problem in found.left_out] == [2]
+    result = load_problem_set(config)
+    assert [problem.line for problem in result.left_out] == [2]
     with pytest.raises(ConfigError, match="holds 3 problems"):
         load_problem_set(config.model_copy(update={"test": 2}))
 
@@ -118,8 +118,8 @@ def test_overlap_names_the_strictest_kind():
         ),
         replace(second[0], id="new", statement="Count the letters of a word.", reference="pass"),
     ]
-    found = {overlap.first: (overlap.second, overlap.kind) for overlap in overlaps(first, second)}
-    assert found == {
+    results = {overlap.first: (overlap.second, overlap.kind) for overlap in overlaps(first, second)}
+    assert results == {
         "same": ("p", "problem"),
         "shouted": ("p", "statement"),
         "code": ("p", "reference"),

@@ -130,9 +130,9 @@ def test_optional_fields_may_be_left_out_and_blank_lines_are_skipped(tmp_path):
     ],
 )
 def test_an_error_names_its_line_and_field(tmp_path, changes, field):
-    found = faults(write(tmp_path / "set.jsonl", row(id="other"), row(**changes)))
-    assert [(fault.line, fault.field) for fault in found] == [(2, field)]
-    assert "set.jsonl:2: " in str(found[0])
+    errors = faults(write(tmp_path / "set.jsonl", row(id="other"), row(**changes)))
+    assert [(fault.line, fault.field) for fault in errors] == [(2, field)]
+    assert "set.jsonl:2: " in str(errors[0])
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_a_line_that_is_no_json_object_is_named(tmp_path, line, part):
 
 
 def test_all_errors_of_a_file_are_reported_at_once(tmp_path):
-    found = faults(write(tmp_path / "set.jsonl", row(id=""), row(id="a"), row(id="a"), "x"))
-    assert [(fault.line, fault.field) for fault in found] == [(1, "id"), (3, "id"), (4, "line")]
-    assert "line 2" in found[1].remedy
+    errors = faults(write(tmp_path / "set.jsonl", row(id=""), row(id="a"), row(id="a"), "x"))
+    assert [(fault.line, fault.field) for fault in errors] == [(1, "id"), (3, "id"), (4, "line")]
+    assert "line 2" in errors[1].remedy
 
 
 def test_a_missing_or_empty_file_is_named(tmp_path):

@@ -90,12 +90,12 @@ def test_rows_that_cannot_be_used_are_named_and_left_out(tmp_path):
     assert dataset.format == "mbpp"
     assert [problem.id for problem in dataset.problems] == ["mbpp/11", "mbpp/82"]
     assert [place.line for place in dataset.locations] == [1, 6]
-    found = [(fault.line, fault.field, fault.remedy) for fault in dataset.left_out]
-    assert [line for line, *_ in found] == [2, 3, 4, 5]
-    assert "without tests" in found[0][2]
-    assert f"the same problem as mbpp/11 at {file}:1" in found[1][2]
-    assert "is not JSON" in found[2][2]
-    assert "one JSON object" in found[3][2]
+    results = [(fault.line, fault.field, fault.remedy) for fault in dataset.left_out]
+    assert [line for line, *_ in results] == [2, 3, 4, 5]
+    assert "without tests" in results[0][2]
+    assert f"the same problem as mbpp/11 at {file}:1" in results[1][2]
+    assert "is not JSON" in results[2][2]
+    assert "one JSON object" in results[3][2]
 
 
 def test_a_file_of_which_nothing_can_be_used_is_refused_with_every_cause(tmp_path):

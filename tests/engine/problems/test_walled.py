@@ -250,27 +250,29 @@ def read(request, folder):
             capture_output=True, text=True, timeout=240,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    *attacked, _, found = done.stdout.splitlines()
-    return json.loads(found), dict(line.split(": ", 1) for line in attacked)
+    *attacked, _, actual = done.stdout.splitlines()
+    return json.loads(actual), dict(line.split(": ", 1) for line in attacked)
 
 
 def test_decimals_times_and_nested_values_arrive_as_text(read):
-    found, _ = read
-    assert found["good.parquet"] == found["good.arrow"] == RIGHT
+    outcomes, _ = read
+    assert outcomes["good.parquet"] == outcomes["good.arrow"] == RIGHT
 
 
 def test_broken_and_hostile_tables_are_refused_with_their_name(read):
-    found, _ = read
+    outcomes, _ = read
     for name in ("cut.arrow", "zeros.parquet", "far.arrow"):
-        assert f"{name}: file = " in found[name] and "cannot be read: " in found[name], found[name]
-        assert "ended early" not in found[name], found[name]
-    assert "outside the years 1 to 9999" in found["far.arrow"]
+        assert f"{name}: file = " in outcomes[name] and "cannot be read: " in outcomes[name], (
+            outcomes[name]
+        )
+        assert "ended early" not in outcomes[name], outcomes[name]
+    assert "outside the years 1 to 9999" in outcomes["far.arrow"]
 
 
 def test_a_small_table_of_huge_rows_ends_for_want_of_memory(read):
-    found, _ = read
-    assert found["bomb.parquet"].startswith("MemoryError: "), found["bomb.parquet"]
-    assert "memory" in found["bomb.parquet"].partition(": ")[2], found["bomb.parquet"]
+    outcomes, _ = read
+    assert outcomes["bomb.parquet"].startswith("MemoryError: "), outcomes["bomb.parquet"]
+    assert "memory" in outcomes["bomb.parquet"].partition(": ")[2], outcomes["bomb.parquet"]
 
 
 def test_code_in_the_parser_process_reaches_no_data(read):

@@ -38,10 +38,10 @@ def test_models_of_the_papers_have_listed_sizes(tmp_path):
 
 
 def test_a_machine_without_gpus_lacks_what_a_paper_recipe_needs():
-    found = missing("mars2-8b", Machine(2, 24.0, (), 60.0))
-    assert found["agents.first.model"].remedy.endswith("agents.first.model=/models/Qwen3-8B")
-    assert found["GPUs"].needs == "9 to 16" and found["GPUs"].has == "none"
-    assert {"cores", "disk for checkpoints", "GPU of each learner rank of second"} <= found.keys()
+    result = missing("mars2-8b", Machine(2, 24.0, (), 60.0))
+    assert result["agents.first.model"].remedy.endswith("agents.first.model=/models/Qwen3-8B")
+    assert result["GPUs"].needs == "9 to 16" and result["GPUs"].has == "none"
+    assert {"cores", "disk for checkpoints", "GPU of each learner rank of second"} <= result.keys()
 
 
 def test_memory_is_reported_by_consumer():
@@ -69,26 +69,26 @@ def test_the_papers_answers_fit_where_activations_are_computed_again():
     models = {"agents.first.model", "agents.second.model"}
     assert missing("mars2-8b", NODES).keys() == models
     assert missing("mars2-32b", CLUSTER).keys() == models
-    found = missing("mars2-8b", NODES, training__recompute_activations=False)
-    assert found.keys() == models | {
+    outcome = missing("mars2-8b", NODES, training__recompute_activations=False)
+    assert outcome.keys() == models | {
         f"GPU of each learner rank of {n}" for n in ("first", "second")
     }
-    told = found["GPU of each learner rank of first"]
-    assert told.remedy.startswith("training.recompute_activations=true makes it 7")
-    assert told.parts["activations"] > 250
+    result = outcome["GPU of each learner rank of first"]
+    assert result.remedy.startswith("training.recompute_activations=true makes it 7")
+    assert result.parts["activations"] > 250
 
 
 def test_the_remedy_is_a_change_after_which_it_fits():
     needed = missing("mars2-32b", replace(CLUSTER, gpus=(79.0,) * 32))
-    told = needed["GPU of each learner rank of first"].remedy
-    ranks = int(told.split("learner_ranks=")[1].split()[0])
+    result = needed["GPU of each learner rank of first"].remedy
+    ranks = int(result.split("learner_ranks=")[1].split()[0])
     more = {f"agents__{n}__learner_ranks": ranks for n in (0, 1)}
     machine = replace(CLUSTER, gpus=(79.0,) * 1000)
     assert "GPU of each learner rank of first" not in missing("mars2-32b", machine, **more)
     cramped = {"agents__0__generator__gpu_memory_utilization": 0.1}
-    found = missing("mars2-8b", NODES, **cramped)["vLLM of first"]
-    assert found.has == "14.1 GiB (0.1 of 141)"
-    assert "raise agents.first.generator.gpu_memory_utilization" in found.remedy
+    outcome = missing("mars2-8b", NODES, **cramped)["vLLM of first"]
+    assert outcome.has == "14.1 GiB (0.1 of 141)"
+    assert "raise agents.first.generator.gpu_memory_utilization" in outcome.remedy
     saved = missing("mars2-32b", replace(CLUSTER, memory=512.0))["memory of this machine"]
     assert saved.needs == "732.3 GiB"
 
@@ -134,10 +134,10 @@ def doctor(capsys, *words):
 def test_the_doctor_opens_what_a_run_would_open(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     (tmp_path / "config.json").write_text("{}")
-    (found,) = doctor(capsys, "demo", f"agents.oak.model={tmp_path}").values()
-    assert found["what"] == "agents.oak.model" and "`architectures`" in found["remedy"]
-    (found,) = doctor(capsys, "demo", f"problems.dataset={tmp_path / 'none'}").values()
-    assert found["what"] == "problems.dataset" and "No such file" in found["remedy"]
+    (row,) = doctor(capsys, "demo", f"agents.oak.model={tmp_path}").values()
+    assert row["what"] == "agents.oak.model" and "`architectures`" in row["remedy"]
+    (row,) = doctor(capsys, "demo", f"problems.dataset={tmp_path / 'none'}").values()
+    assert row["what"] == "problems.dataset" and "No such file" in row["remedy"]
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -150,18 +150,18 @@ def test_every_recipe_reports_a_remedy_for_each_missing_resource(name, capsys, m
 
 
 def test_processes_that_exceed_memory_are_reported():
-    found = missing("demo", Machine(2, 24.0, (), 60.0), agents__0__learner_ranks=64)
-    told = found["memory of this machine"]
-    assert told.parts["libraries of 66 processes"] == pytest.approx(66 * 0.3)
-    assert "agents.oak.learner_ranks" in told.remedy
+    outcome = missing("demo", Machine(2, 24.0, (), 60.0), agents__0__learner_ranks=64)
+    result = outcome["memory of this machine"]
+    assert result.parts["libraries of 66 processes"] == pytest.approx(66 * 0.3)
+    assert "agents.oak.learner_ranks" in result.remedy
 
 
 def test_memory_is_printed_in_a_readable_unit():
-    told = report(needs_of(load_recipe("demo"), Machine(2, 24.0, (), 60.0)))
-    assert "MiB" in told and "0.0 GiB" not in told
-    assert "508,416 parameters" in told
-    told = report(needs_of(load_recipe("demo", {"compute.device": "cuda"}), NODES))
-    assert "MISSING" not in told
+    result = report(needs_of(load_recipe("demo"), Machine(2, 24.0, (), 60.0)))
+    assert "MiB" in result and "0.0 GiB" not in result
+    assert "508,416 parameters" in result
+    result = report(needs_of(load_recipe("demo", {"compute.device": "cuda"}), NODES))
+    assert "MISSING" not in result
 
 
 @pytest.mark.parametrize(

@@ -135,13 +135,13 @@ class Host:
 
     def damage(self) -> list[str]:
         now = self._state()
-        found = [f"{key}: {now[key]!r}" for key in now if now[key] != self.before[key]]
+        results = [f"{key}: {now[key]!r}" for key in now if now[key] != self.before[key]]
         try:
             self.server.accept()
-            found.append("a connection arrived")
+            results.append("a connection arrived")
         except BlockingIOError:
             pass
-        return found
+        return results
 
     def _state(self) -> dict[str, object]:
         me = psutil.Process()

@@ -125,8 +125,8 @@ def campaigns(request):
     expected: dict[tuple[str, str], list[Path]] = {}
     for item in request.session.items:
         if "campaigns" in getattr(item, "fixturenames", ()):
-            told = item.callspec.params
-            expected.setdefault(told["service"], []).append(told["path"])
+            outcome = item.callspec.params
+            expected.setdefault(outcome["service"], []).append(outcome["path"])
     running: dict[tuple[str, str], Campaign] = {}
     skipped: dict[tuple[str, str], str] = {}
     for service, paths in expected.items():
@@ -149,20 +149,20 @@ def test_the_corpus_is_large_and_every_attack_says_what_it_tries():
     assert len(ATTACKS) >= 60
     tried = set()
     for path in ATTACKS:
-        told = header(path)
-        assert {"tries", "path", "observed"} <= set(told), path.name
-        assert told["path"] in PROBLEMS, path.name
-        assert not {"passed", "sandbox_failure"} & set(told["observed"].split(", ")), path.name
-        tried.add(told["tries"])
+        result = header(path)
+        assert {"tries", "path", "observed"} <= set(result), path.name
+        assert result["path"] in PROBLEMS, path.name
+        assert not {"passed", "sandbox_failure"} & set(result["observed"].split(", ")), path.name
+        tried.add(result["tries"])
     assert len(tried) == len(ATTACKS)
 
 
 @pytest.mark.parametrize("service", SERVICES, ids=lambda service: " as ".join(service))
 @pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.stem)
 def test_an_attack_is_contained_and_earns_nothing(campaigns, service, path):
-    told, result = header(path), campaigns(service, path)
+    outcome, result = header(path), campaigns(service, path)
     assert result["fraction"] == 0.0, result
-    assert result["verdict"] in told["observed"].split(", "), result
+    assert result["verdict"] in outcome["observed"].split(", "), result
     assert result["leftovers"] == result["damage"] == []
     assert result["zygotes_lived"], result
     assert result["seconds"] < OWNER_SECONDS, result

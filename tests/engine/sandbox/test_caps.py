@@ -68,9 +68,9 @@ def test_a_cap_lowers_the_settings_of_a_run_too():
 def test_no_limit_of_a_problem_reaches_an_hour_or_a_tebibyte(caps):
     most_seconds, most_memory = caps.seconds or DEFAULTS["seconds"], caps.memory_mb or 2048
     config = SandboxConfig(**SETTINGS | {"cpu_seconds": 0.01, "wall_seconds": 3.0})
-    found = bounds(config, Limits(HOUR, TEBIBYTE), 1 << 40, caps)
-    assert (found.cpu_seconds, found.memory_bytes) == (most_seconds, most_memory << 20)
-    assert found.wall_seconds == 2 * most_seconds and found.output_bytes == 64 << 20
+    result = bounds(config, Limits(HOUR, TEBIBYTE), 1 << 40, caps)
+    assert (result.cpu_seconds, result.memory_bytes) == (most_seconds, most_memory << 20)
+    assert result.wall_seconds == 2 * most_seconds and result.output_bytes == 64 << 20
     config, same = SandboxConfig(), Limits(5.0, 128)  # limits below the caps are unchanged
     assert bounds(config, same, 9000, caps) == bounds(config, same, 9000)
     assert bounds(config, same).cpu_seconds == 5 and bounds(config).wall_seconds == 4
@@ -78,8 +78,8 @@ def test_no_limit_of_a_problem_reaches_an_hour_or_a_tebibyte(caps):
 
 def test_a_run_of_ones_own_may_have_settings_above_the_defaults():
     config = SandboxConfig(cpu_seconds=500, wall_seconds=1000, memory_mb=8192)
-    found = bounds(config, Limits(400.0, 4096))
-    assert (found.cpu_seconds, found.wall_seconds, found.memory_bytes) == (400, 800, 4096 << 20)
+    result = bounds(config, Limits(400.0, 4096))
+    assert (result.cpu_seconds, result.wall_seconds, result.memory_bytes) == (400, 800, 4096 << 20)
 
 
 def test_a_check_has_the_caps_of_its_environment_and_reports_what_it_lowers(

@@ -90,12 +90,12 @@ def solve(x):
 
 def leftovers(sandbox):
     """Processes below the sandbox's zygotes, other than each one's single init."""
-    found = []
+    results = []
     for pid in sandbox.zygote_pids():
         for process in psutil.Process(pid).children(recursive=True):
             if process.status() == psutil.STATUS_ZOMBIE or process.ppid() != pid:
-                found.append(process)
-    return found
+                results.append(process)
+    return results
 
 
 @pytest.mark.parametrize("program", CHEATS.values(), ids=CHEATS.keys())

@@ -38,7 +38,7 @@ def solve(x):
 def test_a_call_finds_nothing_of_those_before_it(alone, honest):
     first, *others = [outcome.value for outcome in alone(LEAVES_NOTES)]
     assert first[:3] == [0, False, 1]
-    assert all(found == first for found in others)
+    assert all(actual == first for actual in others)
     honest()
 
 
@@ -73,7 +73,7 @@ def solve(x):
 def test_isolation_equals_that_of_every_other_child(alone, outcomes):
     (batch,) = outcomes(WALLS, (0,))
     assert batch.value is not None, batch
-    assert [set(found) for found in batch.value if type(found) is list][1] == {-1}
+    assert [set(actual) for actual in batch.value if type(actual) is list][1] == {-1}
     assert [outcome.value for outcome in alone(WALLS)] == [batch.value] * 3
 
 
@@ -81,8 +81,8 @@ def test_a_call_has_as_much_memory_as_in_a_batch_of_its_own(outcomes, alone):
     program = "def solve(x): return len(bytearray(SIZE << 20))"
     for size, fits in ((50, True), (80, False)):
         sized = program.replace("SIZE", str(size))
-        found = [*outcomes(sized, (0,)), *alone(sized, 2)]
-        assert [outcome.verdict for outcome in found] == [None if fits else "memory_limit"] * 3
+        results = [*outcomes(sized, (0,)), *alone(sized, 2)]
+        assert [outcome.verdict for outcome in results] == [None if fits else "memory_limit"] * 3
 
 
 def test_after_one_time_limit_the_rest_is_left_to_the_next_order(alone, honest):
@@ -102,8 +102,8 @@ def solve(x):
     if x == 5: raise ValueError("five")
     return x
 """
-    found = [(outcome.verdict, outcome.value) for outcome in alone(program, 7)]
-    assert found == [
+    results = [(outcome.verdict, outcome.value) for outcome in alone(program, 7)]
+    assert results == [
         (None, 0),
         (Verdict.KILLED, None),
         (Verdict.RUNTIME_ERROR, None),
@@ -141,7 +141,7 @@ def solve(x):
 
 def test_numbers_of_processes_threads_and_files_are_those_of_every_other_run(alone, outcomes):
     first, *others = [outcome.value for _ in range(3) for outcome in alone(NUMBERS, 1)]
-    assert first is not None and all(found == first for found in others)
+    assert first is not None and all(actual == first for actual in others)
     assert outcomes(NUMBERS, (0,))[0].value == first
 
 

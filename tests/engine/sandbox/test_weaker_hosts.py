@@ -106,15 +106,15 @@ def solve():
 
 
 def test_without_namespaces_no_path_leads_to_a_file_and_no_file_has_a_number():
-    _, walls, ((_, found),) = run([LOOKS])
+    _, walls, ((_, actual),) = run([LOOKS])
     assert "no_files" in walls
-    assert found == [[-1] * 8, False, 0, 0]
+    assert actual == [[-1] * 8, False, 0, 0]
 
 
 def test_without_namespaces_the_standard_library_is_there_all_the_same():
-    _, _, ((verdict, found),) = run([MANY], memory_mb=128)
-    assert (verdict, found[0], found[1]) == (None, 2363233923, "2d71")
-    assert found[3:] == ["LATIN SMALL LETTER E WITH ACUTE", "a"]
+    _, _, ((verdict, actual),) = run([MANY], memory_mb=128)
+    assert (verdict, actual[0], actual[1]) == (None, 2363233923, "2d71")
+    assert actual[3:] == ["LATIN SMALL LETTER E WITH ACUTE", "a"]
 
 
 def test_a_host_without_either_tier_is_refused_with_what_it_lacks():

@@ -42,7 +42,7 @@ def test_a_wide_pool_chooses_with_the_probabilities_of_single_draws(family):
     kinds = {child: posterior.key() for child, posterior in posteriors.items()}
     for key in set(kinds.values()):
         shares = [
-            np.mean([kinds[child] == key for child, _ in found]) for found in (grouped, single)
+            np.mean([kinds[child] == key for child, _ in actual]) for actual in (grouped, single)
         ]
         error = np.sqrt(sum(share * (1 - share) for share in shares) / CHOICES)
         assert abs(shares[0] - shares[1]) <= 4.5 * error + 1e-12, key
@@ -51,8 +51,8 @@ def test_a_wide_pool_chooses_with_the_probabilities_of_single_draws(family):
     assert len(set(positions)) > MAX_INDIVIDUAL
     quantiles = np.linspace(0.05, 0.95, 7)
     ours, theirs = (
-        np.quantile([draws[child] for child, draws in found], quantiles)
-        for found in (grouped, single)
+        np.quantile([draws[child] for child, draws in actual], quantiles)
+        for actual in (grouped, single)
     )
     spread = theirs[-1] - theirs[0]
     assert np.abs(ours - theirs).max() < 0.1 * spread

@@ -40,9 +40,9 @@ def test_a_long_run_of_nearly_equal_rewards_loses_no_digits():
     for reward in rewards:
         posterior.observe(float(reward))
     expected = ((rewards - rewards.mean()) ** 2).sum()
-    found = posterior.parameters()
+    result = posterior.parameters()
     shift = 20_000 * (0.9 - rewards.mean()) ** 2 / 20_001
-    assert found["tau_square"] * found["nu"] == pytest.approx(expected + shift, rel=1e-6)
+    assert result["tau_square"] * result["nu"] == pytest.approx(expected + shift, rel=1e-6)
 
 
 @pytest.mark.parametrize("family", list(Posterior))

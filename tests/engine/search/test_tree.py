@@ -79,10 +79,10 @@ def test_posteriors_are_those_of_the_update_rule(family, order):
         grow(tree, 40, np.random.default_rng(seed), failing=0.1)
         for node in tree.nodes:
             expected = recomputed(tree, node, family, order is SelectionOrder.AGENT_FIRST)
-            found = posteriors_of(node)
-            assert found.keys() == expected.keys()
+            result = posteriors_of(node)
+            assert result.keys() == expected.keys()
             for name in expected:
-                assert found[name] == pytest.approx(expected[name], abs=1e-9), name
+                assert result[name] == pytest.approx(expected[name], abs=1e-9), name
 
 
 def test_a_tree_numbers_its_nodes_in_order_and_stores_their_depth():

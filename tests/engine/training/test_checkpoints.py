@@ -32,9 +32,13 @@ def names(checkpoints):
 def test_only_the_newest_checkpoints_stay(tmp_path):
     checkpoints = saved(tmp_path, 5, 10, 15)
     assert names(checkpoints) == ["step-000010", "step-000015"]
-    found = checkpoints.latest()
-    assert (found.path.name, found.step, found.state) == ("step-000015", 15, {"step": 15, "n": 15})
-    assert found.damaged == []
+    result = checkpoints.latest()
+    assert (result.path.name, result.step, result.state) == (
+        "step-000015",
+        15,
+        {"step": 15, "n": 15},
+    )
+    assert result.damaged == []
 
 
 def test_the_newest_checkpoint_has_the_highest_step_as_a_number(tmp_path):
@@ -95,9 +99,9 @@ DAMAGES = {
 def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_taken(tmp_path, told):
     checkpoints = saved(tmp_path, 5, 10)
     DAMAGES[told](tmp_path / "checkpoints" / "step-000010")
-    found = checkpoints.latest()
-    assert found.step == 5
-    (problem,) = found.damaged
+    result = checkpoints.latest()
+    assert result.step == 5
+    (problem,) = result.damaged
     assert problem.startswith("step-000010/") and told in problem
     assert names(checkpoints) == ["damaged-step-000010", "step-000005"]
     assert saved(tmp_path, 10).latest().damaged == []
@@ -151,12 +155,12 @@ def test_a_kill_during_a_save_leaves_the_last_reported_checkpoint_whole(tmp_path
         saving = subprocess.Popen(
             [sys.executable, "-c", SAVES_FOR_EVER, str(tmp_path)], stdout=subprocess.PIPE
         )
-        told = int(saving.stdout.readline())
+        result = int(saving.stdout.readline())
         time.sleep(luck.uniform(0.0, 0.05))
         saving.kill()
         rest = saving.stdout.read().split()
         saving.wait()
-        found = Checkpoints(tmp_path, keep=1).latest()
-        last = int(rest[-1]) if rest else told
-        assert found.step in (last, last + 1), f"seed {seed}"
-        assert found.damaged == [], f"seed {seed}"
+        outcome = Checkpoints(tmp_path, keep=1).latest()
+        last = int(rest[-1]) if rest else result
+        assert outcome.step in (last, last + 1), f"seed {seed}"
+        assert outcome.damaged == [], f"seed {seed}"

@@ -145,10 +145,10 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
 def test_what_others_hold_is_waited_for_under_a_deadline(joined):
     compute = ComputeConfig(placement_seconds=1.0)
     held = reserve([Bundle("theirs", 1, {"CPU": 1.0})] * 2, ComputeConfig(), unheard)
-    told = []
+    results = []
     with pytest.raises(TeamError, match=r"waited 1 s for the placement of 1 bundles.*0 cores"):
-        reserve([Bundle("ours", 1, {"CPU": 1.0})], compute, lambda *wait: told.append(wait))
-    assert told == [("placement of 1 bundles (PACK)", 1.0), ("", 0.0)]
+        reserve([Bundle("ours", 1, {"CPU": 1.0})], compute, lambda *wait: results.append(wait))
+    assert results == [("placement of 1 bundles (PACK)", 1.0), ("", 0.0)]
     ray.util.remove_placement_group(held)
     with pytest.raises(TeamError, match="`ours` needs 4 cores, 0 GPUs"):
         reserve([Bundle("ours", 1, {"CPU": 4.0})], compute, unheard)

@@ -115,12 +115,14 @@ def test_an_update_runs_while_the_next_step_is_generated(ray_address, tmp_path):
     assert all(by_step[step]["mismatch"] > 1e-4 for step in (2, 5, 6))
     # (`test_scheduling` has a scheduler for which it is not.)
     assert min(lags(events, (2, 5, 6))) < 1
-    told = {event.tree: event.payload["step"] for event in events if event.kind == "tree.open"}
+    results = {event.tree: event.payload["step"] for event in events if event.kind == "tree.open"}
     nodes = [event for event in events if event.kind == "node.close"]
     for step, update in by_step.items():
-        ages = [step - 1 - e.payload["policy_version"] for e in nodes if told[e.tree] == step]
+        ages = [step - 1 - e.payload["policy_version"] for e in nodes if results[e.tree] == step]
         assert sum(ages) / len(ages) == update["lag"] and set(ages) <= {0, 1}
-        first = {e.payload["policy_version"] for e in nodes if told[e.tree] == step and e.node == 1}
+        first = {
+            e.payload["policy_version"] for e in nodes if results[e.tree] == step and e.node == 1
+        }
         # A step that starts ahead has first nodes of the older weights; those of its trees that
         # wait for a generator meanwhile may get the newer ones. No other step has older ones.
         assert min(first) == step - 1 - (step in (2, 5, 6))

@@ -168,10 +168,10 @@ def flat_group(scores, parents, agents):
 
 
 def of_each_agent(scores, parents, agents):
-    found = np.zeros(len(scores))
+    result = np.zeros(len(scores))
     for agent in set(agents):
-        found[agents == agent] = standard(scores[agents == agent])
-    return found
+        result[agents == agent] = standard(scores[agents == agent])
+    return result
 
 
 def centred(scores, parents, agents):

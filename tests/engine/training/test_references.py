@@ -46,9 +46,11 @@ def test_failing_references_are_left_out_by_name_and_missing_ones_stay(tmp_path,
     problems = load(tmp_path, [*map(right, range(4)), wrong, raising, plus(7, "")])
     left = without_failing_references(problems, tmp_path, verifier)
     assert names(left) == {"plus-0", "plus-1", "plus-2", "plus-3", "plus-7"}
-    told = "\n".join(map(str, left.left_out))
-    assert "problems.jsonl:5: reference = 'plus-5': its own reference ends as wrong_answer" in told
-    assert "NameError" in told and len(left.left_out) == 2
+    result = "\n".join(map(str, left.left_out))
+    assert (
+        "problems.jsonl:5: reference = 'plus-5': its own reference ends as wrong_answer" in result
+    )
+    assert "NameError" in result and len(left.left_out) == 2
 
 
 def test_a_resumed_run_has_the_same_problems_without_running_anything(tmp_path, verifier):

@@ -191,8 +191,8 @@ def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, ray_address, tmp_
     assert first_difference(whole.run_dir, cut.run_dir) is None, f"seed {seed}, resumed {resumes}"
     assert len(figures(cut.events())) > 300 and len(cut.weights()) == 2
     assert cut.saved() == whole.saved(), f"seed {seed}"
-    told = cut.events()
-    assert [event.seq for event in told] == list(range(1, len(told) + 1)), f"seed {seed}"
+    result = cut.events()
+    assert [event.seq for event in result] == list(range(1, len(result) + 1)), f"seed {seed}"
     # It learned, and kept what did not fill a batch; otherwise the test would prove nothing.
     assert 2 <= len(whole.kinds("agent.update")) < 10
 
@@ -260,9 +260,9 @@ def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_pa
     assert main(["fork", str(checkpoint), str(run_dir), *expected]) == 0
     shutil.rmtree(checkpoint)  # its parent continues, and keeps newer ones
     assert Engine(run_dir, address=ray_address).start().end() == 0
-    told = list(read_all(run_dir))
-    assert [e.payload["step"] for e in told if e.kind == "step.end"] == [step + 1]
-    lines = [e.payload["message"] for e in told if e.kind == "log.line"]
+    events = list(read_all(run_dir))
+    assert [e.payload["step"] for e in events if e.kind == "step.end"] == [step + 1]
+    lines = [e.payload["message"] for e in events if e.kind == "log.line"]
     assert f"forked from step {step} of run run: weights and optimizer" in lines
     owner = parse_config(json.loads((run_dir / "config.json").read_text())).agents[0].name
     checkpoint = newest(parent)

@@ -55,5 +55,5 @@ GPU_BUNDLE = Bundle("learner of oak", 1, {"CPU": 2.0, "GPU": 1.0})
     ],
 )
 def test_a_bundle_that_fits_nowhere_is_named_with_what_there_is(bundles, nodes, strategy, told):
-    found = misfit(bundles, nodes, strategy)
-    assert (told in found) if told else found == ""
+    result = misfit(bundles, nodes, strategy)
+    assert (told in result) if told else result == ""

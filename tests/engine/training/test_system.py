@@ -65,8 +65,8 @@ class Recorded:
 
 
 def test_gpus_are_reported_by_device_without_unreported_fields():
-    found = NodeReader(gpus=GpuReader(Recorded(RECORDED))).read()
-    assert {name: value for name, value in found.items() if name.startswith("gpu")} == {
+    result = NodeReader(gpus=GpuReader(Recorded(RECORDED))).read()
+    assert {name: value for name, value in result.items() if name.startswith("gpu")} == {
         "gpu_percent:0": 97.0, "gpu_memory_mb:0": 58368.0, "gpu_memory_percent:0": 71.6,
         "gpu_power_w:0": 642.3,
         "gpu_percent:1": 0.0, "gpu_memory_mb:1": 8.0, "gpu_memory_percent:1": 0.0,
@@ -124,11 +124,11 @@ def test_samples_are_taken_while_the_loop_waits_and_no_line_of_it_is_torn(tmp_pa
     time.sleep(0.2)
     assert log.seq == ended, "nothing is appended once the run has ended"
     log.close()
-    told = list(read_all(tmp_path))
-    assert [event.seq for event in told] == list(range(1, ended + 1))
-    lines = {e.seq: e.payload["message"] for e in told if e.kind == "log.line"}
+    events = list(read_all(tmp_path))
+    assert [event.seq for event in events] == list(range(1, ended + 1))
+    lines = {e.seq: e.payload["message"] for e in events if e.kind == "log.line"}
     assert lines == {seq: f"line {number}" for number, seq in enumerate(numbers)}
-    assert figures(told) == []
+    assert figures(events) == []
     assert len(samples(tmp_path)) <= seconds / 0.05, "a moment that was missed is not made up for"
 
 
@@ -174,6 +174,6 @@ def test_every_cluster_node_is_reported_without_waiting_for_any(two_nodes, tmp_p
         # No actor can start there, so a reading that waited for one would not end.
         assert "node_cpu_percent.node1" not in reader.read()
     eventually(lambda: "node_cpu_percent.node1" in reader.read(), "the other node")
-    found = reader.read()
-    assert {name.partition(".")[2] for name in found} <= {"node0", "node1"}
-    assert found["node_cpu_percent.node0"] >= 0
+    result = reader.read()
+    assert {name.partition(".")[2] for name in result} <= {"node0", "node1"}
+    assert result["node_cpu_percent.node0"] >= 0

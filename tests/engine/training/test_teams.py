@@ -174,14 +174,14 @@ def test_the_final_models_are_whole_and_trained_differently(run_dir):
 
 @pytest.mark.parametrize("place", ["", "checkpoints/step-000003"])
 def test_the_whole_team_can_be_searched_with(run_dir, place):
-    found = inference_config([str(run_dir / place)], {}).agents
-    assert [agent.name for agent in found] == TEAM
+    result = inference_config([str(run_dir / place)], {}).agents
+    assert [agent.name for agent in result] == TEAM
     folder = run_dir / (place or "models")
-    behind = {agent.name: agent.model for agent in found}
+    behind = {agent.name: agent.model for agent in result}
     assert behind["critic"] == behind["solver"] == str(folder / "solver")
     assert behind["partner"] == "starter:fern"
     assert behind["thin"] == str(folder / "thin")
-    assert [agent.role for agent in found[:2]] == ["Solve it.", "Improve it."]
+    assert [agent.role for agent in result[:2]] == ["Solve it.", "Improve it."]
     assert load_policy(behind["thin"]).model.num_parameters() == (
         load_policy("starter:fern").model.num_parameters()
     )

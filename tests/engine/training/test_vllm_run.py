@@ -50,14 +50,14 @@ def small():
 
 def marked(mark):
     """Descendants of the run, whatever their parent is now."""
-    found = []
+    results = []
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+                results.append(process)
         except psutil.Error:
             continue
-    return found
+    return results
 
 
 @pytest.mark.slow

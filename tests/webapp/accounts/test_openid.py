@@ -38,8 +38,8 @@ def come_back(client, **change):
     sent = client.post("/account/provider/oidc/")
     assert sent.status_code == 302
     back = httpx.get(sent.url).headers["Location"]
-    told = {name: one[0] for name, one in parse_qs(urlsplit(back).query).items()}
-    return client.get(urlsplit(back).path, {**told, **change})
+    results = {name: one[0] for name, one in parse_qs(urlsplit(back).query).items()}
+    return client.get(urlsplit(back).path, {**results, **change})
 
 
 def test_an_account_of_the_organisation_comes_in_without_an_invitation(client, db, with_provider):

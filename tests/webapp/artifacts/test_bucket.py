@@ -92,8 +92,8 @@ def test_garbage_strays_and_copies_are_collected(cast, names, settings):
     fields = {"project": cast.project, "created_by": cast.bob, "size": 4, "kind": "dataset"}
     upload = Upload.objects.create(artifact=kept, expires="2100-01-01T00:00Z", **fields)
     assert len(names()) == 3 and collect().artifacts == 0, "they are fresh"
-    found = collect(timedelta(0))
-    assert (found.artifacts, found.bytes) == (1, len(b"unused"))
+    result = collect(timedelta(0))
+    assert (result.artifacts, result.bytes) == (1, len(b"unused"))
     assert names() == [f"artifacts/{store.name_of(kept.pk)}"]
     assert [one.name for one in settings.ARTIFACT_COPIES_DIR.iterdir()] == [kept.pk]
     upload.delete()
@@ -128,8 +128,10 @@ def test_a_dataset_goes_from_its_upload_to_an_engine(client, cast, names):
     version.refresh_from_db()
     assert version.faulty == 0
     sizes = {"train": 2, "validation": 1, "test": 1}
-    told = for_engine({"problems": {"dataset": version.reference, **sizes}}, version)["problems"]
-    assert len(load_problem_set(ProblemsConfig(**told)).train) == 2
+    problems = for_engine({"problems": {"dataset": version.reference, **sizes}}, version)[
+        "problems"
+    ]
+    assert len(load_problem_set(ProblemsConfig(**problems)).train) == 2
     assert client.delete(f"/api/v1/datasets/versions/{version.pk}").status_code == 204
     assert names() == []
 

@@ -49,8 +49,8 @@ class SmallDisk:
         self._run("mount", "-o", f"remount,size={size}", str(self.path))
 
     def free(self) -> int:
-        found = os.statvfs(self.path)
-        return found.f_bavail * found.f_frsize
+        result = os.statvfs(self.path)
+        return result.f_bavail * result.f_frsize
 
     def fill(self, left: int) -> None:
         (self.path / "ballast").write_bytes(b"x" * max(0, self.free() - left))

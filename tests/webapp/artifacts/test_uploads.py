@@ -279,9 +279,9 @@ def test_an_upload_that_many_finish_at_once_is_one_artifact(cast, var_directory)
             connection.close()
 
     with ThreadPoolExecutor(4) as pool:
-        told = set(pool.map(finish, range(4)))
+        results = set(pool.map(finish, range(4)))
     digest = hashlib.sha256(CONTENT).hexdigest()
-    assert digest in told and told <= {digest, None}
+    assert digest in results and results <= {digest, None}
     assert Artifact.objects.get().pk == services.finish(upload).artifact_id == digest
     assert [path.name for path in files_below(var_directory)] == [digest]
 

@@ -46,8 +46,8 @@ def test_people_read_what_people_did(client, cast):
     client.post(f"/projects/{elms.pk}/visibility/", {"visibility": "workspace"})
     client.force_login(cast.bob)
     client.post(at(cast, "leave/"))
-    found = told(cast)
-    assert found[:6] == [
+    result = told(cast)
+    assert result[:6] == [
         "bob left Trees",
         "alice changed the project Elms, visible to everybody in the workspace",
         "alice created the project Elms, visible to its creator and the owners only",
@@ -55,9 +55,9 @@ def test_people_read_what_people_did(client, cast):
         "alice changed the role of charlie from member to viewer",
         "charlie joined Trees as member",
     ]
-    assert "Grove created an invitation as member that works once" in found
-    assert "Grove created the workspace Trees" in found
-    assert not [one for one in found if "Elsewhere" in one], "nothing of another workspace"
+    assert "Grove created an invitation as member that works once" in result
+    assert "Grove created the workspace Trees" in result
+    assert not [one for one in result if "Elsewhere" in one], "nothing of another workspace"
 
 
 def test_whoever_makes_an_account_by_a_link_is_named(client, cast, settings):
@@ -113,12 +113,12 @@ def test_a_program_is_noted_with_its_token_over_the_real_server(django_db_setup)
         ]
         served.wait_until_idle()
     assert [one.status_code for one in said] == [200, 200]
-    found = entries(cast.project.workspace, AuditQuery(kind="run"), None, 10)[0]
-    assert [one.text for one in found] == [
+    result = entries(cast.project.workspace, AuditQuery(kind="run"), None, 10)[0]
+    assert [one.text for one in result] == [
         f"bob changed the tags of {run}",
         f"bob resumed {run}",
     ]
-    for one in found:
+    for one in result:
         assert (one.token, one.person, one.address) == ("robot", cast.bob.pk, "127.0.0.1")
         assert one.route.startswith("api/v1/runs/<uuidstr:run_id>"), "the route, not the address"
 

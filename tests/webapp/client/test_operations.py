@@ -66,8 +66,8 @@ def test_every_answer_of_json_is_typed():
     for name, method in inspect.getmembers(Operations, inspect.isfunction):
         if name[0] == "_":
             continue
-        told = typing.get_type_hints(method, vars(operations))["return"]
-        if told == dict[str, typing.Any]:
+        result = typing.get_type_hints(method, vars(operations))["return"]
+        if result == dict[str, typing.Any]:
             free.append(name)
     assert set(free) <= {"get_state", "get_step_trees", "get_tree", "list_points"}, free
     structs = [one for one in vars(models).values() if isinstance(one, type)]

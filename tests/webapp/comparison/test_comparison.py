@@ -18,9 +18,9 @@ def evaluated(cast, solved, contents=CONTENTS, split="test"):
     """A run whose newest evaluation solved the first `solved` problems."""
     run, fencing = a_held_run(cast)
     values = [float(place < solved) for place in range(len(contents))]
-    told = {"step": 4, "split": split, "contents": contents, "outcomes": {"pass@1/oak": values}}
-    older = {**told, "step": 0, "outcomes": {"pass@1/oak": [0.0] * len(contents)}}
-    events = [an_event(1, "eval.outcomes", **older), an_event(2, "eval.outcomes", **told)]
+    payload = {"step": 4, "split": split, "contents": contents, "outcomes": {"pass@1/oak": values}}
+    older = {**payload, "step": 0, "outcomes": {"pass@1/oak": [0.0] * len(contents)}}
+    events = [an_event(1, "eval.outcomes", **older), an_event(2, "eval.outcomes", **payload)]
     ingest(run.pk, fencing, events)
     run.refresh_from_db()
     return run

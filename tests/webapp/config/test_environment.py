@@ -37,8 +37,8 @@ def test_a_port_out_of_range_is_refused(text):
 
 
 def test_the_caps_of_the_sandbox_have_defaults_and_reach_the_engine():
-    found = env.read_sandbox_caps({"GROVE_SANDBOX_MEMORY_MB": "96"})
-    assert found.environment() == {
+    result = env.read_sandbox_caps({"GROVE_SANDBOX_MEMORY_MB": "96"})
+    assert result.environment() == {
         "GROVE_SANDBOX_SECONDS": "60",
         "GROVE_SANDBOX_MEMORY_MB": "96",
         "GROVE_SANDBOX_OUTPUT_MB": "64",
@@ -57,14 +57,14 @@ def test_a_path_is_absolute():
 
 
 def test_directories_are_split_at_commas():
-    found = env.read_paths({"GROVE_MODELS": "/a, b"}, "GROVE_MODELS", Path("/y"))
-    assert found == [Path("/a"), Path("b").absolute()]
+    result = env.read_paths({"GROVE_MODELS": "/a, b"}, "GROVE_MODELS", Path("/y"))
+    assert result == [Path("/a"), Path("b").absolute()]
     assert env.read_paths({}, "GROVE_MODELS", Path("/y")) == [Path("/y")]
 
 
 def test_addresses_and_networks_are_split_at_commas():
-    found = env.read_addresses({"P": "10.0.0.5, 2001:db8::/32"}, "P")
-    assert found == ["10.0.0.5", "2001:db8::/32"] and env.read_addresses({}, "P") == []
+    result = env.read_addresses({"P": "10.0.0.5, 2001:db8::/32"}, "P")
+    assert result == ["10.0.0.5", "2001:db8::/32"] and env.read_addresses({}, "P") == []
 
 
 @pytest.mark.parametrize("text", ["*", "proxy.example.org", "10.0.0.5/8", "10.0.0.256"])
@@ -79,15 +79,15 @@ def test_a_broker_of_unknown_kind_is_refused():
 
 
 def test_a_database_url_becomes_djangos_settings():
-    found = env.database("postgresql://me:se%40cret@db.example:5433/grove?sslmode=require")
-    assert found["NAME"] == "grove" and found["USER"] == "me" and found["PASSWORD"] == "se@cret"
-    assert found["HOST"] == "db.example" and found["PORT"] == "5433"
-    assert found["OPTIONS"]["sslmode"] == "require"
+    result = env.database("postgresql://me:se%40cret@db.example:5433/grove?sslmode=require")
+    assert result["NAME"] == "grove" and result["USER"] == "me" and result["PASSWORD"] == "se@cret"
+    assert result["HOST"] == "db.example" and result["PORT"] == "5433"
+    assert result["OPTIONS"]["sslmode"] == "require"
 
 
 def test_a_socket_directory_is_a_host():
-    found = env.database("postgresql://grove@/grove?host=/run/grove")
-    assert found["HOST"] == "/run/grove" and found["PORT"] == ""
+    result = env.database("postgresql://grove@/grove?host=/run/grove")
+    assert result["HOST"] == "/run/grove" and result["PORT"] == ""
 
 
 @pytest.mark.parametrize("url", ["sqlite:///x.db", "mysql://x/y"])
@@ -211,8 +211,8 @@ socket.socket(socket.AF_UNIX).bind(str(settings.GROVE_VAR / "s"))
 
 
 def open_to_others(folder: Path) -> list[str]:
-    found = [folder, *folder.rglob("*")]
-    return [str(path) for path in found if path.lstat().st_mode & 0o077 and not path.is_symlink()]
+    results = [folder, *folder.rglob("*")]
+    return [str(path) for path in results if path.lstat().st_mode & 0o077 and not path.is_symlink()]
 
 
 @pytest.fixture

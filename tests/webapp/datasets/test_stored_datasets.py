@@ -62,12 +62,12 @@ def checked(version, failed=(), unverified=()):
     taken = reports.take_report()
     assert taken.pk == requested.pk
     finding = {"verdict": "wrong_answer", "passed": 0.5, "reason": "expected 1, got 2"}
-    told = {
+    payload = {
         "totals": {"tests": 9},
         "failed": [{**finding, "id": one} for one in failed],
         "unverified": [{**finding, "id": one, "verdict": "no_program"} for one in unverified],
     }
-    reports.complete_validation(taken, told)
+    reports.complete_validation(taken, payload)
     version.refresh_from_db()
     return version
 
@@ -191,19 +191,19 @@ def with_rows(content: bytes, claimed: int) -> bytes:
     """The same parquet, whose footer claims another number of rows."""
     there = varint(1)
     head, tail = content[:4], content[4:]
-    place = tail.rindex(b"\x16" + there + b"\x19")  # FileMetaData: num_rows, then row_groups
-    changed = tail[: place + 1] + varint(claimed) + tail[place + 2 :]
+    offset = tail.rindex(b"\x16" + there + b"\x19")  # FileMetaData: num_rows, then row_groups
+    changed = tail[: offset + 1] + varint(claimed) + tail[offset + 2 :]
     length = int.from_bytes(content[-8:-4], "little") + len(varint(claimed)) - 1
     return head + changed[:-8] + length.to_bytes(4, "little") + b"PAR1"
 
 
 def varint(number: int) -> bytes:
     """An integer as in Thrift's compact protocol."""
-    left, found = number << 1, bytearray()
+    left, result = number << 1, bytearray()
     while left > 127:
-        found.append(left & 127 | 128)
+        result.append(left & 127 | 128)
         left >>= 7
-    return bytes([*found, left])
+    return bytes([*result, left])
 
 
 # Small when stored and large when read.
@@ -272,9 +272,9 @@ def test_only_a_checked_and_good_version_is_trained_on(bob, cast):
     assert "is not checked yet" in refusal()["reason"]
     names = [one.problem for one in version.problems.order_by("number")]
     checked(version, failed=names[:1])
-    told = refusal()
-    assert told["path"] == "problems.dataset" and told["value"] == "dataset:trees/1"
-    assert "1 problem fails its own tests" in told["reason"]
+    result = refusal()
+    assert result["path"] == "problems.dataset" and result["value"] == "dataset:trees/1"
+    assert "1 problem fails its own tests" in result["reason"]
     form = {"project": cast.project.pk, "recipe": "demo"}
     form["overrides"] = f'problems.dataset = "{version.reference}"\n'
     page = bob.post("/runs/new/", form)
@@ -299,10 +299,10 @@ def test_only_versions_of_the_project_are_named(cast, var_directory, name):
 def test_the_engine_gets_the_stored_file(cast, var_directory):
     version = stored_version(cast, "trees", some_problems(4), faulty=0)
     config = {"problems": {"dataset": version.reference, "format": "auto", **SIZES}}
-    told = for_engine(config, version)["problems"]
-    assert told["dataset"] == str(local_path(version.artifact_id))
-    found = load_problem_set(ProblemsConfig(**told))
-    assert len(found.train) == 2 and config["problems"]["dataset"] == version.reference
+    problems = for_engine(config, version)["problems"]
+    assert problems["dataset"] == str(local_path(version.artifact_id))
+    result = load_problem_set(ProblemsConfig(**problems))
+    assert len(result.train) == 2 and config["problems"]["dataset"] == version.reference
 
 
 def test_splits_are_those_of_a_run(bob, cast):
@@ -375,8 +375,8 @@ def test_problems_are_searched_filtered_and_paged(bob, cast):
     assert [one["number"] for one in first["problems"] + second["problems"]] == [1, 2, 3, 4]
     (failed,) = bob.get(path, {"check": "failed"}).json()["problems"]
     assert failed["number"] == 3 and "50% of its tests pass" in failed["check_reason"]
-    (found,) = bob.get(path, {"q": names[4]}).json()["problems"]
-    assert found["number"] == 5
+    (actual,) = bob.get(path, {"q": names[4]}).json()["problems"]
+    assert actual["number"] == 5
     assert bob.get(path, {"q": "nowhere-in-it"}).json()["problems"] == []
     assert bob.get(path, {"cursor": 2**63 - 1}).json()["problems"] == []
     page = bob.get(f"/datasets/versions/{version.pk}/", {"check": "failed"}).content.decode()

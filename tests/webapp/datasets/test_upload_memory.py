@@ -81,8 +81,8 @@ def test_a_header_of_megabytes_is_parsed_in_a_process_of_its_own(cast, tmp_path,
 
 
 def uploads_of(cast, folder):
-    found = []
+    results = []
     for path in sorted(folder.iterdir()):
         upload = begin(cast.project, cast.bob, Upload.Kind.MODEL, path.name, path.stat().st_size)
-        found.append(finish(append(upload, 0, io.BytesIO(path.read_bytes()))))
-    return found
+        results.append(finish(append(upload, 0, io.BytesIO(path.read_bytes()))))
+    return results

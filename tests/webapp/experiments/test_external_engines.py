@@ -57,8 +57,8 @@ def engine(client, cast):
 
 
 def stored(engine):
-    found = Event.objects.filter(run=engine.run["id"]).order_by("seq")
-    return list(found.values_list("seq", flat=True))
+    events = Event.objects.filter(run=engine.run["id"]).order_by("seq")
+    return list(events.values_list("seq", flat=True))
 
 
 def test_a_run_elsewhere_is_begun_by_no_worker(engine):
@@ -96,8 +96,8 @@ def test_the_run_follows_what_its_engine_says_to_its_end(engine):
 
 def test_a_failure_elsewhere_keeps_its_first_cause(engine):
     first = line(1, "error", message="no memory\0 left")
-    told = engine.send(first, line(2, "run.state", state="failed", reason="exit status 1"))
-    assert told.json()["state"] == "failed"
+    result = engine.send(first, line(2, "run.state", state="failed", reason="exit status 1"))
+    assert result.json()["state"] == "failed"
     assert Run.objects.get(pk=engine.run["id"]).error == "no memory\ufffd left"
 
 
@@ -158,8 +158,8 @@ def test_a_packed_body_is_not_unpacked(engine, pack):
 
 def test_a_payload_is_stored_whole_without_unknown_fields(engine):
     engine.send(line(1, "tree.open", tree=1, step=1, problem="p", statement="s", extra="x"))
-    told = Event.objects.get(run=engine.run["id"]).payload
-    assert told == {"step": 1, "problem": "p", "statement": "s", "difficulty": 0}
+    payload = Event.objects.get(run=engine.run["id"]).payload
+    assert payload == {"step": 1, "problem": "p", "statement": "s", "difficulty": 0}
 
 
 def test_an_engine_of_a_worker_is_reported_only_by_that_worker(client, cast):
@@ -236,9 +236,9 @@ def test_a_batch_costs_what_it_names_however_large_its_tree_is(engine):
         batch = read_batch(json.dumps({"events": [new]}).encode())
         tracemalloc.start()
         refuse_broken_trees(run.pk, batch, run.head_seq)
-        found = tracemalloc.get_traced_memory()[1]
+        result = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return found
+        return result
 
     peak(1, 1)  # cached by Django after a first query
     small, large = peak(1, 1), peak(2, 3999)
@@ -250,8 +250,8 @@ def test_an_integer_that_is_written_with_a_point_is_one(engine):
     integers."""
     first = line(1, "step.start", step=1.0, trees=2.0) | {"seq": 1.0}
     assert engine.send(first).json()["head_seq"] == 1 and stored(engine) == [1]
-    told = Event.objects.get(run=engine.run["id"]).payload
-    assert (told["step"], type(told["step"])) == (1, int)
+    payload = Event.objects.get(run=engine.run["id"]).payload
+    assert (payload["step"], type(payload["step"])) == (1, int)
     for wrong in (1.5, "2", True):
         assert engine.send(line(2) | {"seq": wrong}).status_code == 422, wrong
         assert engine.send(line(2, "step.start", step=wrong, trees=2)).status_code == 422, wrong

@@ -75,9 +75,9 @@ def test_the_sweep_finds_what_no_worker_holds(cast):
     orphan, _ = a_held_run(cast)
     lapse(orphan)
     a_run(cast, RunState.FINISHED)
-    found = set(sweepable_runs())
-    assert found == {lost_message.pk, sent_long_ago.pk, orphan.pk}
-    assert not found & {just_sent.pk, held.pk}
+    results = set(sweepable_runs())
+    assert results == {lost_message.pk, sent_long_ago.pk, orphan.pk}
+    assert not results & {just_sent.pk, held.pk}
 
 
 @pytest.mark.django_db(transaction=True)

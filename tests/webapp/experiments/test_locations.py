@@ -48,9 +48,9 @@ def a_source(cast, var_directory, **fields):
     """A finished run with a checkpoint of step 20."""
     config = load_recipe("demo").model_dump(mode="json")
     source = a_run(cast, RunState.FINISHED, **{"config": config, **fields})
-    place = var_directory / "runs" / str(source.pk) / "checkpoints" / "step-000020"
-    place.mkdir(parents=True)
-    (place / "manifest.json").write_text("{}")
+    path = var_directory / "runs" / str(source.pk) / "checkpoints" / "step-000020"
+    path.mkdir(parents=True)
+    (path / "manifest.json").write_text("{}")
     return source
 
 

@@ -66,15 +66,15 @@ def test_the_form_says_which_agent_and_which_field(client, cast):
         return client.post("/runs/new/check/", requested).json()
 
     new = 'agents.oak = unset\nagents.elm.name = "elm"'
-    found = told(f"{new}\nagents.elm.sampling.temperature = -1")
-    assert found["agents"] == ["fern", "elm"]
-    assert {one["path"] for one in found["problems"]} == {
+    result = told(f"{new}\nagents.elm.sampling.temperature = -1")
+    assert result["agents"] == ["fern", "elm"]
+    assert {one["path"] for one in result["problems"]} == {
         "agents.elm.model", "agents.elm.sampling.temperature",
     }  # fmt: skip
-    found = told(f'{new}\nagents.elm.model = "starter:fern"\nagents.elm.sampling.top_k = 9')
-    assert found["problems"] == [] and found["changes"] == {
+    result = told(f'{new}\nagents.elm.model = "starter:fern"\nagents.elm.sampling.top_k = 9')
+    assert result["problems"] == [] and result["changes"] == {
         "agents.elm.model": "starter:fern", "agents.elm.sampling.top_k": "9",
     }  # fmt: skip
-    assert told(found["lines"])["toml"] == found["toml"] and 'name = "elm"' in found["toml"]
-    found = told('agents.elm.name = "oak"\nagents.elm.model = "starter:oak"')
-    assert "names must differ" in json.dumps(found["problems"])
+    assert told(result["lines"])["toml"] == result["toml"] and 'name = "elm"' in result["toml"]
+    result = told('agents.elm.name = "oak"\nagents.elm.model = "starter:oak"')
+    assert "names must differ" in json.dumps(result["problems"])

@@ -90,9 +90,9 @@ def test_all_formats_hold_the_same_exact_rows(told, table):
 def test_a_table_holds_the_events_of_the_run(told):
     points = rows_of(written(asked(told, Table.METRICS)))
     stored = {
-        (block.metric.name, block.index * 32 + place): value
+        (block.metric.name, block.index * 32 + index): value
         for block in Block.objects.select_related("metric")
-        for place, value in enumerate(block.value)
+        for index, value in enumerate(block.value)
     }
     assert {(row["metric"], row["position"]): row["value"] for row in points} == stored
     nodes = rows_of(written(asked(told, Table.NODES)))

@@ -88,15 +88,15 @@ def test_a_body_that_is_as_long_as_it_says_is_taken(served, bob):
 
 def test_a_body_that_ends_before_its_length_does_nothing(served, bob):
     head, body = bob
-    told = spoken(served, f"{head}Content-Length: {len(body) + 500}", body, ends=True)
-    assert not any(line.startswith(b"HTTP/1.1 2") for line in told)
+    result = spoken(served, f"{head}Content-Length: {len(body) + 500}", body, ends=True)
+    assert not any(line.startswith(b"HTTP/1.1 2") for line in result)
     assert not Upload.objects.exists()
 
 
 def test_a_body_that_goes_on_after_its_length_does_nothing(served, bob):
     head, body = bob
-    told = spoken(served, f"{head}Content-Length: {len(body) - 1}", body)
-    assert told[0].startswith(b"HTTP/1.1 4") and not any(b" 2" in line[8:11] for line in told)
+    result = spoken(served, f"{head}Content-Length: {len(body) - 1}", body)
+    assert result[0].startswith(b"HTTP/1.1 4") and not any(b" 2" in line[8:11] for line in result)
     assert not Upload.objects.exists()
 
 
@@ -119,7 +119,7 @@ def test_a_body_that_goes_on_after_its_length_does_nothing(served, bob):
 def test_a_length_that_can_be_read_in_two_ways_is_refused(served, bob, lengths, pieces):
     head, body = bob
     sent = chunked(body) if pieces else body
-    told = spoken(served, head + lengths.format(len(sent)), sent)
-    assert told and told[0][9:12] in (b"400", b"501"), told
-    assert len(told) == 1, "nothing behind it is taken for another request"
+    result = spoken(served, head + lengths.format(len(sent)), sent)
+    assert result and result[0][9:12] in (b"400", b"501"), result
+    assert len(result) == 1, "nothing behind it is taken for another request"
     assert not Upload.objects.exists()

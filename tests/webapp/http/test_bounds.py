@@ -96,8 +96,8 @@ def test_a_thread_is_walked_in_pages(client, cast):
 
 def evaluated(cast, contents, outcomes):
     run, fencing = a_held_run(cast)
-    told = {"step": 1, "split": "test", "contents": contents, "outcomes": outcomes}
-    ingest(run.pk, fencing, [an_event(1, "eval.outcomes", **told)])
+    payload = {"step": 1, "split": "test", "contents": contents, "outcomes": outcomes}
+    ingest(run.pk, fencing, [an_event(1, "eval.outcomes", **payload)])
     run.refresh_from_db()
     return run
 
@@ -149,9 +149,9 @@ def test_the_bootstrap_draws_in_chunks_what_it_drew_one_by_one():
     rng, means = np.random.default_rng(0), []
     for _ in range(600):
         means.append(values[rng.integers(0, 999, 999)].mean())
-    found = paired_bootstrap(np.zeros(999), values, np.random.default_rng(0), resamples=600)
+    result = paired_bootstrap(np.zeros(999), values, np.random.default_rng(0), resamples=600)
     tail = (1 - 0.95) / 2
-    assert (found.low, found.high) == tuple(np.quantile(means, [tail, 1 - tail]))
+    assert (result.low, result.high) == tuple(np.quantile(means, [tail, 1 - tail]))
 
 
 @pytest.mark.django_db(transaction=True)

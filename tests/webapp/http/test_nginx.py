@@ -39,8 +39,8 @@ VISITOR, CLAIMED = "127.0.0.2", "192.0.2.77"
 def example() -> str:
     """The configuration as printed in the document."""
     text = (settings.BASE_DIR / "docs" / "operations.md").read_text()
-    (found,) = re.findall(r"```nginx\n(.*?)```", text, re.DOTALL)
-    return found
+    (block,) = re.findall(r"```nginx\n(.*?)```", text, re.DOTALL)
+    return block
 
 
 def configured(folder: Path, upstream: int, port: int, **changes: str) -> Path:

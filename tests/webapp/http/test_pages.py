@@ -286,22 +286,22 @@ def test_every_setting_of_the_engine_has_its_field_with_help_and_range(client, c
 
 def test_the_preview_of_the_form_creates_nothing(client, cast):
     client.force_login(cast.bob)
-    told = check(client, cast, overrides="[search]\nnodes_per_tree = 3", seeds="1-2",
+    result = check(client, cast, overrides="[search]\nnodes_per_tree = 3", seeds="1-2",
                  sweep="loss.policy = ppo, gspo", preflight="1")  # fmt: skip
-    assert told["problems"] == [] and told["runs"] == 4
-    assert told["changes"] == {"search.nodes_per_tree": "3"}
-    assert told["lines"] == "search.nodes_per_tree = 3"
-    assert tomllib.loads(told["toml"])["search"]["nodes_per_tree"] == 3
-    assert parse_config(tomllib.loads(told["toml"])).seed == 1
-    marks = {one["what"]: one["mark"] for one in told["preflight"]}
+    assert result["problems"] == [] and result["runs"] == 4
+    assert result["changes"] == {"search.nodes_per_tree": "3"}
+    assert result["lines"] == "search.nodes_per_tree = 3"
+    assert tomllib.loads(result["toml"])["search"]["nodes_per_tree"] == 3
+    assert parse_config(tomllib.loads(result["toml"])).seed == 1
+    marks = {one["what"]: one["mark"] for one in result["preflight"]}
     assert marks["Problems"] == "good" and marks["Time of a step"] == "unknown"
     assert not Run.objects.exists()
 
 
 def test_the_check_names_the_field_by_its_agent(client, cast):
     client.force_login(cast.bob)
-    told = check(client, cast, overrides="agents.fern.optimizer.learning_rate = -1")
-    assert told["problems"][0]["path"] == "agents.fern.optimizer.learning_rate"
+    result = check(client, cast, overrides="agents.fern.optimizer.learning_rate = -1")
+    assert result["problems"][0]["path"] == "agents.fern.optimizer.learning_rate"
     assert check(client, cast, seeds="3-1")["problems"][0]["path"] == "seeds"
     assert check(client, cast, source=str(uuid.uuid4()))["problems"][0]["path"] == "source"
 
@@ -362,9 +362,9 @@ def test_a_clone_has_the_settings_of_the_run(client, cast):
 def test_a_fork_starts_at_a_checkpoint_that_is_there(client, cast, var_directory):
     config = load_recipe("demo").model_dump(mode="json")
     source = a_run(cast, RunState.FINISHED, config=config)
-    place = var_directory / "runs" / str(source.pk) / "checkpoints" / "step-000020"
-    place.mkdir(parents=True)
-    (place / "manifest.json").write_text("{}")
+    path = var_directory / "runs" / str(source.pk) / "checkpoints" / "step-000020"
+    path.mkdir(parents=True)
+    (path / "manifest.json").write_text("{}")
     client.force_login(cast.bob)
     form = {"project": cast.project.pk, "source": source.pk}
     response = client.post(reverse("launch"), {**form, "step": 10})
@@ -379,8 +379,8 @@ def test_a_fork_starts_at_a_checkpoint_that_is_there(client, cast, var_directory
     client.post(reverse("launch"), {**form, "step": 20, "overrides": "loss.kl_coefficient = 0.5"})
     fork = Run.objects.exclude(pk=source.pk).get()
     assert (fork.parent, fork.parent_step) == (source, 20)
-    held = var_directory / "runs" / str(fork.pk) / "origin" / "checkpoints" / place.name
-    place.rename(place.with_name("partial-of-the-parent"))  # as its parent does to remove it
+    held = var_directory / "runs" / str(fork.pk) / "origin" / "checkpoints" / path.name
+    path.rename(path.with_name("partial-of-the-parent"))  # as its parent does to remove it
     assert (held / "manifest.json").read_text() == "{}", "the fork needs nothing of it any more"
     assert fork.config["loss"]["kl_coefficient"] == 0.5
     assert fork.experiment.name == f"{source.experiment.name}, from step 20"

@@ -77,8 +77,8 @@ def test_all_tokens_of_a_user_share_an_allowance_that_one_cannot_use_up(client, 
         return [ask(client, secret, address).status_code for _ in range(number)]
 
     assert answers(every[0], 30).count(200) == 2, "its own allowance, as ever"
-    told = [answers(secret, 3) for secret in every[1:]]
-    assert told == [[200, 200, 429]] * 3 + [[429] * 3] * 2, "8 of all: what was refused is free"
+    results = [answers(secret, 3) for secret in every[1:]]
+    assert results == [[200, 200, 429]] * 3 + [[429] * 3] * 2, "8 of all: what was refused is free"
     refused = ask(client, every[5], address)
     assert 1 <= int(refused["Retry-After"]) <= 60
     client.force_login(cast.bob)
@@ -137,10 +137,10 @@ def test_guessed_links_are_rate_limited_and_a_valid_one_works(client, cast, sett
     assert [look(missing, right).status_code for _ in range(6)] == [404] * 6, "no guess"
     assert [look(place, "x" * 43).status_code for place in wrong] == [404] * 4
     for place in wrong:
-        told = look(place, "x" * 43)
-        assert told.status_code == 429 and 10 <= int(told["Retry-After"]) <= 15
+        result = look(place, "x" * 43)
+        assert result.status_code == 429 and 10 <= int(result["Retry-After"]) <= 15
         is_rest = place.startswith("/api/")
-        assert told["Content-Type"].startswith("application/problem" if is_rest else "text/html")
+        assert result["Content-Type"].startswith("application/problem" if is_rest else "text/html")
     for place in (places[0], places[2]):
         assert look(place, right).status_code == 200
         assert look(place, "x" * 43, "192.0.2.2").status_code == 404, "others go on"
@@ -165,8 +165,8 @@ def test_no_header_lets_a_limited_caller_pass_as_another(client, cast, settings)
     path = f"/api/v1/runs/{run.pk}/events"
     secret = a_token(cast.bob, cast.project, Scope.RUNS_READ)
     spellings = ["Bearer ", "bearer ", "BEARER ", "bEaReR ", "Bearer  ", "Bearer   "]
-    told = [ask(client, secret, path, scheme=scheme).status_code for scheme in spellings]
-    assert told == [200] + [429] * 5
+    results = [ask(client, secret, path, scheme=scheme).status_code for scheme in spellings]
+    assert results == [200] + [429] * 5
 
     client.force_login(cast.mia)
     values = ["Basic eA==", "Bearer", "Token x", "x", *(f"Bearer grove_{n}" for n in range(29))]
@@ -190,8 +190,10 @@ def test_no_header_lets_a_limited_caller_pass_as_another(client, cast, settings)
 def test_wrong_tokens_are_counted_by_their_address_and_make_no_keys_of_their_own(client, cast):
     run, _ = a_held_run(cast)
     for n in range(5):
-        told = ask(client, f"grove_{n}", f"/api/v1/runs/{run.pk}/events", f"2001:db8:1:2::{n + 1}")
-        assert told.status_code == 401
+        result = ask(
+            client, f"grove_{n}", f"/api/v1/runs/{run.pk}/events", f"2001:db8:1:2::{n + 1}"
+        )
+        assert result.status_code == 401
     assert keys() == {"guesses:address 2001:db8:1:2::/64", "exports:address 2001:db8:1:2::/64"}
 
 

@@ -80,19 +80,19 @@ def test_a_range_request_returns_a_part_of_a_file(directory):
 
 def test_a_page_names_all_modules_that_it_needs():
     root = project.BASE_DIR / "static"
-    found = imported("js/pages/run-page.js")
-    assert len(found) == len(set(found)) > 30 and all((root / path).is_file() for path in found)
-    assert {"js/stream/fold.js", "vendor/d3-hierarchy/d3-hierarchy.min.js"} < set(found)
-    assert not {"js/run/run-charts.js", "js/node/node-panel.js"} & set(found), (
+    result = imported("js/pages/run-page.js")
+    assert len(result) == len(set(result)) > 30 and all((root / path).is_file() for path in result)
+    assert {"js/stream/fold.js", "vendor/d3-hierarchy/d3-hierarchy.min.js"} < set(result)
+    assert not {"js/run/run-charts.js", "js/node/node-panel.js"} & set(result), (
         "they come after the trees"
     )
-    scripts = [path for path in ("js/pages/run-page.js", *found) if path[:2] == "js"]
+    scripts = [path for path in ("js/pages/run-page.js", *result) if path[:2] == "js"]
     named = {
         posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
         for path in scripts
         for name in re.findall(r'from "(\.{1,2}/[^"]+)"', (root / path).read_text())
     }
-    assert named <= {*found, "js/pages/run-page.js"}
+    assert named <= {*result, "js/pages/run-page.js"}
 
 
 @pytest.mark.parametrize(

@@ -93,25 +93,30 @@ def lines(found: zipfile.ZipFile, name: str) -> list:
 
 
 def test_an_export_holds_everything_and_no_secret(cast, full):
-    found = exported(cast)
-    assert found.testzip() is None
-    (run,) = lines(found, "runs.jsonl")
+    result = exported(cast)
+    assert result.testzip() is None
+    (run,) = lines(result, "runs.jsonl")
     assert run["id"] == str(full.pk) and run["config"] == full.config
-    assert [one[0] for one in lines(found, f"runs/{full.pk}/events.ndjson")] == list(range(1, 41))
-    (version,) = [one for one in lines(found, "models.jsonl") if one["number"] == 2]
-    assert found.read(f"models/{version['id']}/model.safetensors") == WEIGHTS
-    stored = lines(found, "datasets.jsonl")
-    assert [found.read(f"datasets/{one['id']}/problems") for one in stored] == [PROBLEMS] * 2
-    assert [one["name"] for one in lines(found, "aliases.jsonl")] == ["champion"]
-    (missing,) = lines(found, "missing.jsonl")
+    assert [one[0] for one in lines(result, f"runs/{full.pk}/events.ndjson")] == list(range(1, 41))
+    (version,) = [one for one in lines(result, "models.jsonl") if one["number"] == 2]
+    assert result.read(f"models/{version['id']}/model.safetensors") == WEIGHTS
+    stored = lines(result, "datasets.jsonl")
+    assert [result.read(f"datasets/{one['id']}/problems") for one in stored] == [PROBLEMS] * 2
+    assert [one["name"] for one in lines(result, "aliases.jsonl")] == ["champion"]
+    (missing,) = lines(result, "missing.jsonl")
     assert missing["name"].endswith("gone.safetensors")
-    assert {one["name"] for one in lines(found, "members.jsonl")} == {"alice", "mia", "bob", "vera"}
-    assert [one["text"] for one in lines(found, "comments.jsonl")] == ["@mia look"]
-    assert any("created the project" in one["text"] for one in lines(found, "audit.jsonl"))
-    whole = b"".join(found.read(name) for name in found.namelist())
+    assert {one["name"] for one in lines(result, "members.jsonl")} == {
+        "alice",
+        "mia",
+        "bob",
+        "vera",
+    }
+    assert [one["text"] for one in lines(result, "comments.jsonl")] == ["@mia look"]
+    assert any("created the project" in one["text"] for one in lines(result, "audit.jsonl"))
+    whole = b"".join(result.read(name) for name in result.namelist())
     for table in (ApiToken, Share, Invitation):
         assert table.objects.get().digest.encode() not in whole
-    assert str(full.project.workspace) == lines(found, "workspace.json")[0]["name"]
+    assert str(full.project.workspace) == lines(result, "workspace.json")[0]["name"]
 
 
 def test_metrics_are_exported_point_by_point(cast, var_directory):
@@ -121,9 +126,9 @@ def test_metrics_are_exported_point_by_point(cast, var_directory):
         for seq in range(1, 71)
     ]
     ingest(run.pk, fencing, samples)
-    told = lines(exported(cast), f"runs/{run.pk}/metrics.jsonl")
+    result = lines(exported(cast), f"runs/{run.pk}/metrics.jsonl")
     values = [
-        value for one in told if one["name"] == "system.cpu_percent" for value in one["value"]
+        value for one in result if one["name"] == "system.cpu_percent" for value in one["value"]
     ]
     assert values == [float(seq) for seq in range(1, 71)]
 

@@ -17,21 +17,21 @@ from webapp.registry.services import register_final_weights, store_next
 def run(cast, var_directory):
     """A run that keeps a checkpoint of step 20 of oak alone, as the engine writes it."""
     made = a_run(cast, RunState.STOPPED)
-    place = var_directory / "runs" / str(made.pk) / "checkpoints" / "step-000020"
-    a_model_folder(place / "oak")
-    (place / "oak" / "optimizer.pt").write_bytes(b"momentum")
-    (place / "fern").mkdir()
-    (place / "fern" / "adapter_model.safetensors").write_bytes(b"adapter")
-    (place / "state.json").write_text("{}")
+    path = var_directory / "runs" / str(made.pk) / "checkpoints" / "step-000020"
+    a_model_folder(path / "oak")
+    (path / "oak" / "optimizer.pt").write_bytes(b"momentum")
+    (path / "fern").mkdir()
+    (path / "fern" / "adapter_model.safetensors").write_bytes(b"adapter")
+    (path / "state.json").write_text("{}")
     files = {
-        str(file.relative_to(place)): {
+        str(file.relative_to(path)): {
             "bytes": file.stat().st_size,
             "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
         }
-        for file in place.rglob("*")
+        for file in path.rglob("*")
         if file.is_file()
     }
-    (place / "manifest.json").write_text(json.dumps({"step": 20, "files": files}))
+    (path / "manifest.json").write_text(json.dumps({"step": 20, "files": files}))
     return made
 
 
@@ -50,8 +50,8 @@ def test_it_is_a_version_that_outlives_the_checkpoint(client, cast, run, var_dir
     assert (version.agent, version.created_by) == ("oak", cast.bob)
     names = set(version.files.values_list("name", flat=True))
     assert "model.safetensors" in names and "optimizer.pt" not in names
-    place = var_directory / "runs" / str(run.pk) / "checkpoints" / "step-000020" / "oak"
-    for file in place.iterdir():
+    path = var_directory / "runs" / str(run.pk) / "checkpoints" / "step-000020" / "oak"
+    for file in path.iterdir():
         file.unlink()
     while store_next():
         pass

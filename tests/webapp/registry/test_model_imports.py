@@ -34,11 +34,11 @@ pytestmark = pytest.mark.usefixtures("var_directory")
 def uploaded(cast, folder, **instead):
     """Finished uploads of a folder's files, some with other contents."""
     contents = {path.name: path.read_bytes() for path in sorted(folder.iterdir())} | instead
-    found = []
+    results = []
     for name, content in contents.items():
         upload = begin(cast.project, cast.bob, Upload.Kind.MODEL, name, len(content))
-        found.append(finish(append(upload, 0, io.BytesIO(content))))
-    return found
+        results.append(finish(append(upload, 0, io.BytesIO(content))))
+    return results
 
 
 def a_zip_bomb(content: bytes = b"\0" * (1 << 24)) -> bytes:
@@ -241,8 +241,8 @@ def test_a_version_from_before_files_were_listed_gets_its_list(cast, tmp_path, c
     )
     with pytest.raises(CommandError, match="1 versions"):
         call_command("list_model_files")
-    told = capsys.readouterr()
-    assert "oak v1: 5 files" in told.out and "are not those of oak v2" in told.err
+    captured = capsys.readouterr()
+    assert "oak v1: 5 files" in captured.out and "are not those of oak v2" in captured.err
     assert list(made[0].files.values_list("name", "size", "sha256")) == listed
     assert b"".join(archive(made[0])).startswith(b"PK") and not made[1].files.exists()
 

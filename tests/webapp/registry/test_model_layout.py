@@ -53,8 +53,8 @@ def polyglot(archive):
 
 
 def test_a_whole_file_is_read():
-    found = read(a_file({"__metadata__": {"format": "pt"}, "a": {**F32, "data_offsets": [0, 8]}}))
-    assert found["a"].shape == (2,) and found["a"].parameters == 2
+    result = read(a_file({"__metadata__": {"format": "pt"}, "a": {**F32, "data_offsets": [0, 8]}}))
+    assert result["a"].shape == (2,) and result["a"].parameters == 2
 
 
 ATTACKS = {

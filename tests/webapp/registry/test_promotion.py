@@ -121,11 +121,11 @@ def measured(cast, version, dataset, values):
     evaluation.run = run
     evaluation.save()
     other.experiment.delete()
-    told = {
+    payload = {
         "step": 0, "split": "test", "contents": [f"{n:016x}" for n in range(len(values))],
         "outcomes": {"pass@1/model": values, "tree/pass@1": values},
     }  # fmt: skip
-    ingest(run.pk, fencing, [an_event(1, "eval.outcomes", **told)])
+    ingest(run.pk, fencing, [an_event(1, "eval.outcomes", **payload)])
     record_figures(run.pk)
     evaluation.refresh_from_db()
     return evaluation
@@ -164,18 +164,18 @@ def test_versions_are_compared_in_pairs_on_the_same_problems(cast, model, versio
     dataset = DatasetVersion.objects.get()
     measured(cast, versions[0], dataset, [0.0] * 30)
     measured(cast, versions[1], dataset, [1.0] * 30)
-    found = comparison.page([visible_version(cast.bob, model.pk, n) for n in (1, 2)])
-    (pair,) = found["pairs"]
+    result = comparison.page([visible_version(cast.bob, model.pk, n) for n in (1, 2)])
+    (pair,) = result["pairs"]
     assert pair.figures[0].sentence == (
         "B is 100.0 points above A, 95 % interval 100.0 to 100.0, 30 problems"
     )
-    assert {"path": "Parent", "values": [None, "oak v1"]} in found["lineage"]
-    assert found["missing"] == []
+    assert {"path": "Parent", "values": [None, "oak v1"]} in result["lineage"]
+    assert result["missing"] == []
 
 
 def test_versions_without_common_problems_are_reported(cast, model, versions):
-    found = comparison.page(versions)
-    assert found["pairs"] == [] and found["missing"] == ["B"]
+    result = comparison.page(versions)
+    assert result["pairs"] == [] and result["missing"] == ["B"]
 
 
 def test_lineage_is_a_tree_with_every_child_beneath_its_parent(cast, model, versions):

@@ -22,9 +22,9 @@ def starters(cast, path):
 
 def test_weights_are_counted_and_hashed(tmp_path):
     folder = a_model_directory(tmp_path / "m", 12)
-    found = inspect(folder)
-    assert found.parameters == 12
-    assert found.sha256 == hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    result = inspect(folder)
+    assert result.parameters == 12
+    assert result.sha256 == hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def many_versions(cast, number):
     model = Model.objects.create(project=cast.project, name="oak")
     fields = {"model": model, "path": "/models/oak", "sha256": "a" * 64, "parameters": 6}
     ModelVersion.objects.bulk_create(
-        ModelVersion(number=place, run=run, agent="oak", step=40, **fields)
-        for place, run in enumerate(many_runs(cast, number), 1)
+        ModelVersion(number=index, run=run, agent="oak", step=40, **fields)
+        for index, run in enumerate(many_runs(cast, number), 1)
     )
     return model
 

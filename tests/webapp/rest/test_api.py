@@ -213,8 +213,8 @@ def test_an_experiment_holds_a_run_for_every_seed_and_value(client, cast):
         for _ in range(2)
     )
     assert first.status_code == 201 and first.json() == again.json()
-    told = [(run["seed"], run["variant"]["loss.policy"]) for run in first.json()["runs"]]
-    assert told == [(1, "ppo"), (2, "ppo"), (1, "gspo"), (2, "gspo")]
+    results = [(run["seed"], run["variant"]["loss.policy"]) for run in first.json()["runs"]]
+    assert results == [(1, "ppo"), (2, "ppo"), (1, "gspo"), (2, "gspo")]
     assert Run.objects.count() == 4
 
 
@@ -224,9 +224,9 @@ def test_a_clone_and_a_fork_are_runs_of_their_own(client, cast, var_directory):
     source = Run.objects.get(pk=made["id"])
     clone = post(client, f"/runs/{made['id']}/clone")
     assert clone.status_code == 201 and clone.json()["config"] == made["config"]
-    place = var_directory / "runs" / made["id"] / "checkpoints" / "step-000002"
-    place.mkdir(parents=True)
-    (place / "manifest.json").write_text("{}")
+    path = var_directory / "runs" / made["id"] / "checkpoints" / "step-000002"
+    path.mkdir(parents=True)
+    (path / "manifest.json").write_text("{}")
     assert client.get(f"/api/v1/runs/{made['id']}/checkpoints").json() == {"steps": [2]}
     address = f"/runs/{made['id']}/fork"
     fork = post(client, address, {"step": 2, "overrides": {"training.steps": 9}}).json()

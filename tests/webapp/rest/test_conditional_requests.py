@@ -86,13 +86,13 @@ def test_a_decision_on_a_promotion_is_made_once_under_a_key(client, cast, var_di
 def test_a_secret_is_returned_once_and_not_stored(client, cast):
     run, workspace = a_run(cast), cast.project.workspace
     client.force_login(cast.alice)
-    told = {
+    payload = {
         f"runs/{run.pk}/shares": {"days": 1},
         f"workspaces/{workspace.slug}/invitations": {"role": "viewer"},
         "tokens": {"name": "robot", "scopes": ["runs:read"], "workspace": workspace.pk},
         "comparison/shares": {"run": [str(run.pk), str(a_run(cast).pk)]},
     }
-    for path, body in told.items():
+    for path, body in payload.items():
         made, again = (post(client, path, body, path) for _ in range(2))
         assert (made.status_code, again.status_code) == (201, 409), path
         (secret,) = (made.json()[name] for name in ("link", "token") if name in made.json())

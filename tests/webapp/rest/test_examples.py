@@ -28,10 +28,10 @@ def contents(document):
 
 
 def test_every_operation_has_examples_that_are_as_its_schema_says(document):
-    found = list(contents(document))
-    assert len(found) > 80
+    results = list(contents(document))
+    assert len(results) > 80
     wrong = []
-    for what, told in found:
+    for what, told in results:
         own = example_of(told["schema"], document["components"]["schemas"])
         whole = {**told["schema"], "components": document["components"]}
         for example in (told.get("example", own), own):
@@ -59,7 +59,7 @@ def test_each_answer_says_how_it_went(document):
 
 def test_no_two_models_have_one_name():
     """With two, the document would contain one and describe the operations of both by it."""
-    told = defaultdict(set)
+    results = defaultdict(set)
     for _, router in api._routers:
         for view in router.path_operations.values():
             for operation in view.operations:
@@ -67,9 +67,9 @@ def test_no_two_models_have_one_name():
                 for model in [*sent, *operation.response_models.values()]:
                     if isinstance(model, type):
                         for name, fields in _defined(model.model_json_schema()).items():
-                            told[name].add(fields)
-    assert len(told) > 50
-    assert not {name for name, variants in told.items() if len(variants) > 1}
+                            results[name].add(fields)
+    assert len(results) > 50
+    assert not {name for name, variants in results.items() if len(variants) > 1}
 
 
 def _defined(schema):

@@ -49,8 +49,8 @@ def test_what_was_made_is_led_to_its_reading_change_and_removal():
 
 def test_every_model_that_names_a_thing_is_one_of_the_document():
     models = DOCUMENT["components"]["schemas"]
-    told = [(field, name) for field, names in OBJECTS.values() for name in names]
-    for field, name in (*told, *FIELDS.values()):
+    results = [(field, name) for field, names in OBJECTS.values() for name in names]
+    for field, name in (*results, *FIELDS.values()):
         assert field in models[name]["properties"], name
 
 

@@ -92,18 +92,18 @@ def test_what_cannot_be_searched_is_refused_by_its_field(client, cast, fields, p
     client.force_login(cast.alice)
     response = client.post(reverse("new-search"), form(cast, **fields))
     assert response.status_code == 422 and not Run.objects.exists()
-    found = {problem["path"]: problem["reason"] for problem in response.context["problems"]}
-    assert reason in found[path], found
+    results = {problem["path"]: problem["reason"] for problem in response.context["problems"]}
+    assert reason in results[path], results
     if "cannot be stored" not in reason:  # which shows only when it is stored
         assert path in [problem["path"] for problem in told(client, cast, **fields)["problems"]]
 
 
 def test_the_form_shows_what_would_be_searched(client, cast):
     client.force_login(cast.alice)
-    found = told(client, cast, **{"set:search.seconds_per_tree": "30"})
-    assert found["problems"] == [] and found["changes"] == {"search.seconds_per_tree": "30.0"}
-    assert 'model = "starter:oak"' in found["toml"]
-    marks = {finding["what"]: finding["text"] for finding in found["preflight"]}
+    result = told(client, cast, **{"set:search.seconds_per_tree": "30"})
+    assert result["problems"] == [] and result["changes"] == {"search.seconds_per_tree": "30.0"}
+    assert 'model = "starter:oak"' in result["toml"]
+    marks = {finding["what"]: finding["text"] for finding in result["preflight"]}
     assert "2 public" in marks["Tests"] and "30 seconds" in marks["Budget"]
     assert Run.objects.count() == 0
 

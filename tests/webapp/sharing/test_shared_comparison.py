@@ -16,11 +16,11 @@ from webapp.telemetry.ingest.ingest import ingest
 def runs(cast):
     """Two runs that differ in a public setting and in a private one."""
     made = []
-    for place, temperature in enumerate((1.0, 0.5)):
+    for index, temperature in enumerate((1.0, 0.5)):
         run, fencing = a_held_run(cast)
-        config = a_config(seed=place).model_dump(mode="json")
-        config["agents"][0] |= {"model": f"/models/secret-{place}", "temperature": temperature}
-        config["problems"]["dataset"] = f"/data/secret-{place}"
+        config = a_config(seed=index).model_dump(mode="json")
+        config["agents"][0] |= {"model": f"/models/secret-{index}", "temperature": temperature}
+        config["problems"]["dataset"] = f"/data/secret-{index}"
         Run.objects.filter(pk=run.pk).update(config=config)
         step = {"step": 1, "reward": 0.25, "solved": 0.5, "seconds": 1.0}
         ingest(run.pk, fencing, [an_event(1, "step.end", training_seconds=1.0, **step)])
@@ -65,9 +65,11 @@ def test_a_guest_sees_the_comparison_and_nothing_else_of_the_runs(client, cast, 
     for hidden in ("secret-", "/runs/", str(sibling.pk), *(str(run.pk) for run in runs)):
         assert hidden not in text, hidden
     assert [run["label"] for run in page.context["page"]["runs"]] == ["A", "B"]
-    told = curves(path)
+    result = curves(path)
     assert (
-        told and "step.training_seconds" not in told and told["reward"]["buckets"]["mean"] == [0.25]
+        result
+        and "step.training_seconds" not in result
+        and result["reward"]["buckets"]["mean"] == [0.25]
     )
     for hidden in ("0/metrics/step.training_seconds", "2/metrics", "2/metrics/reward"):
         assert Client().get(place_of(path, hidden)).status_code == 404, hidden

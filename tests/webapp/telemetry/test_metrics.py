@@ -166,8 +166,10 @@ def test_the_state_at_an_event_covers_the_log_up_to_it(cast):
                 assert getattr(known[name], column) == getattr(metric, column), (until, name)
             for axis, first in ((Axis.STEP, None), (Axis.TIME, None), (Axis.STEP, 20)):
                 requested = Range(axis, first, None, 20)
-                found = buckets(metric_or_none(whole, name, until), replace(requested, until=until))
-                assert found == buckets(metric, requested), (until, name, axis)
+                result = buckets(
+                    metric_or_none(whole, name, until), replace(requested, until=until)
+                )
+                assert result == buckets(metric, requested), (until, name, axis)
 
 
 @pytest.fixture
@@ -195,19 +197,19 @@ def test_every_point_of_the_range_is_in_one_bucket(long):
 
 
 def check_moment(metric, pairs, until, wanted):
-    found = buckets(metric, Range(points=wanted, until=until))
+    result = buckets(metric, Range(points=wanted, until=until))
     values = [value for _, value in pairs[:until]]
-    assert found["points"] == until and found["to"] == pairs[until - 1][0]
-    ends = (min(found["buckets"]["min"]), max(found["buckets"]["max"]))
+    assert result["points"] == until and result["to"] == pairs[until - 1][0]
+    ends = (min(result["buckets"]["min"]), max(result["buckets"]["max"]))
     assert ends == (min(values), max(values)), until
 
 
 def check_range(metric, pairs, asked):
-    found = buckets(metric, asked)
-    low, high = (found["from"], found["to"])
+    result = buckets(metric, asked)
+    low, high = (result["from"], result["to"])
     inside = [(x, value) for x, value in pairs if low <= x <= high]
-    bars = found["buckets"]
-    assert found["points"] == sum(bars["count"]) == len(inside), asked
+    bars = result["buckets"]
+    assert result["points"] == sum(bars["count"]) == len(inside), asked
     assert list(bars["at"]) == sorted(set(bars["at"])) and len(bars["at"]) <= asked.points
     start = 0
     for at, x0, x1, least, most, mean, count in zip(*bars.values(), strict=True):
@@ -226,8 +228,8 @@ def check_range(metric, pairs, asked):
 def test_what_is_read_grows_with_the_buckets_not_with_the_points(long):
     metric, _ = long
     with CaptureQueriesContext(connection) as requested:
-        found = buckets(metric, Range(points=20))
-    assert len(requested) <= 3 and found["points"] == 34_000
+        result = buckets(metric, Range(points=20))
+    assert len(requested) <= 3 and result["points"] == 34_000
     query = requested[-1]["sql"]
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT TEXT) {query}")

@@ -55,11 +55,11 @@ def state(client, run, **query):
 
 
 def test_a_state_keeps_all_steps_but_only_the_last_trees(bob, run):
-    told = state(bob, run)
-    assert told["seq"] == run.head_seq and told["epoch"] == str(run.epoch)
-    kinds = [kind for _, _, kind, _ in told["events"]]
+    result = state(bob, run)
+    assert result["seq"] == run.head_seq and result["epoch"] == str(run.epoch)
+    kinds = [kind for _, _, kind, _ in result["events"]]
     assert kinds.count("step.end") == 5 and kinds.count("agent.update") == 5
-    opened = [payload for _, _, kind, payload in told["events"] if kind == "tree.open"]
+    opened = [payload for _, _, kind, payload in result["events"] if kind == "tree.open"]
     assert [tree["step"] for tree in opened] == [4, 4, 5, 5]
     assert kinds.count("node.close") == 8
 
@@ -71,9 +71,9 @@ def test_a_state_is_in_order_without_doubles(bob, run):
 
 def test_a_state_at_an_event_holds_no_later_event(bob, run):
     before = [e for e in a_log(5) if e.kind == "step.end"][2].seq
-    told = state(bob, run, seq=before)
-    assert told["seq"] == before and told["events"][-1][0] == before
-    steps = [p["step"] for _, _, kind, p in told["events"] if kind == "tree.open"]
+    result = state(bob, run, seq=before)
+    assert result["seq"] == before and result["events"][-1][0] == before
+    steps = [p["step"] for _, _, kind, p in result["events"] if kind == "tree.open"]
     assert steps == [2, 2, 3, 3]
 
 
@@ -203,11 +203,11 @@ def test_the_trees_of_any_step_can_be_had_at_any_moment(bob, run, step):
     log = a_log(5)
     mine = {e.tree for e in log if e.kind == "tree.open" and e.payload["step"] == step}
     base = f"/api/v1/runs/{run.pk}/steps/{step}/trees"
-    told = [e[0] for e in bob.get(base).json()["events"]]
-    assert told == [e.seq for e in log if e.tree in mine]
-    until = told[len(told) // 2]
+    results = [e[0] for e in bob.get(base).json()["events"]]
+    assert results == [e.seq for e in log if e.tree in mine]
+    until = results[len(results) // 2]
     assert [e[0] for e in bob.get(base, {"seq": until}).json()["events"]] == [
-        seq for seq in told if seq <= until
+        seq for seq in results if seq <= until
     ]
     assert bob.get(f"/api/v1/runs/{run.pk}/steps/99/trees").json()["events"] == []
 
