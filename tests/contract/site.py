@@ -134,7 +134,7 @@ def furnish(url: str, cast: Cast) -> Site:
     return Site(url, secrets, run, *made)
 
 
-def ask_everything(
+def request_every_operation(
     site: Site, who: str, directory: Path, *, known: bool, phases: str, examples: int, seed: int
 ) -> str:
     """Runs schemathesis over the whole document as `who` (or unauthenticated), about `known` or

@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from tests.contract.site import ask_everything, furnish
+from tests.contract.site import furnish, request_every_operation
 from tests.contract.walk import walk
 from tests.helpers.builders import a_cast
 from tests.webapp.telemetry.stream_server import a_server
@@ -54,7 +54,7 @@ def test_every_answer_is_one_that_the_document_names(site, tmp_path, who, known,
     # A request without a token, or by a stranger, gets the same response whatever it contains.
     examples = EXAMPLES if who in ("an owner", "a viewer") else 1
     load = {"known": known, "phases": phases, "examples": examples, "seed": SEED}
-    wrong = ask_everything(site, who, tmp_path, **load)
+    wrong = request_every_operation(site, who, tmp_path, **load)
     assert not wrong, wrong
 
 

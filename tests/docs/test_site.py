@@ -73,9 +73,7 @@ def test_every_link_of_the_site_leads_somewhere(site):
 
 def test_pages_load_nothing_from_elsewhere(site):
     loaded = re.compile(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="(https?:[^"]+)"')
-    assert not [
-        actual for page in site.rglob("*.html") for actual in loaded.findall(page.read_text())
-    ]
+    assert not [url for page in site.rglob("*.html") for url in loaded.findall(page.read_text())]
 
 
 def test_sources_that_are_no_pages_stay_out(site):

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.helpers.chromium import Faults, chromium
+from tests.helpers.chromium import PageErrors, chromium
 from tests.helpers.sample_log import Sample, sample_events
 from tests.helpers.site import SampleRun, Server
 from tests.webapp.telemetry.stream_server import a_session, wait_until
@@ -127,7 +127,7 @@ def log(whole_log):
 
 @pytest.fixture
 def faults():
-    return Faults()
+    return PageErrors()
 
 
 @pytest.fixture

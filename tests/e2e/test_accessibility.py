@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.conftest import SAMPLE
-from tests.e2e.wellness import faults_of
+from tests.e2e.wellness import accessibility_errors
 from tests.helpers.site import SampleRun
 from webapp.experiments.models import Run
 from webapp.exports.models import Export, ExportState
@@ -22,7 +22,7 @@ def test_a_run_with_data_and_what_is_made_of_it(window, run, log):
     results: list[str] = []
 
     def check(what: str) -> None:
-        results.extend(faults_of(page, what))
+        results.extend(accessibility_errors(page, what))
 
     page.get_by_role("heading", name="No trees yet").wait_for()
     check("a run without a tree")
@@ -82,11 +82,11 @@ def test_a_run_that_failed_under_a_long_name(window):
     page = window(f"/runs/{long.run.pk}/")
     page.get_by_role("alert").wait_for()
     page.get_by_text("The run ended before its first step").wait_for()
-    found = faults_of(page, "its page")
+    found = accessibility_errors(page, "its page")
     for path in ("/", "/?state=failed", "/?archived=1", f"/runs/{long.run.pk}/log/"):
         page.goto(path)
         page.locator("h1").wait_for()
-        found += faults_of(page, path)
+        found += accessibility_errors(page, path)
     assert not found, "\n".join(found)
 
 

@@ -21,8 +21,8 @@ from allauth.mfa.totp.internal.auth import (
 from django.test import RequestFactory
 
 from tests.e2e.addresses import a_site
-from tests.e2e.wellness import faults_of
-from tests.helpers.chromium import Faults
+from tests.e2e.wellness import accessibility_errors
+from tests.helpers.chromium import PageErrors
 from tests.webapp.accounts.openid_provider import CLIENT, SECRET, a_provider
 from tests.webapp.telemetry.stream_server import a_session
 from webapp.http import error_pages
@@ -53,7 +53,7 @@ def walked(page, origin: str, pages: dict[str, str]) -> list[str]:
         response = page.goto(origin + address)
         assert response.status == 200, (name, response.status)
         page.locator("h1").first.wait_for()
-        found += faults_of(page, name)
+        found += accessibility_errors(page, name)
     return found
 
 
@@ -81,7 +81,7 @@ def test_pages_of_an_error_are_accessible_fit_and_lead_on(window, server, site, 
         signed_in(page, site.cast.vera)
         assert page.goto(server.url + address).status >= 400
         page.locator(".gate h1").wait_for()
-        found += faults_of(page, address)
+        found += accessibility_errors(page, address)
         page.get_by_role("link", name="Back to runs").click()
         page.get_by_role("heading", name="Runs").wait_for()
     # Errors that no address triggers at will are produced by their handlers and served to the page.
@@ -91,7 +91,7 @@ def test_pages_of_an_error_are_accessible_fit_and_lead_on(window, server, site, 
         page.route("**/broken/", partial(answered, answer))
         page.goto(f"{server.url}/broken/")
         page.get_by_text(str(answer.status_code)).wait_for()
-        found += faults_of(page, f"status {answer.status_code}")
+        found += accessibility_errors(page, f"status {answer.status_code}")
     assert not found, "\n".join(found)
 
 
@@ -138,7 +138,7 @@ def test_one_signs_in_with_password_and_code_and_sees_the_pages_of_both(
     browser, open_server, site, alice
 ):
     user, secret = alice
-    problems = Faults(expected=("status of 400", "status of 429"))
+    problems = PageErrors(expected=("status of 400", "status of 429"))
     context = browser.new_context(base_url=open_server.url, reduced_motion="reduce")
     page = context.new_page()
     problems.watch(page, open_server.url)
@@ -147,7 +147,7 @@ def test_one_signs_in_with_password_and_code_and_sees_the_pages_of_both(
     def see(address: str) -> None:
         page.goto(address)
         page.locator("h1").wait_for()
-        found.extend(faults_of(page, address))
+        found.extend(accessibility_errors(page, address))
 
     for name in ("account_login", "account_reset_password", "account_reset_password_done",
                  "account_reset_password_from_key_done", "account_email_verification_sent",
@@ -158,13 +158,13 @@ def test_one_signs_in_with_password_and_code_and_sees_the_pages_of_both(
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url("**/sign-in/code/")
-    found += faults_of(page, "the code at sign-in")
+    found += accessibility_errors(page, "the code at sign-in")
     code = page.locator("input[name=code]")
     right = code_of(secret)
     code.fill(f"{(int(right) + 1) % 1_000_000:06}")
     page.keyboard.press("Enter")
     page.get_by_text("Incorrect code").wait_for()
-    found += faults_of(page, "a wrong code")
+    found += accessibility_errors(page, "a wrong code")
     code.fill(code_of(secret))
     page.keyboard.press("Enter")
     page.get_by_label("Account of alice").wait_for()

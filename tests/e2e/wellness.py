@@ -12,7 +12,7 @@ SETTLED = """() => new Promise((done) => requestAnimationFrame(() => requestAnim
 """Pixels by which the page is too wide, measured after observers of its size have redrawn."""
 
 
-def faults_of(page, what: str) -> list[str]:
+def accessibility_errors(page, what: str) -> list[str]:
     """Returns each rule that the page breaks in light or dark, and each width that it does not fit,
     as sentences that begin with `what`. Leaves the page in the other scheme and at its own size."""
     problems = [*too_wide(page), *broken_rules(page), *too_wide(page)]

@@ -11,7 +11,7 @@ from pathlib import Path
 AXE = (Path(__file__).parents[1] / "vendor" / "axe-core" / "axe.min.js").read_text()
 ALL_RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 OF_COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
-ASK = """async (runOnly) => {
+EVALUATE_RULES = """async (runOnly) => {
   const { violations } = await axe.run(document, { runOnly, resultTypes: ["violations"] });
   return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((n) =>
     `${n.target.join(" ")} (${n.any.map((check) => check.message).join("; ")})`).join(" | ")}`);
@@ -23,12 +23,12 @@ def broken_rules(page) -> list[str]:
     scheme, in which the next call runs all rules: switching the scheme is the slow part."""
     page.evaluate(AXE)
     scheme = page.locator("html[data-theme]").get_attribute("data-theme")
-    result = _told(page, scheme, ALL_RULES)
+    result = _violations(page, scheme, ALL_RULES)
     other = "dark" if scheme == "light" else "light"
     page.emulate_media(color_scheme=other)
     page.locator(f'html[data-theme="{other}"]').wait_for(state="attached")
-    return result + _told(page, other, OF_COLOURS)
+    return result + _violations(page, other, OF_COLOURS)
 
 
-def _told(page, scheme: str, rules: dict[str, object]) -> list[str]:
-    return [f"{scheme}: {rule}" for rule in page.evaluate(ASK, rules)]
+def _violations(page, scheme: str, rules: dict[str, object]) -> list[str]:
+    return [f"{scheme}: {rule}" for rule in page.evaluate(EVALUATE_RULES, rules)]

@@ -121,7 +121,7 @@ def many_runs(cast: Cast, number: int, state: RunState = RunState.FINISHED) -> l
         Experiment(project=cast.project, name=f"Sweep {place}", created_by=cast.alice, config={})
         for place in range(number)
     )
-    _tell_the_planner(Experiment)
+    _update_planner_statistics(Experiment)
     fields = {"result": result, "step": 40, "steps": 40, "state": state.value}
     runs = Run.objects.bulk_create(
         Run(experiment=one, number=1, seed=place, config={}, created_by=cast.alice, **fields)
@@ -129,13 +129,13 @@ def many_runs(cast: Cast, number: int, state: RunState = RunState.FINISHED) -> l
     )
     of_these = Run.objects.filter(experiment__in=experiments)
     of_these.update(config=config)  # sent once, not for each
-    _tell_the_planner(Run)
+    _update_planner_statistics(Run)
     for run in runs:
         run.config = config
     return runs
 
 
-def _tell_the_planner(model: type[DatabaseModel]) -> None:
+def _update_planner_statistics(model: type[DatabaseModel]) -> None:
     """Updates the planner's row counts, as autovacuum does a moment later: otherwise Postgres scans
     a table that was empty in full for every row that refers to it, ten thousand times."""
     with connection.cursor() as cursor:

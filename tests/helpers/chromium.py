@@ -55,7 +55,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @dataclass
-class Faults:
+class PageErrors:
     """Console errors, thrown errors, policy violations and foreign requests of a page."""
 
     told: list[str] = field(default_factory=list)
@@ -63,14 +63,14 @@ class Faults:
     """Texts of faults that a test causes on purpose, such as a lost connection."""
 
     def watch(self, page: Page, origin: str) -> None:
-        page.on("console", lambda m: self._tell(m.text) if m.type == "error" else None)
-        page.on("pageerror", lambda error: self._tell(str(error)))
+        page.on("console", lambda m: self._record(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: self._record(str(error)))
         page.on("request", lambda r: self._check(r.url, origin))
 
     def _check(self, url: str, origin: str) -> None:
         if not url.startswith((origin, origin.replace("http", "ws", 1), "data:", "blob:")):
-            self._tell(f"foreign request: {url}")
+            self._record(f"foreign request: {url}")
 
-    def _tell(self, text: str) -> None:
+    def _record(self, text: str) -> None:
         if not any(part in text for part in self.expected):
             self.told.append(text)

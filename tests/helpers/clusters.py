@@ -31,7 +31,7 @@ def shared_ray(folder: Path) -> Iterator[str]:
     starts it and, at the end, waits for those that joined; a later caller starts another."""
     address = folder / "ray.address"
     with (folder / "ray.users").open("w") as users:
-        with _alone(folder / "ray.lock"):
+        with _exclusively(folder / "ray.lock"):
             if joined := address.exists():
                 fcntl.flock(users, fcntl.LOCK_SH)
             else:
@@ -42,7 +42,7 @@ def shared_ray(folder: Path) -> Iterator[str]:
             yield text
         finally:
             if not joined:
-                with _alone(folder / "ray.lock"):
+                with _exclusively(folder / "ray.lock"):
                     address.unlink()
                 eventually(lambda: _is_free(users), "others to end with this Ray", OTHERS_SECONDS)
                 cluster.shutdown()
@@ -58,7 +58,7 @@ def _started():
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _exclusively(path: Path) -> Iterator[None]:
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

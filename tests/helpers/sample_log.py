@@ -272,11 +272,11 @@ def _updates(out, sample, rng, step: int, share: float, closed) -> Iterator[ev.E
         for tree, nodes in closed.items():
             mine = [n for n, (choice, _) in nodes.items() if choice.agent == agent]
             if mine:
-                learned = [_learned(tree, node, nodes[node][1].tokens) for node in mine]
+                learned = [_token_stats(tree, node, nodes[node][1].tokens) for node in mine]
                 yield out.event(ev.TreeLearned(agent, step, step, learned), tree)
 
 
-def _learned(tree: int, node: int, tokens: int) -> ev.LearnedNode:
+def _token_stats(tree: int, node: int, tokens: int) -> ev.LearnedNode:
     rng = np.random.default_rng([tree, node, 1])  # a separate generator, as for the texts
     entropy = rng.exponential(0.4, tokens).round(3).tolist()
     return ev.LearnedNode(node, entropy, rng.lognormal(0, 0.03, tokens).round(3).tolist())

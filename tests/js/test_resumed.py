@@ -24,13 +24,13 @@ def interrupted_log():
     """Killed within step 4, resumed from step 2's checkpoint with other draws, run to the end."""
     first = list(sample_events(Sample(seed=1, steps=LAST, trees=3, nodes=4)))
     again = list(sample_events(Sample(seed=2, steps=LAST, trees=3, nodes=4)))
-    cut = place(first, "step.start", 4) + 20
+    cut = index_of(first, "step.start", 4) + 20
     resumed = ev.Event(0, 0.0, "run.resumed", None, None, {"step": SAVED})
-    log = [*first[:cut], resumed, *again[place(again, "step.start", SAVED + 1) :]]
+    log = [*first[:cut], resumed, *again[index_of(again, "step.start", SAVED + 1) :]]
     return renumbered(log)
 
 
-def place(events, kind, step):
+def index_of(events, kind, step):
     return next(
         i for i, event in enumerate(events) if event.kind == kind and event.payload["step"] == step
     )

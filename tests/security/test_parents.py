@@ -24,7 +24,7 @@ OF_A_STATE = ("/account/", "/sign-", "/shared/")
 """Pages that need recovery codes, mail or a link."""
 
 
-def is_known(address: str) -> bool:
+def resolves(address: str) -> bool:
     try:
         resolve(address)
     except Resolver404:
@@ -42,7 +42,7 @@ def test_what_is_above_an_address_exists(
     cast: Any, arguments: dict[str, Any], sessions: dict[str, str]
 ) -> None:
     above = {one for name in NAMES for one in parents(filled_in(name, arguments))}
-    assert [one for one in sorted(above) if not is_known(one)] == []
+    assert [one for one in sorted(above) if not resolves(one)] == []
     answers = {}
     for address in above:
         if address.startswith(OF_A_STATE):

@@ -5,7 +5,7 @@ from django.test import Client
 
 from tests.security.rules import ROWS
 from tests.security.test_schema_fuzz import operations
-from tests.security.test_walk import ask, filled_in
+from tests.security.test_walk import filled_in, send_request
 
 READS = {op["operationId"]: op for _, method, op in operations() if method == "get"}
 
@@ -37,7 +37,7 @@ def read(client, name, cast, arguments, **query):
     return client.get(filled_in(row.name, arguments), {**requested, **query})
 
 
-def place_of_rows(whole):
+def rows_key(whole):
     """The key of a list's rows; None for a single object."""
     others = [name for name in whole if name != "next"] if isinstance(whole, dict) else []
     return others[0] if len(others) == 1 and isinstance(whole[others[0]], list) else None
@@ -59,7 +59,7 @@ def test_only_the_requested_fields_are_returned(alice, cast, arguments, name):
     expected = [one for one in fields if one != "id"][-1]
     whole = read(alice, name, cast, arguments)
     assert whole.status_code == 200 and whole["ETag"]
-    place = place_of_rows(whole.json())
+    place = rows_key(whole.json())
     result = read(alice, name, cast, arguments, fields=expected)
     assert result.status_code == 200
     for thing in filter(None, things(result.json(), place)):
@@ -82,7 +82,7 @@ def test_a_missing_field_is_named(alice, cast, arguments, name):
 
 def test_a_sparse_answer_has_an_etag_of_its_own(alice, cast, arguments):
     row = next(row for row in ROWS if row.name == "api-1:get_run")
-    whole = ask(alice, row, cast, arguments)["ETag"]
+    whole = send_request(alice, row, cast, arguments)["ETag"]
     address = filled_in(row.name, arguments) + "?fields=name,state"
     sparse = alice.get(address)
     assert sparse.json().keys() == {"id", "name", "state"} and sparse["ETag"] != whole

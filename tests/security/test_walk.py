@@ -86,7 +86,9 @@ def undone(session: str | None = None) -> Iterator[Client]:
         transaction.set_rollback(True)
 
 
-def ask(client: Client, row: Row, cast: Any, arguments: dict[str, Any], **headers: str) -> Any:
+def send_request(
+    client: Client, row: Row, cast: Any, arguments: dict[str, Any], **headers: str
+) -> Any:
     body = row.body(cast) if callable(row.body) else row.body
     is_json = row.method in ("post", "patch", "delete") and row.name.startswith("api-")
     kind = {"content_type": "application/json"} if is_json else {}
@@ -99,7 +101,7 @@ def by_token(secret: str) -> dict[str, str]:
     return {"authorization": f"Bearer {secret}"}
 
 
-def tells_what_to_do(response: Any) -> bool:
+def explains_what_to_do(response: Any) -> bool:
     """A refusal is a page in the site's design, or problem details for a program."""
     if response.request["REQUEST_METHOD"] == "HEAD":
         return response["Content-Type"] == "application/problem+json"
@@ -118,12 +120,12 @@ def test_every_address_has_a_rule():
 def test_every_role_gets_the_response_of_the_rule(cast, arguments, sessions, row):
     for who, expected in zip(EVERYBODY, row.answers, strict=True):
         with undone(sessions.get(who)) as client:
-            response = ask(client, row, cast, arguments)
+            response = send_request(client, row, cast, arguments)
             assert response.status_code == expected, who
             if expected == 302 and row.answers is PAGE and row.method == "get":
                 assert response.url == f"/sign-in/?next={filled_in(row.name, arguments)}"
             if expected in (403, 404):
-                assert tells_what_to_do(response), who
+                assert explains_what_to_do(response), who
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +156,7 @@ def test_mail_and_a_provider_open_their_own_addresses_and_no_other(
         expected = WITH_MAIL_AND_PROVIDER.get((row.name, row.method), row.answers)
         for who, status in zip(EVERYBODY, expected, strict=True):
             with undone(sessions.get(who)) as client:
-                if (got := ask(client, row, cast, arguments).status_code) != status:
+                if (got := send_request(client, row, cast, arguments).status_code) != status:
                     results[row.method, row.name, who] = (got, status)
     assert not results
 
@@ -184,7 +186,7 @@ def test_the_secret_of_a_link_opens_what_it_is_a_link_to_and_nothing_else(
         with undone() as client:
             requested = {**arguments, "secret": secret, f"{row.name}.secret": secret}
             expected = 200 if secret == known else 404
-            assert ask(client, row, cast, requested).status_code == expected, row
+            assert send_request(client, row, cast, requested).status_code == expected, row
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +215,7 @@ def test_a_token_does_what_its_scope_and_its_users_role_both_allow(cast, argumen
     assert row.scopes, "name the scopes that allow it"
     for (who, scope), token in tokens.items():
         with undone() as client:
-            response = ask(client, row, cast, arguments, **by_token(token))
+            response = send_request(client, row, cast, arguments, **by_token(token))
             allowed = row.answers[EVERYBODY.index(who)]
             assert response.status_code == (allowed if scope in row.scopes else 403), (who, scope)
 
@@ -232,7 +234,7 @@ def test_a_token_of_a_maintainer_or_a_member_does_no_more_than_they_may(
         for scope, expected in requested:
             with undone() as client:
                 headers = by_token(workers_tokens[who, scope])
-                response = ask(client, row, cast, arguments, **headers)
+                response = send_request(client, row, cast, arguments, **headers)
                 assert response.status_code == expected, (who, scope)
 
 
@@ -250,13 +252,13 @@ def test_a_token_that_is_dead_or_bound_elsewhere_gets_nothing(cast, arguments, s
     }
     for what, token in places.items():
         with undone() as client:
-            response = ask(client, row, cast, arguments, **by_token(token))
+            response = send_request(client, row, cast, arguments, **by_token(token))
             assert response.status_code == stranger, what
     for what, change in DEAD.items():
         with undone(sessions["mia"]) as client:  # an additional session does not help
             token = a_token(cast.alice, workspace, Scope.ADMIN)
             change(cast)
-            response = ask(client, row, cast, arguments, **by_token(token))
+            response = send_request(client, row, cast, arguments, **by_token(token))
             assert response.status_code == 401, what
             assert response["WWW-Authenticate"] == "Bearer"
 
@@ -281,7 +283,7 @@ def test_a_token_opens_no_page(cast, arguments):
     token = a_token(cast.alice, cast.project.workspace, Scope.ADMIN)
     for row in PAGE_ROWS:
         with undone() as client:
-            response = ask(client, row, cast, arguments, **by_token(token))
+            response = send_request(client, row, cast, arguments, **by_token(token))
         assert response.status_code == row.answers[EVERYBODY.index("nobody")], row
 
 
@@ -311,7 +313,7 @@ def test_a_private_project_exists_for_its_creator_and_the_owners_only(
         if who == "bob":
             expected = creators.get(row.name, expected)
         with undone(sessions[who]) as client:
-            assert ask(client, row, cast, arguments).status_code == expected, who
+            assert send_request(client, row, cast, arguments).status_code == expected, who
 
 
 def test_no_response_reveals_a_private_project(cast, arguments, sessions):
@@ -327,7 +329,7 @@ def test_no_response_reveals_a_private_project(cast, arguments, sessions):
     for row in (row for row in ROWS if row.method == "get"):
         for who, told in seen.items():
             with undone(sessions[who]) as client:
-                if HIDDEN.encode() in body_of(ask(client, row, cast, arguments)):
+                if HIDDEN.encode() in body_of(send_request(client, row, cast, arguments)):
                     told.add(row.name)
     assert {"runs", "api-1:list_runs", "datasets", "models", "launch", "workspace"} <= seen["bob"]
     assert seen["mia"] | seen["vera"] == GUESTS

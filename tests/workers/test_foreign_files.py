@@ -126,7 +126,7 @@ def forms(project, run, value):
         yield "/searches/new/", {**form, "team": ["local:tiny"], **problem, **one}
 
 
-def found_anywhere(var, marker):
+def stored_anywhere(var, marker):
     """(kinds of events that hold the text, files of runs that hold it)."""
     result = Event.objects.extra(where=["payload::text LIKE %s"], params=[f"%{marker}%"])
     written = (file for file in (var / "runs").rglob("*") if file.is_file())
@@ -143,7 +143,7 @@ def test_a_file_of_the_server_never_reaches_a_prompt_by_any_way(member, var, fil
     with Worker(var, command=DEFAULT_COMMAND):
         wait_for(lambda: state_of(run) in (RunState.FINISHED, RunState.FAILED), 300)
         assert run.run_state is RunState.FINISHED, run.error
-        assert "node.text" in found_anywhere(var, LISTED)[0], "the control"
+        assert "node.text" in stored_anywhere(var, LISTED)[0], "the control"
         for what, value in files.items():
             few = None if what == "absolute" else 4  # every way once, each spelling by some
             for where, body, method in islice(attempts(project, run, value), few):
@@ -161,7 +161,7 @@ def test_a_file_of_the_server_never_reaches_a_prompt_by_any_way(member, var, fil
         )
         wait_for(lambda: state_of(last) is RunState.FAILED, 60)
     assert "chat_template" in last.error
-    assert found_anywhere(var, SECRET) == ([], [])
+    assert stored_anywhere(var, SECRET) == ([], [])
 
 
 def test_no_way_takes_the_address_of_a_cluster(member, var, files):

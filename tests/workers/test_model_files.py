@@ -39,11 +39,11 @@ def version(cast, made):
     return register_final_weights(a_run(cast), 3, {"oak": made})[0]
 
 
-def stored(archivist=None):
-    archivist = archivist or ModelFileJob()
-    while archivist.do_one():
+def stored(job=None):
+    job = job or ModelFileJob()
+    while job.do_one():
         pass
-    return archivist
+    return job
 
 
 def test_files_of_a_run_are_stored_once_and_count(cast, made, version):
@@ -63,8 +63,8 @@ def test_a_version_outlives_the_directory_of_its_run(version, made):
     data = json.loads((made / "config.json").read_text())
     shutil.rmtree(made.parents[1])
     assert collect(timedelta(0)).artifacts == 0
-    with zipfile.ZipFile(io.BytesIO(b"".join(archive(version)))) as actual:
-        assert json.loads(actual.read("config.json")) == data
+    with zipfile.ZipFile(io.BytesIO(b"".join(archive(version)))) as packed:
+        assert json.loads(packed.read("config.json")) == data
     folders.restore(Path(version.path), folders.contents_of(version))
     assert json.loads((made / "config.json").read_text()) == data
 
@@ -81,10 +81,10 @@ def test_a_file_that_differs_from_its_registration_is_kept_and_reported(
     version, made, change, caplog
 ):
     change(made / "config.json")
-    archivist = stored()
+    job = stored()
     assert "config.json of oak v1 cannot be stored" in caplog.text
     assert list(version.files.filter(artifact=None).values_list("name", flat=True)) == [
         "config.json"
     ]
     assert not folders.contents_of(version)
-    assert not archivist.do_one()  # no immediate retry
+    assert not job.do_one()  # no immediate retry

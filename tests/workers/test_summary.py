@@ -8,14 +8,14 @@ from engine.events import vocabulary as ev
 from workers.demo.summary import DemoSummary
 
 
-def tally_of(*told):
+def report_of(*payloads):
     """The report of a `DemoSummary` of payloads, or of (payload, tree, node)."""
-    tally = DemoSummary()
-    for seq, item in enumerate(told, start=1):
+    demo_summary = DemoSummary()
+    for seq, item in enumerate(payloads, start=1):
         payload, tree, node = item if isinstance(item, tuple) else (item, None, None)
         body = msgspec.to_builtins(payload)
-        tally.add(ev.Event(seq, 0.0, body.pop("type"), tree, node, body))
-    return tally.report()
+        demo_summary.add(ev.Event(seq, 0.0, body.pop("type"), tree, node, body))
+    return demo_summary.report()
 
 
 def a_step(step, tree, nodes=2, end=True):
@@ -30,9 +30,9 @@ def a_step(step, tree, nodes=2, end=True):
         reward_by_agent={}, filtered_trees=0, dropped_nodes=0, tokens=5 * nodes,
         training_seconds=2.0 * step,
     )  # fmt: skip
-    told = [ev.StepStarted(step=step, trees=1), (opened, tree, None)]
-    told += [(closed, tree, node) for node in range(1, nodes + 1)]
-    return [*told, ended] if end else told
+    events = [ev.StepStarted(step=step, trees=1), (opened, tree, None)]
+    events += [(closed, tree, node) for node in range(1, nodes + 1)]
+    return [*events, ended] if end else events
 
 
 def a_test(step, oak, **more):
@@ -43,7 +43,7 @@ def a_test(step, oak, **more):
 
 
 def test_steps_trees_nodes_and_tokens_are_summed_with_those_of_evaluation():
-    report = tally_of(a_test(0, 0.2), *a_step(1, 10), *a_step(2, 20, nodes=3))
+    report = report_of(a_test(0, 0.2), *a_step(1, 10), *a_step(2, 20, nodes=3))
     assert (report["steps"], report["trees"], report["nodes"]) == (2, 2, 5)
     assert report["rollouts"] == 15 and report["tokens"] == 125
     assert report["training_seconds"] == 4.0
@@ -51,7 +51,7 @@ def test_steps_trees_nodes_and_tokens_are_summed_with_those_of_evaluation():
 
 def test_steps_voided_by_a_resume_are_counted_once_as_repeated():
     again = ev.RunResumed(step=1)
-    report = tally_of(
+    report = report_of(
         *a_step(1, 10), *a_step(2, 20), *a_step(3, 30, end=False), again, *a_step(2, 40)
     )
     assert report["resumed_steps"] == 2
@@ -59,7 +59,7 @@ def test_steps_voided_by_a_resume_are_counted_once_as_repeated():
 
 
 def test_the_first_and_the_last_test_result_are_before_and_after():
-    report = tally_of(
+    report = report_of(
         a_test(0, 0.2, tree=0.3, samples=0.35),
         *a_step(1, 10),
         a_test(1, 0.6, tree=0.8, samples=0.7),
@@ -73,13 +73,13 @@ def test_the_first_and_the_last_test_result_are_before_and_after():
 
 
 def test_a_run_that_never_came_to_its_last_test_has_no_after():
-    report = tally_of(a_test(0, 0.2), *a_step(1, 10))
+    report = report_of(a_test(0, 0.2), *a_step(1, 10))
     assert report["agents"]["oak"]["pass1_after"] is None
-    assert tally_of()["agents"] == {}
+    assert report_of()["agents"] == {}
 
 
 def test_validation_is_not_taken_for_the_test_split():
     validated = ev.EvaluationResult(
         step=1, split="validation", agents={"oak": 0.9}, standard_errors={"oak": 0.1}, problems=10
     )
-    assert tally_of(a_test(0, 0.2), validated)["agents"]["oak"]["pass1_after"] is None
+    assert report_of(a_test(0, 0.2), validated)["agents"]["oak"]["pass1_after"] is None

@@ -61,7 +61,7 @@ class Worker:
             self.process.kill()
             self.process.wait(10)
 
-    def tell(self, run):
+    def announce(self, run):
         """Sends a message about `run` from a process of its own, as the web side does."""
         code = f"from webapp.celery import app; app.send_task('workers.run', ['{run.pk}'])"
         command = [sys.executable, "-c", code]
@@ -171,7 +171,7 @@ def test_over_a_real_redis_a_run_announced_three_times_is_claimed_once(var, redi
         Worker(var, redis_url, steps=1000, pause=0.05) as other,
     ):
         for _ in range(3):
-            worker.tell(run)
+            worker.announce(run)
         wait_for(lambda: "step.end" in kinds_of(run))
         request_stop(run.pk)
         wait_for(lambda: state_of(run) is RunState.STOPPED)
@@ -184,5 +184,5 @@ def test_over_a_real_redis_a_run_announced_three_times_is_claimed_once(var, redi
 def test_a_message_through_the_embedded_broker_is_taken(var):
     run = a_run(dispatched_at="2100-01-01T00:00:00Z")
     with Worker(var, steps=2) as worker:
-        worker.tell(run)
+        worker.announce(run)
         wait_for(lambda: state_of(run) is RunState.FINISHED)

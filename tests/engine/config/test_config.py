@@ -14,7 +14,7 @@ from engine.recipes import load_recipe, recipe_names
 AGENT = {"name": "oak", "model": "starter:oak"}
 
 
-def faults(data):
+def errors_of(data):
     with pytest.raises(ConfigError) as caught:
         parse_config(data)
     return {problem["path"]: problem for problem in caught.value.problems}
@@ -65,12 +65,12 @@ def test_an_impossible_value_is_refused_with_its_path(path, value):
     ],
 )
 def test_a_config_that_depends_on_a_clock_or_a_gpu_is_not_deterministic(sections, reason):
-    (problem,) = faults({"agents": [AGENT], **sections}).values()
+    (problem,) = errors_of({"agents": [AGENT], **sections}).values()
     assert reason in problem["reason"]
 
 
 def test_an_unknown_setting_an_unknown_recipe_and_an_unknown_agent_are_refused():
-    assert "unknown setting" in faults({"agents": [AGENT], "serch": {}})["serch"]["reason"]
+    assert "unknown setting" in errors_of({"agents": [AGENT], "serch": {}})["serch"]["reason"]
     with pytest.raises(ConfigError, match="unknown recipe"):
         load_recipe("nothing")
     with pytest.raises(ConfigError, match="no such setting"):
@@ -78,23 +78,25 @@ def test_an_unknown_setting_an_unknown_recipe_and_an_unknown_agent_are_refused()
 
 
 def test_a_config_error_lists_all_errors_at_once():
-    errors = faults({"agents": [AGENT], "search": {"nodes_per_tree": 0}, "training": {"steps": 0}})
+    errors = errors_of(
+        {"agents": [AGENT], "search": {"nodes_per_tree": 0}, "training": {"steps": 0}}
+    )
     assert set(errors) == {"search.nodes_per_tree", "training.steps"}
 
 
 def test_an_invalid_agent_is_the_only_reported_error():
-    assert set(faults({"agents": [AGENT | {"modle": "x"}]})) == {"agents.0.modle"}
+    assert set(errors_of({"agents": [AGENT | {"modle": "x"}]})) == {"agents.0.modle"}
 
 
 def test_agents_must_exist_differ_and_some_must_learn():
-    assert "agents" in faults({"agents": []})
-    assert "names must differ" in str(list(faults({"agents": [AGENT, AGENT]}).values()))
+    assert "agents" in errors_of({"agents": []})
+    assert "names must differ" in str(list(errors_of({"agents": [AGENT, AGENT]}).values()))
     frozen = AGENT | {"trainable": False}
-    assert "trainable" in str(list(faults({"agents": [frozen]}).values()))
+    assert "trainable" in str(list(errors_of({"agents": [frozen]}).values()))
 
 
 def test_more_in_flight_than_the_budget_is_refused():
-    errors = faults({"agents": [AGENT], "search": {"nodes_per_tree": 2, "nodes_in_flight": 3}})
+    errors = errors_of({"agents": [AGENT], "search": {"nodes_per_tree": 2, "nodes_in_flight": 3}})
     assert "lower it" in errors["search"]["reason"]
 
 
@@ -104,7 +106,7 @@ def test_a_setting_that_could_have_no_effect_is_refused():
         ({"loss": {"importance_correction": False, "importance_veto": 0.1}}, "no effect without"),
         ({"training": {"batch_nodes": 9, "max_batch_nodes": 8}}, "raise it"),
     ]:
-        errors = faults({"agents": [AGENT], **section})
+        errors = errors_of({"agents": [AGENT], **section})
         assert told in errors[next(iter(section))]["reason"]
 
 

@@ -16,7 +16,7 @@ OWNER = {
 ROLE = {"name": "critic", "shares_weights_with": "solver", "role": "Criticise."}
 
 
-def faults(*agents):
+def errors_of(*agents):
     with pytest.raises(ConfigError) as caught:
         parse_config({"agents": list(agents)})
     return {problem["path"]: problem["reason"] for problem in caught.value.problems}
@@ -47,7 +47,7 @@ def test_an_override_of_the_owner_is_one_of_all():
     ],
 )
 def test_an_invalid_partner_is_the_reported_error(partner, reason):
-    errors = faults(OWNER, ROLE | {"shares_weights_with": partner})
+    errors = errors_of(OWNER, ROLE | {"shares_weights_with": partner})
     assert list(errors) == ["agents.1.shares_weights_with"]
     assert reason in errors["agents.1.shares_weights_with"]
 
@@ -55,10 +55,11 @@ def test_an_invalid_partner_is_the_reported_error(partner, reason):
 def test_a_chain_and_a_circle_are_refused():
     third = {"name": "third", "shares_weights_with": "critic"}
     assert (
-        "name solver, which owns them" in faults(OWNER, ROLE, third)["agents.2.shares_weights_with"]
+        "name solver, which owns them"
+        in errors_of(OWNER, ROLE, third)["agents.2.shares_weights_with"]
     )
     circle = [ROLE | {"shares_weights_with": "third"}, third]
-    assert set(faults(OWNER, *circle)) == {
+    assert set(errors_of(OWNER, *circle)) == {
         "agents.1.shares_weights_with",
         "agents.2.shares_weights_with",
     }
@@ -75,14 +76,16 @@ def test_a_chain_and_a_circle_are_refused():
     ],
 )
 def test_what_belongs_to_the_weights_cannot_differ(field, value):
-    errors = faults(OWNER, ROLE | {field: value})
+    errors = errors_of(OWNER, ROLE | {field: value})
     assert list(errors) == [f"agents.1.{field}"]
     assert "belongs to the weights, which are solver's" in errors[f"agents.1.{field}"]
 
 
 @pytest.mark.parametrize("partner", [3, ["solver"], {"name": "solver"}, "Not A Name"])
 def test_a_partner_that_is_no_name_is_refused_by_its_path(partner):
-    assert "agents.1.shares_weights_with" in faults(OWNER, ROLE | {"shares_weights_with": partner})
+    assert "agents.1.shares_weights_with" in errors_of(
+        OWNER, ROLE | {"shares_weights_with": partner}
+    )
 
 
 @pytest.mark.parametrize("agents", [None, "solver", {"solver": OWNER}, [None], [OWNER, 3]])
@@ -93,9 +96,9 @@ def test_agents_that_are_none_are_refused_by_their_path(agents):
 
 def test_a_frozen_agent_takes_no_adapter_and_all_linear_excludes_other_targets():
     frozen = OWNER | {"name": "frozen", "trainable": False, "lora": {}}
-    assert "nothing to adapt" in faults(OWNER, frozen)["agents.1.lora"]
+    assert "nothing to adapt" in errors_of(OWNER, frozen)["agents.1.lora"]
     both = OWNER | {"lora": {"target_modules": ["all-linear", "q_proj"]}}
-    assert "list only it" in faults(both)["agents.0.lora"]
+    assert "list only it" in errors_of(both)["agents.0.lora"]
 
 
 def test_one_actor_holds_shared_weights_and_one_holds_a_base_and_its_adapters():

@@ -33,7 +33,7 @@ LOSS = LossConfig(policy="ppo", clip_low=0.2, clip_high=0.3, kl_coefficient=0.1,
                   entropy_coefficient=0.05)  # fmt: skip
 
 
-def learned(model, layout=RowLayout.PADDED, budget=10_000, again=False, at_once=None):
+def updated_stats(model, layout=RowLayout.PADDED, budget=10_000, again=False, at_once=None):
     """(stats, gradients) of one update."""
     model = copy.deepcopy(model)
     training = TrainingConfig(
@@ -58,9 +58,9 @@ def learned(model, layout=RowLayout.PADDED, budget=10_000, again=False, at_once=
 )
 def test_what_is_computed_again_has_the_same_gradient(make, tolerance, layout):
     model = make()
-    stats, expected = learned(model)
+    stats, expected = updated_stats(model)
     # 500 logits are 7 positions of the 64 tokens.
-    actual, gradients = learned(model, layout, 300, again=True, at_once=500)
+    actual, gradients = updated_stats(model, layout, 300, again=True, at_once=500)
     assert actual.layout == layout and actual.layout_reason == ""
     assert actual.loss == pytest.approx(stats.loss, abs=tolerance)
     assert actual.entropy == pytest.approx(stats.entropy, abs=1e-6)
@@ -108,8 +108,8 @@ def test_a_model_that_transforms_its_logits_computes_all_of_them():
     ).eval()
     assert not ends_with_head(model)
     assert "forward" not in vars(model.get_output_embeddings())
-    stats, expected = learned(model)
-    actual, gradients = learned(model, at_once=100, again=True)
+    stats, expected = updated_stats(model)
+    actual, gradients = updated_stats(model, at_once=100, again=True)
     assert actual.loss == pytest.approx(stats.loss, abs=1e-5)
     for one, other in zip(expected, gradients, strict=True):
         assert (one - other).abs().max() <= 1e-5 * max(1.0, stats.gradient_norm)

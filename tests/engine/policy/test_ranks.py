@@ -157,10 +157,10 @@ def test_two_ranks_come_to_the_weights_of_one_and_either_goes_on_from_the_other(
     ):
         two.learn(NAME, wrong, 0.5)
     assert time.monotonic() - started < 60
-    assert all(is_gone(process) for process in group.learner.processes)
+    assert all(has_exited(process) for process in group.learner.processes)
 
 
-def is_gone(process):
+def has_exited(process):
     """Waits up to a deadline, because Ray ends the process asynchronously."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:

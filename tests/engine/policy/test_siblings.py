@@ -95,7 +95,7 @@ def written_at_random(model, families, luck):
     return [(requests[ticket], written) for ticket, written in found.items()], plans
 
 
-def assert_as_alone(model, written):
+def assert_equals_single_rows(model, written):
     own = TorchGenerator(model, [END], PAD, 5)
     for (prompt, sampling, seed), together in written:
         (alone,) = own.generate([prompt], sampling, 0, [seed])
@@ -124,7 +124,7 @@ def test_random_sibling_families_generate_what_each_row_generates_by_itself(name
     assert any(isinstance(part.rows, torch.Tensor) for each in parts for part in each)
     assert any(not part.even for each in parts for part in each)
     assert any(plan and plan.output_index_N is not None for plan in plans)
-    assert_as_alone(model, written)
+    assert_equals_single_rows(model, written)
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -134,7 +134,7 @@ def test_models_that_it_does_not_fit_go_on_as_they_are(name):
     families = [(prompt_of(luck, 80), [9, 5, 12, 3]), (prompt_of(luck, 70), [8])]
     written, plans = written_at_random(model, families, luck)
     assert any(plans) == ("deepseek" in name)  # there each layer detects that it does not apply
-    assert_as_alone(model, written)
+    assert_equals_single_rows(model, written)
 
 
 def test_eight_children_are_one_part_and_what_they_read_is_their_prompt_and_their_own(llama):

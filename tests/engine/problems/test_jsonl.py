@@ -42,7 +42,7 @@ def write(path, *rows):
     return path
 
 
-def faults(path):
+def errors_of(path):
     with pytest.raises(DatasetError) as caught:
         load_problems(path)
     return caught.value.issues
@@ -130,7 +130,7 @@ def test_optional_fields_may_be_left_out_and_blank_lines_are_skipped(tmp_path):
     ],
 )
 def test_an_error_names_its_line_and_field(tmp_path, changes, field):
-    errors = faults(write(tmp_path / "set.jsonl", row(id="other"), row(**changes)))
+    errors = errors_of(write(tmp_path / "set.jsonl", row(id="other"), row(**changes)))
     assert [(fault.line, fault.field) for fault in errors] == [(2, field)]
     assert "set.jsonl:2: " in str(errors[0])
 
@@ -147,27 +147,27 @@ def test_an_error_names_its_line_and_field(tmp_path, changes, field):
     ids=["torn", "list", "twice", "nan", "deep"],
 )
 def test_a_line_that_is_no_json_object_is_named(tmp_path, line, part):
-    (fault,) = faults(write(tmp_path / "set.jsonl", line, row()))
+    (fault,) = errors_of(write(tmp_path / "set.jsonl", line, row()))
     assert fault.line == 1
     assert part in fault.remedy
 
 
 def test_all_errors_of_a_file_are_reported_at_once(tmp_path):
-    errors = faults(write(tmp_path / "set.jsonl", row(id=""), row(id="a"), row(id="a"), "x"))
+    errors = errors_of(write(tmp_path / "set.jsonl", row(id=""), row(id="a"), row(id="a"), "x"))
     assert [(fault.line, fault.field) for fault in errors] == [(1, "id"), (3, "id"), (4, "line")]
     assert "line 2" in errors[1].remedy
 
 
 def test_a_missing_or_empty_file_is_named(tmp_path):
-    (missing,) = faults(tmp_path / "no.jsonl")
+    (missing,) = errors_of(tmp_path / "no.jsonl")
     assert "No such file" in missing.remedy
-    (empty,) = faults(write(tmp_path / "empty.jsonl", ""))
+    (empty,) = errors_of(write(tmp_path / "empty.jsonl", ""))
     assert "no problem" in empty.remedy
 
 
 def test_bytes_that_are_not_utf8_are_named(tmp_path):
     (tmp_path / "set.jsonl").write_bytes(b'{"id": "\xff"}\n')
-    (fault,) = faults(tmp_path / "set.jsonl")
+    (fault,) = errors_of(tmp_path / "set.jsonl")
     assert (fault.line, fault.field) == (1, "line")
 
 

@@ -55,7 +55,7 @@ def lags(events: Sequence[Event], steps: Iterable[int]) -> list[float]:
     return [update["lag"] for update in updates if update["step"] in chosen]
 
 
-def scheduling_faults(events: Sequence[Event], plan: TrainingConfig) -> list[str]:
+def scheduling_errors(events: Sequence[Event], plan: TrainingConfig) -> list[str]:
     """Violations in the log of a run with extra trees; empty if there are none."""
     problems = []
     if far := carried_too_far(events):

@@ -10,7 +10,7 @@ import pytest
 from engine.events.log import read_all
 from engine.rollout.continuous import ContinuousRollout
 from engine.rollout.step_rollout import StepRollout
-from tests.engine.rollout.scheduling import lags, scheduling_faults
+from tests.engine.rollout.scheduling import lags, scheduling_errors
 from tests.engine.training.in_process import a_trainer
 from tests.helpers.policies import tiny_config
 
@@ -74,7 +74,7 @@ def logged(folder, config, address, growth=ContinuousRollout, trees=StepRollout)
 def test_carried_over_trees_continue(ray_address, tmp_path):
     config = settings(extra_trees=8)
     events = logged(tmp_path, config, ray_address)
-    assert scheduling_faults(events, config.training) == []
+    assert scheduling_errors(events, config.training) == []
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_carried_over_trees_continue(ray_address, tmp_path):
 def test_a_broken_scheduler_shows(broken, fault, ray_address, tmp_path):
     config = settings(extra_trees=8)
     events = logged(tmp_path, config, ray_address, broken)
-    (told,) = scheduling_faults(events, config.training)
+    (told,) = scheduling_errors(events, config.training)
     assert fault in told
 
 

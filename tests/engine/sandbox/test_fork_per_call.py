@@ -11,7 +11,7 @@ from engine.sandbox.host.verify import verify
 
 
 @pytest.fixture
-def alone(sandbox):
+def single_calls(sandbox):
     """Outcomes of `solve`, called with each of the numbers below `calls` in its own child."""
 
     def run(program, calls=3):
@@ -35,20 +35,20 @@ def solve(x):
 """
 
 
-def test_a_call_finds_nothing_of_those_before_it(alone, honest):
-    first, *others = [outcome.value for outcome in alone(LEAVES_NOTES)]
+def test_a_call_finds_nothing_of_those_before_it(single_calls, honest):
+    first, *others = [outcome.value for outcome in single_calls(LEAVES_NOTES)]
     assert first[:3] == [0, False, 1]
     assert all(actual == first for actual in others)
     honest()
 
 
-def test_a_file_of_one_call_does_not_exist_in_the_next(alone, sandbox):
+def test_a_file_of_one_call_does_not_exist_in_the_next(single_calls, sandbox):
     if "tmp" not in sandbox.walls():
         pytest.skip("this host's tier has no writable folder")
     leaves = "import os\ndef solve(x):\n    found = os.listdir('/tmp')\n"
     leaves += "    open('/tmp/note', 'w').close()\n    return found\n"
     for _ in range(2):
-        assert [outcome.value for outcome in alone(leaves)] == [[]] * 3
+        assert [outcome.value for outcome in single_calls(leaves)] == [[]] * 3
 
 
 WALLS = """
@@ -70,28 +70,28 @@ def solve(x):
 """
 
 
-def test_isolation_equals_that_of_every_other_child(alone, outcomes):
+def test_isolation_equals_that_of_every_other_child(single_calls, outcomes):
     (batch,) = outcomes(WALLS, (0,))
     assert batch.value is not None, batch
     assert [set(actual) for actual in batch.value if type(actual) is list][1] == {-1}
-    assert [outcome.value for outcome in alone(WALLS)] == [batch.value] * 3
+    assert [outcome.value for outcome in single_calls(WALLS)] == [batch.value] * 3
 
 
-def test_a_call_has_as_much_memory_as_in_a_batch_of_its_own(outcomes, alone):
+def test_a_call_has_as_much_memory_as_in_a_batch_of_its_own(outcomes, single_calls):
     program = "def solve(x): return len(bytearray(SIZE << 20))"
     for size, fits in ((50, True), (80, False)):
         sized = program.replace("SIZE", str(size))
-        results = [*outcomes(sized, (0,)), *alone(sized, 2)]
+        results = [*outcomes(sized, (0,)), *single_calls(sized, 2)]
         assert [outcome.verdict for outcome in results] == [None if fits else "memory_limit"] * 3
 
 
-def test_after_one_time_limit_the_rest_is_left_to_the_next_order(alone, honest):
+def test_after_one_time_limit_the_rest_is_left_to_the_next_order(single_calls, honest):
     hangs = "def solve(x):\n    while x == 1: pass\n    return x\n"
-    assert [outcome.verdict for outcome in alone(hangs)] == [None, Verdict.TIME_LIMIT]
+    assert [outcome.verdict for outcome in single_calls(hangs)] == [None, Verdict.TIME_LIMIT]
     honest()
 
 
-def test_each_call_has_its_own_exit_status(alone, honest):
+def test_each_call_has_its_own_exit_status(single_calls, honest):
     program = """
 import ctypes, os, sys
 def solve(x):
@@ -102,7 +102,7 @@ def solve(x):
     if x == 5: raise ValueError("five")
     return x
 """
-    results = [(outcome.verdict, outcome.value) for outcome in alone(program, 7)]
+    results = [(outcome.verdict, outcome.value) for outcome in single_calls(program, 7)]
     assert results == [
         (None, 0),
         (Verdict.KILLED, None),
@@ -119,8 +119,8 @@ def solve(x):
     ("program", "verdict"),
     [("def solve(:", Verdict.SYNTAX_ERROR), ("missing\ndef solve(x): pass", Verdict.RUNTIME_ERROR)],
 )
-def test_a_program_that_cannot_be_loaded_is_not_run_for_every_call(alone, program, verdict):
-    (first,) = alone(program, 3)
+def test_a_program_that_cannot_be_loaded_is_not_run_for_every_call(single_calls, program, verdict):
+    (first,) = single_calls(program, 3)
     assert first.verdict == verdict and not first.loaded
 
 
@@ -139,8 +139,10 @@ def solve(x):
 """
 
 
-def test_numbers_of_processes_threads_and_files_are_those_of_every_other_run(alone, outcomes):
-    first, *others = [outcome.value for _ in range(3) for outcome in alone(NUMBERS, 1)]
+def test_numbers_of_processes_threads_and_files_are_those_of_every_other_run(
+    single_calls, outcomes
+):
+    first, *others = [outcome.value for _ in range(3) for outcome in single_calls(NUMBERS, 1)]
     assert first is not None and all(actual == first for actual in others)
     assert outcomes(NUMBERS, (0,))[0].value == first
 

@@ -25,7 +25,7 @@ from engine.rollout.verification import VerifierPool
 from engine.run.waits import TeamError, wait_for_any
 from engine.training.cluster import RAY_SETTINGS, Bundle, reserve
 from engine.training.team import Team
-from tests.engine.rollout.scheduling import scheduling_faults
+from tests.engine.rollout.scheduling import scheduling_errors
 from tests.engine.training.test_overlap import payloads, settings, train
 from tests.helpers.clusters import BARE
 from tests.helpers.policies import tiny_config
@@ -79,7 +79,7 @@ def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster
     assert list(steps) == [1, 2, 3, 4, 5, 6]
     assert [resumed["step"] for resumed in payloads(events, "run.resumed")] == [3]
     # (`test_scheduling` has schedulers that violate these bounds.)
-    assert scheduling_faults(events, config.training) == []
+    assert scheduling_errors(events, config.training) == []
     assert sum(step["carried_trees"] > 0 for step in steps.values()) >= 4
     problems = {e.tree: e.payload["problem"] for e in events if e.kind == "tree.open"}
     opened_in = {e.tree: e.payload["step"] for e in events if e.kind == "tree.open"}

@@ -41,7 +41,7 @@ def process_of(actor):
     )
 
 
-def told(folder):
+def logged_data(folder):
     """The logged data of every node and update, except times."""
     nodes, updates = [], []
     for event in read_all(folder):
@@ -65,8 +65,8 @@ def test_a_learner_and_its_generator_in_one_bundle_learn_the_same_bits(ray_addre
         here, there = process_of(learner), process_of(generator)
         assert here[0] == there[0] and here[1] != there[1]
         trainer.run()
-    nodes, updates = told(together)
-    assert (nodes, updates) == told(alone)
+    nodes, updates = logged_data(together)
+    assert (nodes, updates) == logged_data(alone)
     assert len(nodes) == STEPS * 8 * 4 and len(updates) == STEPS
     assert len({program for _, _, program, _ in nodes}) > STEPS
     first, second = (

@@ -96,7 +96,7 @@ def test_the_log_records_every_node_token_and_the_outcome(run_dir):
         mean = sum(text["logprobs"]) / len(text["logprobs"])
         assert mean == pytest.approx(closes[place]["mean_logprob"], abs=1e-3)
         assert "Write solve(x)" in text["prompt"]
-    check_learned_tokens(log, closes)
+    check_token_stats(log, closes)
 
     tests = [e for e in payloads(run_dir, "eval.result") if e["split"] == "test"]
     assert [t["step"] for t in tests] == [0, 3]
@@ -108,7 +108,7 @@ def test_the_log_records_every_node_token_and_the_outcome(run_dir):
     assert all(t["problems"] == 4 and t["tree"] is not None for t in tests)
 
 
-def check_learned_tokens(log, closes):
+def check_token_stats(log, closes):
     """Every node that was learned from has token data, whose means are those of the update."""
     learned = [e for e in log if e.kind == "tree.learned"]
     for update in (e.payload for e in log if e.kind == "agent.update"):

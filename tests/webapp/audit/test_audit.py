@@ -25,9 +25,9 @@ from webapp.sharing.models import ComparisonShare
 from webapp.sharing.services import create_share
 
 
-def told(cast, **wish) -> list[str]:
+def audit_texts(cast, **query) -> list[str]:
     """The log's sentences of the workspace, newest first."""
-    return [one.text for one in entries(cast.project.workspace, AuditQuery(**wish), None, 200)[0]]
+    return [one.text for one in entries(cast.project.workspace, AuditQuery(**query), None, 200)[0]]
 
 
 def at(cast, rest: str = "audit/") -> str:
@@ -46,7 +46,7 @@ def test_people_read_what_people_did(client, cast):
     client.post(f"/projects/{elms.pk}/visibility/", {"visibility": "workspace"})
     client.force_login(cast.bob)
     client.post(at(cast, "leave/"))
-    result = told(cast)
+    result = audit_texts(cast)
     assert result[:6] == [
         "bob left Trees",
         "alice changed the project Elms, visible to everybody in the workspace",
@@ -66,7 +66,7 @@ def test_whoever_makes_an_account_by_a_link_is_named(client, cast, settings):
     form = client.post(path)
     secret = "lightly-shaded-42"
     client.post(form.url, {"username": "dora", "password1": secret, "password2": secret})
-    assert told(cast, kind="member")[0] == "dora joined Trees as viewer"
+    assert audit_texts(cast, kind="member")[0] == "dora joined Trees as viewer"
     made = models.MembershipEvent.objects.latest("pgh_id")
     assert made.pgh_context["route"] == "sign-up/" and path.split("/")[2] not in str(
         made.pgh_context
@@ -78,7 +78,7 @@ def test_tokens_and_links_are_noted_without_what_lets_in(client, cast):
     create_share(run, cast.bob, timedelta(days=1))
     ends = timezone.now() + timedelta(days=1)
     ComparisonShare.objects.create(runs=[run.pk], split="test", digest="c", expires=ends)
-    assert told(cast, kind="share") == [
+    assert audit_texts(cast, kind="share") == [
         "Grove created a share link to a comparison of 1 runs",
         f"Grove created a share link to {run}",
     ]
@@ -89,7 +89,7 @@ def test_tokens_and_links_are_noted_without_what_lets_in(client, cast):
         "token"
     ]
     client.post(f"/tokens/{ApiToken.objects.get().pk}/revoke/")
-    first, third = told(cast, kind="token")
+    first, third = audit_texts(cast, kind="token")
     assert first == f"bob revoked the token robot ({secret[:12]}…)"
     assert third == f"bob created the token robot ({secret[:12]}…) for runs:read"
     for table in (models.TokenEvent, models.ShareEvent, models.InvitationEvent):
@@ -139,7 +139,7 @@ def test_engine_events_write_no_audit_entry(cast):
         assert cursor.fetchall() == [(1,)] * 3, "each is asked of one column that people write"
     annotations.archive([run.pk], True)
     annotations.describe(run.pk, notes="A **secret** thought")
-    assert told(cast)[:2] == [f"Grove changed the notes of {run}", f"Grove archived {run}"]
+    assert audit_texts(cast)[:2] == [f"Grove changed the notes of {run}", f"Grove archived {run}"]
     assert "secret" not in str(list(models.RunMarkEvent.objects.values()))
 
 
@@ -218,7 +218,7 @@ def test_rest_returns_the_same_entries_in_pages(client, cast):
     assert len(first["entries"]) == 2
     rest = client.get(address, {"limit": 200, "cursor": first["next"]}).json()
     texts = [one["text"] for one in first["entries"] + rest["entries"]]
-    assert texts == told(cast) and rest["next"] is None
+    assert texts == audit_texts(cast) and rest["next"] is None
     for wrong in ({"cursor": "x"}, {"cursor": "2026-01-01~0~1"}, {"since": "2026-01-01T00:00:00"}):
         assert client.get(address, wrong).status_code == 422
 
@@ -230,7 +230,7 @@ def test_entries_of_a_deleted_account_remain_without_its_name(cast):
     )
     member.delete()
     dora.delete()
-    assert "Grove removed a deleted account from Trees" in told(cast)
+    assert "Grove removed a deleted account from Trees" in audit_texts(cast)
     assert Workspace.objects.filter(pk=cast.project.workspace_id).exists() and not (
         Run.objects.exists()
     )
@@ -239,10 +239,10 @@ def test_entries_of_a_deleted_account_remain_without_its_name(cast):
 def test_promotions_and_workspace_rules_are_recorded(cast):
     model = Model.objects.create(project=cast.project, name="oak")
     requested = {"model": model, "alias": "champion", "number": 2, "reason": "It is better."}
-    wish = Promotion.objects.create(**requested, state=PromotionState.WAITING, asked_by=cast.bob)
-    Promotion.objects.filter(pk=wish.pk).update(state=PromotionState.DONE)
+    query = Promotion.objects.create(**requested, state=PromotionState.WAITING, asked_by=cast.bob)
+    Promotion.objects.filter(pk=query.pk).update(state=PromotionState.DONE)
     SecondPairOfEyes.objects.create(workspace=cast.project.workspace)
-    assert told(cast)[:3] == [
+    assert audit_texts(cast)[:3] == [
         "Grove required a second person at each promotion",
         "Grove approved moving champion of oak to v2",
         "Grove requested to move champion of oak to v2",

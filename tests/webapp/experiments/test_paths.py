@@ -82,9 +82,9 @@ def test_a_model_is_a_starter_a_registered_one_or_one_that_is_listed(cast, opene
     named = a_model_directory(opened / "models" / "big")
     for path_of_a_model in (registered, named):
         refused(cast.project, cast.bob, path, path_of_a_model)
-    results = {"starter:fern": "starter:fern", "registry:oak@1": str(registered),
+    expected = {"starter:fern": "starter:fern", "registry:oak@1": str(registered),
              "local:big": str(named)}  # fmt: skip
-    for model, meant in results.items():
+    for model, meant in expected.items():
         run = start(cast.project, cast.bob, **{path: model})
         assert run.config["agents"][0]["model"] == meant
         assert clone_run(run, cast.bob).config["agents"] == run.config["agents"]

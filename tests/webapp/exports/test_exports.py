@@ -31,7 +31,7 @@ OPEN = threading.Event()
 
 
 @pytest.fixture
-def told(cast, var_directory):
+def logged_run(cast, var_directory):
     """A run with a whole log, under a name that a spreadsheet would execute."""
     run, fencing = a_held_run(cast)
     run.experiment.name = '=HYPERLINK("http://evil", "x")'
@@ -46,8 +46,8 @@ def told(cast, var_directory):
     return run
 
 
-def asked(run, table, file=Format.JSONL, **wish):
-    return services.request_export(run.project, run.created_by, table, file, RunQuery(**wish))
+def requested_export(run, table, file=Format.JSONL, **query):
+    return services.request_export(run.project, run.created_by, table, file, RunQuery(**query))
 
 
 def written(export):
@@ -70,8 +70,8 @@ def rows_of(export):
 
 
 @pytest.mark.parametrize("table", Table)
-def test_all_formats_hold_the_same_exact_rows(told, table):
-    files = {file: rows_of(written(asked(told, table, file))) for file in Format}
+def test_all_formats_hold_the_same_exact_rows(logged_run, table):
+    files = {file: rows_of(written(requested_export(logged_run, table, file))) for file in Format}
     as_json, as_parquet, as_csv = (files[file] for file in ("jsonl", "parquet", "csv"))
     assert as_json and len(as_json) == len(as_parquet) == len(as_csv)
     for plain, typed, texts in zip(as_json, as_parquet, as_csv, strict=True):
@@ -87,49 +87,52 @@ def test_all_formats_hold_the_same_exact_rows(told, table):
                 assert typed[name] == value and texts[name] == safe_cell(value), name
 
 
-def test_a_table_holds_the_events_of_the_run(told):
-    points = rows_of(written(asked(told, Table.METRICS)))
+def test_a_table_holds_the_events_of_the_run(logged_run):
+    points = rows_of(written(requested_export(logged_run, Table.METRICS)))
     stored = {
         (block.metric.name, block.index * 32 + index): value
         for block in Block.objects.select_related("metric")
         for index, value in enumerate(block.value)
     }
     assert {(row["metric"], row["position"]): row["value"] for row in points} == stored
-    nodes = rows_of(written(asked(told, Table.NODES)))
-    closed = Event.objects.filter(run=told, kind="node.close").order_by("seq")
+    nodes = rows_of(written(requested_export(logged_run, Table.NODES)))
+    closed = Event.objects.filter(run=logged_run, kind="node.close").order_by("seq")
     assert [(row["node"], row["program"]) for row in nodes] == [
         (one.node, one.payload["program"]) for one in closed
     ]
-    credited = Event.objects.filter(run=told, kind="node.credit").order_by("tree", "node")
+    credited = Event.objects.filter(run=logged_run, kind="node.credit").order_by("tree", "node")
     assert sorted((r["tree"], r["node"], r["advantage"]) for r in nodes if r["advantage"]) == [
         (one.tree, one.node, one.payload["advantage"]) for one in credited
         if one.payload["advantage"]
     ]  # fmt: skip
-    evaluations = rows_of(written(asked(told, Table.EVALUATIONS)))
+    evaluations = rows_of(written(requested_export(logged_run, Table.EVALUATIONS)))
     mine = [(r["figure"], r["value"]) for r in evaluations if r["split"] == "test"]
     assert mine[-2:] == [("pass@1/oak", EXACT), ("tree/pass@1", 0.5)]
 
 
-def test_repeated_steps_of_a_resumed_run_are_exported_once(told):
-    before = rows_of(written(asked(told, Table.NODES)))
-    fencing = Run.objects.get(pk=told.pk).fencing
-    ingest(told.pk, fencing, [an_event(told.head_seq + 1, "run.resumed", step=1)])
-    after = rows_of(written(asked(told, Table.NODES)))
+def test_repeated_steps_of_a_resumed_run_are_exported_once(logged_run):
+    before = rows_of(written(requested_export(logged_run, Table.NODES)))
+    fencing = Run.objects.get(pk=logged_run.pk).fencing
+    ingest(logged_run.pk, fencing, [an_event(logged_run.head_seq + 1, "run.resumed", step=1)])
+    after = rows_of(written(requested_export(logged_run, Table.NODES)))
     assert after == [row for row in before if row["step"] == 1] and len(after) < len(before)
 
 
-def test_the_filters_are_those_of_the_list_of_runs(told, cast):
+def test_the_filters_are_those_of_the_list_of_runs(logged_run, cast):
     done = a_run(cast, RunState.FINISHED, tags=["baseline"])
     hidden = a_run(cast, archived_at=timezone.now())
 
-    def ids(**wish):
-        return {row["run"] for row in rows_of(written(asked(told, Table.RUNS, **wish)))}
+    def ids(**query):
+        return {
+            row["run"]
+            for row in rows_of(written(requested_export(logged_run, Table.RUNS, **query)))
+        }
 
-    assert ids() == {str(told.pk), str(done.pk)}
+    assert ids() == {str(logged_run.pk), str(done.pk)}
     assert ids(state="finished") == ids(tag="baseline") == {str(done.pk)}
-    assert ids(archived=True) == {str(hidden.pk)} and ids(q="hyperlink") == {str(told.pk)}
+    assert ids(archived=True) == {str(hidden.pk)} and ids(q="hyperlink") == {str(logged_run.pk)}
     one = services.request_export(
-        told.project, cast.vera, Table.RUNS, Format.JSONL, RunQuery(), done
+        logged_run.project, cast.vera, Table.RUNS, Format.JSONL, RunQuery(), done
     )
     assert [row["run"] for row in rows_of(written(one))] == [str(done.pk)]
 
@@ -140,15 +143,17 @@ def test_no_text_begins_a_formula(text):
     assert safe_cell(f"a{text}") == f"a{text}"
 
 
-def test_a_user_who_lost_access_to_the_project_gets_no_file(told, cast):
-    export = services.request_export(told.project, cast.vera, Table.RUNS, Format.CSV, RunQuery())
+def test_a_user_who_lost_access_to_the_project_gets_no_file(logged_run, cast):
+    export = services.request_export(
+        logged_run.project, cast.vera, Table.RUNS, Format.CSV, RunQuery()
+    )
     cast.vera.memberships.all().delete()
     assert written(export).export_state is ExportState.FAILED
     assert "may not see" in export.error and not list(exports_directory().iterdir())
 
 
-def test_a_worker_that_ends_gives_it_back_and_one_that_is_late_has_lost_it(told):
-    export = asked(told, Table.METRICS)
+def test_a_worker_that_ends_gives_it_back_and_one_that_is_late_has_lost_it(logged_run):
+    export = requested_export(logged_run, Table.METRICS)
     ending = threading.Event()
     ending.set()
     make(services.take(), ending)
@@ -163,23 +168,26 @@ def test_a_worker_that_ends_gives_it_back_and_one_that_is_late_has_lost_it(told)
     assert not list(exports_directory().iterdir())
 
 
-def test_a_failed_export_reports_its_first_cause(told):
-    Event.objects.filter(run=told, kind="eval.result").update(payload={"step": 1})
-    export = written(asked(told, Table.EVALUATIONS))
+def test_a_failed_export_reports_its_first_cause(logged_run):
+    Event.objects.filter(run=logged_run, kind="eval.result").update(payload={"step": 1})
+    export = written(requested_export(logged_run, Table.EVALUATIONS))
     assert export.export_state is ExportState.FAILED and "split" in export.error
     assert not list(exports_directory().iterdir())
 
 
-def test_an_export_expires_after_a_week_with_its_file(told):
-    export = written(asked(told, Table.RUNS))
+def test_an_export_expires_after_a_week_with_its_file(logged_run):
+    export = written(requested_export(logged_run, Table.RUNS))
     assert timedelta(days=6) < export.expires - timezone.now() <= timedelta(days=7)
     Export.objects.update(expires=timezone.now())
     clean_up()
     assert not Export.objects.exists() and not export.path.exists()
 
 
-def test_no_file_outlives_its_project_nor_a_draft_its_writer(told):
-    kept, export = written(asked(told, Table.RUNS)), asked(told, Table.NODES)
+def test_no_file_outlives_its_project_nor_a_draft_its_writer(logged_run):
+    kept, export = (
+        written(requested_export(logged_run, Table.RUNS)),
+        requested_export(logged_run, Table.NODES),
+    )
     draft = export.path.with_suffix(".1.part")
     draft.touch()
     services.take()
@@ -188,26 +196,26 @@ def test_no_file_outlives_its_project_nor_a_draft_its_writer(told):
     services.fail(Export.objects.get(pk=export.pk), "the worker was killed")
     clean_up()
     assert kept.path.exists() and not draft.exists()
-    told.delete()
-    told.experiment.delete()
-    told.project.delete()
+    logged_run.delete()
+    logged_run.experiment.delete()
+    logged_run.project.delete()
     clean_up()
     assert not list(exports_directory().iterdir())
 
 
-def test_a_project_has_only_so_many_under_way(told, monkeypatch):
+def test_a_project_has_only_so_many_under_way(logged_run, monkeypatch):
     monkeypatch.setattr(services, "MOST_QUEUED", 1)
-    asked(told, Table.RUNS)
+    requested_export(logged_run, Table.RUNS)
     with pytest.raises(services.TooManyExports, match="wait"):
-        asked(told, Table.RUNS)
+        requested_export(logged_run, Table.RUNS)
 
 
-def test_rest_requests_waits_and_downloads(told, cast, client):
+def test_rest_requests_waits_and_downloads(logged_run, cast, client):
     client.force_login(cast.vera)
-    new = {"run": str(told.pk), "table": "nodes", "format": "csv"}
+    new = {"run": str(logged_run.pk), "table": "nodes", "format": "csv"}
     made = client.post("/api/v1/exports", new, "application/json").json()
     address = f"/api/v1/exports/{made['id']}"
-    assert made["state"] == "queued" and made["run"] == str(told.pk)
+    assert made["state"] == "queued" and made["run"] == str(logged_run.pk)
     early = client.get(f"{address}/file")
     assert early.status_code == 409 and "queued" in early.json()["detail"]
     assert write_one()
@@ -247,9 +255,9 @@ def test_an_invalid_export_request_names_the_field(cast, client, new, path):
     assert response.status_code == 422 and response.json()["problems"][0]["path"] == path
 
 
-def test_a_list_of_exports_is_walked_by_cursor(told, client):
-    made = {str(asked(told, Table.RUNS).pk) for _ in range(3)}
-    client.force_login(told.created_by)
+def test_a_list_of_exports_is_walked_by_cursor(logged_run, client):
+    made = {str(requested_export(logged_run, Table.RUNS).pk) for _ in range(3)}
+    client.force_login(logged_run.created_by)
     first = client.get("/api/v1/exports?limit=2").json()
     rest = client.get("/api/v1/exports", {"limit": 2, "cursor": first["next"]}).json()
     assert {one["id"] for one in first["exports"] + rest["exports"]} == made
@@ -268,18 +276,18 @@ def test_too_many_export_requests_return_when_to_retry(cast, client, settings):
 
 
 def test_the_page_requests_shows_and_removes(
-    told, cast, client, django_capture_on_commit_callbacks
+    logged_run, cast, client, django_capture_on_commit_callbacks
 ):
     client.force_login(cast.bob)
     page = client.get("/exports/?state=finished")
     assert page.context["filters"] == {"state": "finished"} and b"No exports yet" in page.content
-    body = {"project": told.project.pk, "table": "runs", "format": "csv"}
+    body = {"project": logged_run.project.pk, "table": "runs", "format": "csv"}
     assert client.post("/exports/?state=finished", body).status_code == 302
     (export,) = Export.objects.all()
     assert export.filters == {"state": "finished"} and export.created_by == cast.bob
     assert client.get("/exports/").context["pending"]
     assert write_one()
-    shown = client.get(f"/exports/?run={told.pk}")
+    shown = client.get(f"/exports/?run={logged_run.pk}")
     assert f"/api/v1/exports/{export.pk}/file".encode() in shown.content
     wrong = client.post("/exports/", {**body, "table": "secrets"})
     assert wrong.status_code == 422

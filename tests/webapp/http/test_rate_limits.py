@@ -32,11 +32,11 @@ def test_so_many_at_once_and_then_one_at_a_time(db):
 def test_concurrent_processes_share_one_rate_limit():
     limit, let_in = Limit("crowd", 10, 3600.0), []
 
-    def ask():
+    def send():
         let_in.extend(limit.spend("all") == 0 for _ in range(5))
         connections["default"].close()
 
-    threads = [threading.Thread(target=ask) for _ in range(6)]
+    threads = [threading.Thread(target=send) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -74,12 +74,12 @@ def test_all_tokens_of_a_user_share_an_allowance_that_one_cannot_use_up(client, 
     every = [a_token(cast.bob, cast.project, Scope.RUNS_READ) for _ in range(6)]
 
     def answers(secret, number):
-        return [ask(client, secret, address).status_code for _ in range(number)]
+        return [send(client, secret, address).status_code for _ in range(number)]
 
     assert answers(every[0], 30).count(200) == 2, "its own allowance, as ever"
     results = [answers(secret, 3) for secret in every[1:]]
     assert results == [[200, 200, 429]] * 3 + [[429] * 3] * 2, "8 of all: what was refused is free"
-    refused = ask(client, every[5], address)
+    refused = send(client, every[5], address)
     assert 1 <= int(refused["Retry-After"]) <= 60
     client.force_login(cast.bob)
     assert client.get(address).status_code == 200, "a session is counted by itself"
@@ -105,7 +105,7 @@ def test_every_limit_is_of_an_address_that_exists(settings):
     assert set(rate_limits.LIMITS.values()) | {rate_limits.GUESSES} == set(settings.RATE_LIMITS)
 
 
-def ask(client, secret, path="/api/v1/runs", address="192.0.2.1", scheme="Bearer "):
+def send(client, secret, path="/api/v1/runs", address="192.0.2.1", scheme="Bearer "):
     headers = {"authorization": f"{scheme}{secret}"}
     return client.get(path, headers=headers, REMOTE_ADDR=address)
 
@@ -113,13 +113,13 @@ def ask(client, secret, path="/api/v1/runs", address="192.0.2.1", scheme="Bearer
 def test_guessed_tokens_are_rate_limited_and_a_valid_one_works(client, cast, settings):
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (3, 60.0)}
     right = a_token(cast.bob, cast.project, Scope.RUNS_READ)
-    assert ask(client, right).status_code == 200
-    wrong = [ask(client, f"grove_{n}") for n in range(5)]
+    assert send(client, right).status_code == 200
+    wrong = [send(client, f"grove_{n}") for n in range(5)]
     assert [told.status_code for told in wrong] == [401, 401, 401, 429, 429]
     assert wrong[-1]["Content-Type"] == "application/problem+json"
     assert 15 <= int(wrong[-1]["Retry-After"]) <= 20
-    assert [ask(client, right).status_code for _ in range(5)] == [200] * 5
-    assert ask(client, "grove_6", address="192.0.2.2").status_code == 401, "others go on"
+    assert [send(client, right).status_code for _ in range(5)] == [200] * 5
+    assert send(client, "grove_6", address="192.0.2.2").status_code == 401, "others go on"
 
 
 def test_guessed_links_are_rate_limited_and_a_valid_one_works(client, cast, settings):
@@ -165,7 +165,7 @@ def test_no_header_lets_a_limited_caller_pass_as_another(client, cast, settings)
     path = f"/api/v1/runs/{run.pk}/events"
     secret = a_token(cast.bob, cast.project, Scope.RUNS_READ)
     spellings = ["Bearer ", "bearer ", "BEARER ", "bEaReR ", "Bearer  ", "Bearer   "]
-    results = [ask(client, secret, path, scheme=scheme).status_code for scheme in spellings]
+    results = [send(client, secret, path, scheme=scheme).status_code for scheme in spellings]
     assert results == [200] + [429] * 5
 
     client.force_login(cast.mia)
@@ -190,7 +190,7 @@ def test_no_header_lets_a_limited_caller_pass_as_another(client, cast, settings)
 def test_wrong_tokens_are_counted_by_their_address_and_make_no_keys_of_their_own(client, cast):
     run, _ = a_held_run(cast)
     for n in range(5):
-        result = ask(
+        result = send(
             client, f"grove_{n}", f"/api/v1/runs/{run.pk}/events", f"2001:db8:1:2::{n + 1}"
         )
         assert result.status_code == 401

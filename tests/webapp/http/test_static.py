@@ -22,7 +22,7 @@ def directory(settings, tmp_path):
     return tmp_path
 
 
-def ask(path: str, method: str = "GET", **headers: str) -> httpx.Response:
+def fetch(path: str, method: str = "GET", **headers: str) -> httpx.Response:
     """The server's response to an address, without a socket."""
 
     async def answer() -> httpx.Response:
@@ -39,42 +39,42 @@ def address(name: str) -> str:
 
 
 def test_a_file_that_is_edited_while_it_is_served_comes_whole(directory):
-    assert ask(address("js/page.js")).content == b"export const one = 1;"
+    assert fetch(address("js/page.js")).content == b"export const one = 1;"
     (directory / "js" / "page.js").write_text("export const one = 1;\nexport const two = 2;")
-    answer = ask(address("js/page.js"))
+    answer = fetch(address("js/page.js"))
     assert answer.content.endswith(b"two = 2;")
     assert int(answer.headers["Content-Length"]) == len(answer.content)
 
 
 def test_a_file_that_is_added_or_removed_while_others_are_served(directory):
-    assert ask(address("js/new.js")).status_code == 404
+    assert fetch(address("js/new.js")).status_code == 404
     (directory / "js" / "new.js").write_text("1")
-    assert ask(address("js/new.js")).status_code == 200
+    assert fetch(address("js/new.js")).status_code == 200
     (directory / "js" / "new.js").unlink()
-    assert ask(address("js/new.js")).status_code == 404
+    assert fetch(address("js/new.js")).status_code == 404
 
 
 def test_what_did_not_change_is_not_sent_again(directory):
-    first = ask(address("js/page.js"))
+    first = fetch(address("js/page.js"))
     again = {"If-Modified-Since": first.headers["Last-Modified"]}
-    answer = ask(address("js/page.js"), **again)
+    answer = fetch(address("js/page.js"), **again)
     assert answer.status_code == 304 and not answer.content
 
 
 def test_a_browser_keeps_what_its_address_names_by_content(directory):
-    assert "immutable" in ask(address("js/page.js")).headers["Cache-Control"]
+    assert "immutable" in fetch(address("js/page.js")).headers["Cache-Control"]
 
 
 def test_files_are_only_read_and_guarded_by_headers(directory):
-    assert ask(address("js/page.js"), "POST").status_code == 405
-    head = ask(address("js/page.js"), "HEAD")
+    assert fetch(address("js/page.js"), "POST").status_code == 405
+    head = fetch(address("js/page.js"), "HEAD")
     assert head.content == b"" and int(head.headers["Content-Length"]) > 0
     assert head.headers["X-Content-Type-Options"] == "nosniff"
     assert head.headers["Content-Security-Policy"].startswith("default-src 'none'")
 
 
 def test_a_range_request_returns_a_part_of_a_file(directory):
-    answer = ask(address("js/page.js"), Range="bytes=7-11")
+    answer = fetch(address("js/page.js"), Range="bytes=7-11")
     assert (answer.status_code, answer.content) == (206, b"const")
 
 
@@ -100,7 +100,7 @@ def test_a_page_names_all_modules_that_it_needs():
     ["js", "js/", "../settings.py", "%2e%2e/manage.py", "js/%00", "x" * 5000, "js%5Cpage.js"],
 )
 def test_only_files_of_these_directories_are_served(directory, name):
-    assert ask(address(name)).status_code in (400, 404)
+    assert fetch(address(name)).status_code in (400, 404)
 
 
 def test_another_content_or_name_is_another_address(tmp_path):
@@ -121,4 +121,4 @@ def test_pages_name_static_files_by_their_content_only(client, db):
     assert named and all(path.startswith(project.STATIC_URL) for path in named)
     assert fingerprint(project.BASE_DIR / "static") in project.STATIC_URL
     for path in named:
-        assert ask(path).status_code == 200, path
+        assert fetch(path).status_code == 200, path

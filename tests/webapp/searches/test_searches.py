@@ -46,7 +46,7 @@ def form(cast: Cast, **fields):
     return {"project": cast.project.pk, **PASTED, **fields}
 
 
-def told(client, cast: Cast, **fields):
+def checked_form(client, cast: Cast, **fields):
     """The check that the page shows next to the form."""
     return client.post(reverse("check-search"), {**form(cast, **fields), "preflight": 1}).json()
 
@@ -95,12 +95,14 @@ def test_what_cannot_be_searched_is_refused_by_its_field(client, cast, fields, p
     results = {problem["path"]: problem["reason"] for problem in response.context["problems"]}
     assert reason in results[path], results
     if "cannot be stored" not in reason:  # which shows only when it is stored
-        assert path in [problem["path"] for problem in told(client, cast, **fields)["problems"]]
+        assert path in [
+            problem["path"] for problem in checked_form(client, cast, **fields)["problems"]
+        ]
 
 
 def test_the_form_shows_what_would_be_searched(client, cast):
     client.force_login(cast.alice)
-    result = told(client, cast, **{"set:search.seconds_per_tree": "30"})
+    result = checked_form(client, cast, **{"set:search.seconds_per_tree": "30"})
     assert result["problems"] == [] and result["changes"] == {"search.seconds_per_tree": "30.0"}
     assert 'model = "starter:oak"' in result["toml"]
     marks = {finding["what"]: finding["text"] for finding in result["preflight"]}

@@ -36,20 +36,20 @@ def shared(client, runs, **more):
     return made.json(), made.json()["link"].removeprefix("http://testserver")
 
 
-def told_by(path):
+def shared_response(path):
     secret = path.rstrip("/").rsplit("/", 1)[1]
     return Client().get(f"/api/v1/shared/comparison/{secret}")
 
 
-def place_of(path, rest):
+def shared_url(path, rest):
     secret = path.rstrip("/").rsplit("/", 1)[1]
     return f"/api/v1/shared/comparison/{secret}/{rest}"
 
 
 def curves(path):
     """{name: buckets} of the first run, as a guest's page requests them."""
-    names = [one["name"] for one in Client().get(place_of(path, "0/metrics")).json()["metrics"]]
-    return {name: Client().get(place_of(path, f"0/metrics/{name}")).json() for name in names}
+    names = [one["name"] for one in Client().get(shared_url(path, "0/metrics")).json()["metrics"]]
+    return {name: Client().get(shared_url(path, f"0/metrics/{name}")).json() for name in names}
 
 
 def test_a_guest_sees_the_comparison_and_nothing_else_of_the_runs(client, cast, runs):
@@ -58,7 +58,7 @@ def test_a_guest_sees_the_comparison_and_nothing_else_of_the_runs(client, cast, 
     made, path = shared(client, runs)
     page = Client().get(path)
     assert page.status_code == 200 and str(runs[0]) in page.content.decode()
-    text = page.content.decode() + told_by(path).content.decode()
+    text = page.content.decode() + shared_response(path).content.decode()
     paths = {row["path"] for row in page.context["settings"]}
     assert {"seed"} <= paths
     assert not [one for one in paths if one.endswith(".model") or one.startswith("problems.")]
@@ -72,7 +72,7 @@ def test_a_guest_sees_the_comparison_and_nothing_else_of_the_runs(client, cast, 
         and result["reward"]["buckets"]["mean"] == [0.25]
     )
     for hidden in ("0/metrics/step.training_seconds", "2/metrics", "2/metrics/reward"):
-        assert Client().get(place_of(path, hidden)).status_code == 404, hidden
+        assert Client().get(shared_url(path, hidden)).status_code == 404, hidden
     assert "no-store" in page["Cache-Control"] and not made["frozen"]
     for own in (f"/runs/{runs[0].pk}/", f"/compare/?run={runs[0].pk}&run={runs[1].pk}"):
         assert Client().get(own).status_code == 302
@@ -86,7 +86,7 @@ def test_a_frozen_one_goes_on_showing_what_it_showed_and_a_live_one_follows(clie
     ingest(runs[0].pk, fencing, [an_event(2, "step.end", training_seconds=2.0, **step)])
     means = {one: curves(path)["reward"]["buckets"]["mean"] for one, path in links.items()}
     assert means == {True: [0.25], False: [0.25, 1.0]}
-    later = f"{place_of(links[True], '0/metrics/reward')}?until=2"
+    later = f"{shared_url(links[True], '0/metrics/reward')}?until=2"
     assert Client().get(later).json()["points"] == 1
 
 
@@ -99,7 +99,7 @@ def test_it_ends_by_itself_at_once_or_with_a_run(client, cast, runs):
     _, orphaned = shared(client, runs, frozen=True)
     runs[1].delete()
     for path in (revoked, expired, orphaned, "/shared/comparison/nonsense/"):
-        assert Client().get(path).status_code == 404 == told_by(path).status_code, path
+        assert Client().get(path).status_code == 404 == shared_response(path).status_code, path
 
 
 def test_a_comparison_link_requires_the_right_to_share_every_run(client, cast, runs):
