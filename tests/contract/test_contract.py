@@ -59,7 +59,7 @@ def test_every_answer_is_one_that_the_document_names(site, tmp_path, who, known,
 
 
 def reported(walked):
-    return "\n\n".join(f"{what}\n{told}" for what, told in walked.faults.items())
+    return "\n\n".join(f"{what}\n{error}" for what, error in walked.faults.items())
 
 
 def test_what_was_made_is_walked_to_all_that_may_be_done_with_it(site):

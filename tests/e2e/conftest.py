@@ -87,7 +87,7 @@ def window(profile, emptied, server, run, faults):
     for page in profile.pages[1:]:
         page.close()
     emptied()
-    assert faults.told == []
+    assert faults.recorded == []
 
 
 @pytest.fixture

@@ -180,4 +180,4 @@ def test_one_signs_in_with_password_and_code_and_sees_the_pages_of_both(
         assert urlsplit(page.url).path == site.address(name)
     context.close()
     assert not found, "\n".join(found)
-    assert problems.told == []
+    assert problems.recorded == []

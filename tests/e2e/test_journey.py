@@ -95,4 +95,4 @@ def test_a_run_is_started_watched_stopped_resumed_compared_and_shared(
     guest.get_by_role("heading", name="Differences in settings").wait_for()
     guest.context.close()
     context.close()
-    assert faults.told == []
+    assert faults.recorded == []

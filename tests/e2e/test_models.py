@@ -45,7 +45,7 @@ def enter(browser, server, run, faults):
     yield open_for
     for context in contexts:
         context.close()
-    assert faults.told == []
+    assert faults.recorded == []
 
 
 def look(page, name: str) -> None:

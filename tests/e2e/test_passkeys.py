@@ -44,4 +44,4 @@ def test_a_user_signs_in_with_only_a_passkey(browser, server, run, faults):
     (used,) = device.send("WebAuthn.getCredentials", added)["credentials"]
     assert used["signCount"] > stored["signCount"]
     context.close()
-    assert faults.told == []
+    assert faults.recorded == []

@@ -29,8 +29,8 @@ def breaks_no_rule(page):
 
 
 def outcomes(step: int, seq: int, solved: int) -> Event:
-    contents = [f"{place:016x}" for place in range(100)]
-    values = [float(place < solved) for place in range(100)]
+    contents = [f"{index:016x}" for index in range(100)]
+    values = [float(index < solved) for index in range(100)]
     payload = {"step": step, "split": "test", "contents": contents,
             "outcomes": {"pass@1/oak": values}}  # fmt: skip
     return Event(seq, 1_763_700_000.0, "eval.outcomes", None, None, payload)

@@ -118,14 +118,14 @@ def many_runs(cast: Cast, number: int, state: RunState = RunState.FINISHED) -> l
     split = {"before": payload, "latest": {**payload, "step": 40}}
     result = {"solved": 0.75, "reward": 0.5, "validation": split, "test": split}
     experiments = Experiment.objects.bulk_create(
-        Experiment(project=cast.project, name=f"Sweep {place}", created_by=cast.alice, config={})
-        for place in range(number)
+        Experiment(project=cast.project, name=f"Sweep {index}", created_by=cast.alice, config={})
+        for index in range(number)
     )
     _update_planner_statistics(Experiment)
     fields = {"result": result, "step": 40, "steps": 40, "state": state.value}
     runs = Run.objects.bulk_create(
-        Run(experiment=one, number=1, seed=place, config={}, created_by=cast.alice, **fields)
-        for place, one in enumerate(experiments)
+        Run(experiment=one, number=1, seed=index, config={}, created_by=cast.alice, **fields)
+        for index, one in enumerate(experiments)
     )
     of_these = Run.objects.filter(experiment__in=experiments)
     of_these.update(config=config)  # sent once, not for each

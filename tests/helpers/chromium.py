@@ -58,7 +58,7 @@ def chromium() -> Iterator[Browser]:
 class PageErrors:
     """Console errors, thrown errors, policy violations and foreign requests of a page."""
 
-    told: list[str] = field(default_factory=list)
+    recorded: list[str] = field(default_factory=list)
     expected: tuple[str, ...] = ()
     """Texts of faults that a test causes on purpose, such as a lost connection."""
 
@@ -73,4 +73,4 @@ class PageErrors:
 
     def _record(self, text: str) -> None:
         if not any(part in text for part in self.expected):
-            self.told.append(text)
+            self.recorded.append(text)

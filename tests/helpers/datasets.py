@@ -22,7 +22,7 @@ from webapp.datasets.services import next_number
 
 def some_problems(number: int = 3, seed: int = 1) -> list[Problem]:
     """Generated problems, each with its reference and tests."""
-    return [make_problem(seed, place)[0] for place in range(number)]
+    return [make_problem(seed, index)[0] for index in range(number)]
 
 
 def lines_of(problems: list[Problem]) -> bytes:

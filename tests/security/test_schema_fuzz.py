@@ -67,8 +67,8 @@ def alice(cast) -> Client:
     return client
 
 
-def names(op: dict[str, Any], place: str) -> list[str]:
-    return [one["name"] for one in op.get("parameters", ()) if one["in"] == place]
+def names(op: dict[str, Any], location: str) -> list[str]:
+    return [one["name"] for one in op.get("parameters", ()) if one["in"] == location]
 
 
 def filled_in(path: str, op: dict[str, Any], real: dict[str, Any], **spoiled: str) -> str:

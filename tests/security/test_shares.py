@@ -57,8 +57,8 @@ def rest(link: str, rest: str) -> str:
 
 def seqs(port: int, link: str, query: str = "") -> list[int]:
     """Events of the log as the server streams them."""
-    with urlopen(f"http://127.0.0.1:{port}{rest(link, 'events' + query)}", timeout=15) as told:
-        return [json.loads(line)[0] for line in told]
+    with urlopen(f"http://127.0.0.1:{port}{rest(link, 'events' + query)}", timeout=15) as stream:
+        return [json.loads(line)[0] for line in stream]
 
 
 def lasting(client, link: str, query: str = "") -> list[int]:
@@ -84,9 +84,9 @@ def test_a_guest_sees_the_run_and_nothing_else(client, scene):
     for one in hidden:
         assert not re.search(rf"\b{re.escape(str(one))}", body), one
     assert "no-store" in page["Cache-Control"]
-    told = page.context["page"]
-    assert not told["run"]["can_operate"] and not {"stop", "resume"} & told["urls"].keys()
-    assert f"runs/{run.pk}" not in json.dumps(told["urls"])
+    page_data = page.context["page"]
+    assert not page_data["run"]["can_operate"] and not {"stop", "resume"} & page_data["urls"].keys()
+    assert f"runs/{run.pk}" not in json.dumps(page_data["urls"])
     assert lasting(client, link) and client.get(rest(link, f"trees/{SECOND}")).status_code == 200
     for path in (f"/runs/{run.pk}/", f"/api/v1/runs/{run.pk}", "/"):
         assert client.get(path).status_code in (302, 401), "the link opens no other door"

@@ -87,8 +87,8 @@ def test_what_a_killed_engine_started_dies_with_it(run_dir):
 
 def test_an_engine_dies_with_its_guardian(tmp_path):
     # Twenty times, because an ending process briefly lives without a command line to identify it.
-    for place in map(str, range(20)):
-        run_dir = tmp_path / place
+    for index in map(str, range(20)):
+        run_dir = tmp_path / index
         run_dir.mkdir()
         engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05))
         inner = psutil.Process(engine.pid)

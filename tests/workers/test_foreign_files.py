@@ -114,11 +114,11 @@ def forms(project, run, value):
         f'[[agents]]\nname = "oak"\nmodel = "local:tiny"\nchat_template = "{value}"',
         f'agents = [{{name = "oak", model = "local:tiny", chat_template = "{value}"}}]',
     )
-    told = [{"overrides": line} for line in lines]
-    told += [{"overrides": "", "set:agents.oak.chat_template": value}]
-    told += [{"overrides": "", "sweep": f"agents.oak.chat_template = {value}, unset"}]
+    bodies = [{"overrides": line} for line in lines]
+    bodies += [{"overrides": "", "set:agents.oak.chat_template": value}]
+    bodies += [{"overrides": "", "sweep": f"agents.oak.chat_template = {value}, unset"}]
     form = {"project": project.pk, "name": "Try"}
-    for one in told:
+    for one in bodies:
         for base in ({"recipe": "demo"}, {"source": run.pk}, {"source": run.pk, "step": 1}):
             yield "/runs/new/", {**form, **base, **one}
         problem = {"source": "paste", "statement": "Double x.", "entry_point": "solve",

@@ -41,8 +41,8 @@ class Reader(threading.Thread):
 
     def run(self):
         with self._client as client:
-            while not any(kind == "run.state" and told["state"] in ("finished", "failed")
-                          for _, _, kind, told in client.events[-50:]):  # fmt: skip
+            while not any(kind == "run.state" and payload["state"] in ("finished", "failed")
+                          for _, _, kind, payload in client.events[-50:]):  # fmt: skip
                 client.hear(120)
 
     def events(self):

@@ -69,8 +69,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_an_unknown_input_is_named(case):
-    (told,) = run_case({**case, "inputs": {**case["inputs"], "epsylon": 1}})
-    assert told.startswith("inputs.epsylon: unknown input; choose one of ")
+    (problem,) = run_case({**case, "inputs": {**case["inputs"], "epsylon": 1}})
+    assert problem.startswith("inputs.epsylon: unknown input; choose one of ")
 
 
 def test_infinity_is_written_as_text_or_null():

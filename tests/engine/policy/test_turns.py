@@ -68,13 +68,15 @@ def test_a_turn_ends_with_what_is_urgent(agents):
     host, expected = host_of(*agents), in_one_call(host_of(*agents))
     early = {number: requested for number, requested in ASKED.items() if number < 4}
     late = {number: requested for number, requested in ASKED.items() if number >= 4}
-    told = host.write(early, 0.0)
+    answers_written = host.write(early, 0.0)
     for _ in range(2):
-        told |= host.write({}, 0.0)
-    hurry = next(number for number in early if number not in told)
-    told |= host.write(late, 60.0, urgent=[hurry, 999])  # the other will not be finished
-    assert hurry in told and len(told) < len(ASKED)
-    assert_same(told | turns_until_whole(host, len(ASKED) - len(told)), expected)
+        answers_written |= host.write({}, 0.0)
+    hurry = next(number for number in early if number not in answers_written)
+    answers_written |= host.write(late, 60.0, urgent=[hurry, 999])  # the other will not be finished
+    assert hurry in answers_written and len(answers_written) < len(ASKED)
+    assert_same(
+        answers_written | turns_until_whole(host, len(ASKED) - len(answers_written)), expected
+    )
 
 
 def test_an_answer_is_finished_by_the_weights_that_began_it(agents):

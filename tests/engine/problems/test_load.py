@@ -39,7 +39,7 @@ def test_our_own_files_say_everything_that_a_problem_has(tmp_path):
     save_problems(tmp_path / "a.jsonl", OURS)
     dataset = load_dataset(tmp_path / "a.jsonl")
     assert (dataset.format, dataset.problems, dataset.left_out) == ("grove", OURS, [])
-    assert [place.line for place in dataset.locations] == [1, 2, 3]
+    assert [location.line for location in dataset.locations] == [1, 2, 3]
 
 
 def test_our_own_problems_are_read_from_other_containers(tmp_path):
@@ -89,7 +89,7 @@ def test_rows_that_cannot_be_used_are_named_and_left_out(tmp_path):
     dataset = load_dataset(file)
     assert dataset.format == "mbpp"
     assert [problem.id for problem in dataset.problems] == ["mbpp/11", "mbpp/82"]
-    assert [place.line for place in dataset.locations] == [1, 6]
+    assert [location.line for location in dataset.locations] == [1, 6]
     results = [(fault.line, fault.field, fault.remedy) for fault in dataset.left_out]
     assert [line for line, *_ in results] == [2, 3, 4, 5]
     assert "without tests" in results[0][2]

@@ -78,9 +78,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         access = secrets.token_urlsafe()
         self.server.tokens.add(access)
-        told = {"iss": self.server.issuer, "aud": CLIENT, "iat": time.time()}
-        told |= {"exp": time.time() + 60, "nonce": requested.get("nonce"), **self.server.person}
-        signed = jwt.encode(told, self.server.key, "RS256", headers={"kid": KEY_ID})
+        claims = {"iss": self.server.issuer, "aud": CLIENT, "iat": time.time()}
+        claims |= {"exp": time.time() + 60, "nonce": requested.get("nonce"), **self.server.person}
+        signed = jwt.encode(claims, self.server.key, "RS256", headers={"kid": KEY_ID})
         self._say(200, {"access_token": access, "token_type": "Bearer", "id_token": signed})
 
     def _configuration(self) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def test_wrong_passwords_lock_the_name_with_429(client, cast):
 def test_too_many_sign_ins_from_one_address_return_when_to_retry(client, cast, settings):
     cache.clear()
     settings.ACCOUNT_RATE_LIMITS = {"login": "2/m/ip"}
-    answers = [sign_in(client, f"nobody-{place}") for place in range(3)]
+    answers = [sign_in(client, f"nobody-{index}") for index in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert answers[-1]["Retry-After"] == "60" and b"Too many requests" in answers[-1].content
 

@@ -201,9 +201,9 @@ def test_a_token_for_models_uploads_models_only(client, cast, var_directory):
 def test_bytes_that_the_disk_lost_are_requested_again(cast, var_directory):
     upload = an_upload(cast)
     services.path_of(upload).write_bytes(CONTENT[:4])
-    with pytest.raises(services.OffsetMismatch) as told:
+    with pytest.raises(services.OffsetMismatch) as error:
         services.finish(upload)
-    assert told.value.offset == 4
+    assert error.value.offset == 4
     services.append(upload, 4, BytesIO(CONTENT[4:]))
     assert services.finish(upload).artifact_id == hashlib.sha256(CONTENT).hexdigest()
 

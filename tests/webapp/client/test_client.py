@@ -139,8 +139,10 @@ def test_a_log_elsewhere_is_pushed_in_parts_and_once(command, site, tmp_path, mo
 
 def test_a_push_without_a_log_makes_no_run(command, site, tmp_path):
     before = Run.objects.count()
-    status, told = command("push", tmp_path, "--project", site.cast.project.pk, "--recipe", "mars2")
-    assert status == 1 and not told and Run.objects.count() == before
+    status, output = command(
+        "push", tmp_path, "--project", site.cast.project.pk, "--recipe", "mars2"
+    )
+    assert status == 1 and not output and Run.objects.count() == before
 
 
 def test_a_push_continues_at_the_servers_offset(grove, site, tmp_path):
@@ -253,9 +255,9 @@ def test_a_folder_is_pushed_as_a_version_promoted_and_pulled_again(
     monkeypatch.setenv("GROVE_TOKEN", token)
     folder = a_model_folder(tmp_path / "elm")
     push = ("push-model", folder, "--project", site.cast.project.pk)
-    status, told = command(*push)
-    assert status == 0 and told.startswith("elm v1 ")
-    assert command(*push) == (0, told), "the same files are the same version"
+    status, output = command(*push)
+    assert status == 0 and output.startswith("elm v1 ")
+    assert command(*push) == (0, output), "the same files are the same version"
     with Grove(site.address, token) as grove:
         (model,) = grove.models(name="elm")
         assert grove.promote(model.id, "champion", 1, "It is the first.")["state"] == "done"

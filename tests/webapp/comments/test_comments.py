@@ -38,7 +38,7 @@ def write(user, text, *runs, **where) -> Comment:
     return write_comment(target, user, text, SITE)
 
 
-def told(user) -> list[str]:
+def notified_reasons(user) -> list[str]:
     """Reasons of the notices to `user`, oldest first."""
     return list(Notice.objects.filter(user=user).order_by("pk").values_list("reason", flat=True))
 
@@ -99,10 +99,10 @@ HOSTILE = (
 def test_nothing_in_a_comment_runs_or_loads(client, cast, run):
     made = [write(cast.bob, f"{text} @alice", run) for text in HOSTILE]
     client.force_login(cast.alice)
-    told = client.get(f"/api/v1/comments?run={run.pk}").json()["comments"]
-    assert len(told) == len(HOSTILE)
+    comments = client.get(f"/api/v1/comments?run={run.pk}").json()["comments"]
+    assert len(comments) == len(HOSTILE)
     for shown in (
-        "".join(one["html"] for one in told),
+        "".join(one["html"] for one in comments),
         client.get("/comments/", {"run": [run.pk]}).content.decode(),
         client.get("/inbox/").content.decode(),
     ):
@@ -117,18 +117,20 @@ def test_nothing_in_a_comment_runs_or_loads(client, cast, run):
 
 def test_a_mentioned_member_is_notified_once_and_strangers_are_not(cast, run):
     write(cast.bob, "@mia, @vera. And @charlie, mail@alice @nobody @bob (@mia)", run)
-    assert [told(user) for user in (cast.mia, cast.vera)] == [["mentioned"]] * 2
-    assert told(cast.charlie) == told(cast.bob) == []
-    assert told(cast.alice) == ["own-run"], "an address is no mention; the run is hers"
+    assert [notified_reasons(user) for user in (cast.mia, cast.vera)] == [["mentioned"]] * 2
+    assert notified_reasons(cast.charlie) == notified_reasons(cast.bob) == []
+    assert notified_reasons(cast.alice) == ["own-run"], "an address is no mention; the run is hers"
     write(cast.mia, "well", run)
-    assert told(cast.bob) == ["answered"] and told(cast.vera) == ["mentioned"]
+    assert notified_reasons(cast.bob) == ["answered"] and notified_reasons(cast.vera) == [
+        "mentioned"
+    ]
 
 
 def test_an_edit_notifies_only_newly_mentioned_members(client, cast, run):
     made = write(cast.bob, "@mia look", run)
     client.force_login(cast.bob)
     client.post(f"/comments/{made.pk}/edit/", {"text": "@mia @vera look"})
-    assert told(cast.mia) == told(cast.vera) == ["mentioned"]
+    assert notified_reasons(cast.mia) == notified_reasons(cast.vera) == ["mentioned"]
     made.refresh_from_db()
     assert made.edited is not None and made.text == "@mia @vera look"
     assert b"edited" in client.get("/comments/", {"run": [run.pk]}).content
@@ -142,7 +144,7 @@ def test_nobody_is_notified_of_a_run_they_may_not_see(client, cast, run):
     elsewhere.experiment.project = hidden
     elsewhere.experiment.save()
     write(cast.bob, "@mia @alice", run, elsewhere)
-    assert told(cast.mia) == [] and told(cast.alice) == ["mentioned"]
+    assert notified_reasons(cast.mia) == [] and notified_reasons(cast.alice) == ["mentioned"]
     client.force_login(cast.mia)
     both = {"run": [run.pk, elsewhere.pk]}
     assert client.get("/comments/", both).status_code == 404

@@ -11,13 +11,13 @@ from webapp.comparison.comparison import is_curve, pairs, sentence, settings_tha
 from webapp.experiments.models import Run
 from webapp.telemetry.ingest.ingest import ingest
 
-CONTENTS = [f"{place:016x}" for place in range(40)]
+CONTENTS = [f"{index:016x}" for index in range(40)]
 
 
 def evaluated(cast, solved, contents=CONTENTS, split="test"):
     """A run whose newest evaluation solved the first `solved` problems."""
     run, fencing = a_held_run(cast)
-    values = [float(place < solved) for place in range(len(contents))]
+    values = [float(index < solved) for index in range(len(contents))]
     payload = {"step": 4, "split": split, "contents": contents, "outcomes": {"pass@1/oak": values}}
     older = {**payload, "step": 0, "outcomes": {"pass@1/oak": [0.0] * len(contents)}}
     events = [an_event(1, "eval.outcomes", **older), an_event(2, "eval.outcomes", **payload)]
@@ -42,8 +42,8 @@ def test_a_pair_is_the_paired_bootstrap_over_the_problems_that_both_know(cast):
     (pair,) = pairs([first, other], "test")
     (figure,) = pair.figures
     # By content: of problems 0 to 29 the first run solved 0 to 9, the other 5 to 29.
-    a = [float(place < 10) for place in range(30)]
-    b = [float(place >= 5) for place in range(30)]
+    a = [float(index < 10) for index in range(30)]
+    b = [float(index >= 5) for index in range(30)]
     expected = paired_bootstrap(a, b, np.random.default_rng(0))
     assert figure.problems == 30 and figure.first == pytest.approx(10 / 30)
     assert (figure.difference, figure.low, figure.high) == (

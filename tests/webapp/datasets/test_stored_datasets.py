@@ -462,7 +462,7 @@ def test_a_report_of_a_lost_worker_is_retried_then_failed(cast, var_directory):
 @pytest.mark.django_db(transaction=True)
 def test_no_more_than_some_are_read_at_once(bob, cast):
     with psycopg.connect(**connection.get_connection_params()) as others:
-        for place in range(parse.SLOTS):
-            others.execute("SELECT pg_advisory_xact_lock(%s, %s)", [parse.LOCK, place])
+        for index in range(parse.SLOTS):
+            others.execute("SELECT pg_advisory_xact_lock(%s, %s)", [parse.LOCK, index])
         refusal = made(bob, cast)
     assert refusal.status_code == 409 and "retry" in refusal.json()["problems"][0]["reason"]

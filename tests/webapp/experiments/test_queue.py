@@ -35,9 +35,9 @@ def queued(project, user, number, state=RunState.QUEUED, **fields):
     experiment = Experiment.objects.create(project=project, name="X", created_by=user, config={})
     config = a_config().model_dump(mode="json")
     runs = [
-        Run(experiment=experiment, number=place + 1, seed=place, config=config, created_by=user,
-            state=state, queued_at=LONG_AGO + timedelta(seconds=place), **fields)
-        for place in range(number)
+        Run(experiment=experiment, number=index + 1, seed=index, config=config, created_by=user,
+            state=state, queued_at=LONG_AGO + timedelta(seconds=index), **fields)
+        for index in range(number)
     ]  # fmt: skip
     return Run.objects.bulk_create(runs)
 

@@ -132,13 +132,13 @@ def test_chosen_runs_are_marked_and_the_list_is_as_it_was(client, cast):
     assert names(client.get("/?sort=seed")) == [1, 2, 3]
     assert post(do="charts").url == f"/charts/?run={first.pk}&run={second.pk}"
     assert post(do="compare").url == f"/compare/?run={first.pk}&run={second.pk}"
-    for wrong, told in (
+    for wrong, page in (
         ({"run": []}, "Choose at least one"),
         ({"do": "tag", "tag": "a b"}, "without spaces"),
         ({"run": ["x"]}, "Choose runs"),
     ):
         response = client.post(reverse("mark-runs"), {**chosen, "do": "star", **wrong}, follow=True)
-        assert told in str(list(response.context["messages"])[-1])
+        assert page in str(list(response.context["messages"])[-1])
     assert post(do="star", query="//elsewhere.example").url == "/"
 
 

@@ -33,7 +33,7 @@ def test_an_agent_is_taken_away_and_another_has_its_name():
 
 @pytest.mark.parametrize("count", range(1, 9))
 def test_a_team_has_from_one_to_eight_agents(count):
-    names = [f"agent-{place}" for place in range(count)]
+    names = [f"agent-{index}" for index in range(count)]
     text = "\n".join(
         f'agents.{name}.name = "{name}"\nagents.{name}.model = "starter:oak"' for name in names
     )

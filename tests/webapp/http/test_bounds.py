@@ -52,7 +52,7 @@ def cheap(seconds: float, clock=time.process_time):
 
 def test_a_page_of_comments_with_tables_is_small_and_soon_there(client, cast):
     run = a_run(cast)
-    texts = [f"{place}\n\n{WIDE}"[:LONGEST] for place in range(20)]
+    texts = [f"{index}\n\n{WIDE}"[:LONGEST] for index in range(20)]
     Comment.objects.bulk_create(Comment(run=run, author=cast.bob, text=text) for text in texts)
     client.force_login(cast.vera)
     with cheap(5):
@@ -104,7 +104,7 @@ def evaluated(cast, contents, outcomes):
 
 def test_figures_of_strangers_are_compared_in_bounded_time(client, cast):
     rng = np.random.default_rng(0)
-    many = [f"{place:x}" for place in range(60_000)]
+    many = [f"{index:x}" for index in range(60_000)]
     runs = [
         evaluated(cast, many, {name: rng.random(60_000).round(3).tolist() for name in "abcd"})
         for _ in range(2)

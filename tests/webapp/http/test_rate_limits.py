@@ -115,7 +115,7 @@ def test_guessed_tokens_are_rate_limited_and_a_valid_one_works(client, cast, set
     right = a_token(cast.bob, cast.project, Scope.RUNS_READ)
     assert send(client, right).status_code == 200
     wrong = [send(client, f"grove_{n}") for n in range(5)]
-    assert [told.status_code for told in wrong] == [401, 401, 401, 429, 429]
+    assert [response.status_code for response in wrong] == [401, 401, 401, 429, 429]
     assert wrong[-1]["Content-Type"] == "application/problem+json"
     assert 15 <= int(wrong[-1]["Retry-After"]) <= 20
     assert [send(client, right).status_code for _ in range(5)] == [200] * 5
@@ -127,23 +127,23 @@ def test_guessed_links_are_rate_limited_and_a_valid_one_works(client, cast, sett
     run, _ = a_held_run(cast)
     _, path = create_share(run, cast.alice, timedelta(days=1))
     right = path.strip("/").split("/")[-1]
-    places = "/shared/{}/", "/shared/comparison/{}/", "/api/v1/shared/{}/state"
-    wrong = [*places, "/api/v1/shared/comparison/{}"]
+    urls = "/shared/{}/", "/shared/comparison/{}/", "/api/v1/shared/{}/state"
+    wrong = [*urls, "/api/v1/shared/comparison/{}"]
 
-    def look(place, secret, address="192.0.2.1"):
-        return client.get(place.format(secret), REMOTE_ADDR=address)
+    def look(url, secret, address="192.0.2.1"):
+        return client.get(url.format(secret), REMOTE_ADDR=address)
 
     missing = f"/api/v1/shared/{right}/trees/9"
     assert [look(missing, right).status_code for _ in range(6)] == [404] * 6, "no guess"
-    assert [look(place, "x" * 43).status_code for place in wrong] == [404] * 4
-    for place in wrong:
-        result = look(place, "x" * 43)
+    assert [look(url, "x" * 43).status_code for url in wrong] == [404] * 4
+    for url in wrong:
+        result = look(url, "x" * 43)
         assert result.status_code == 429 and 10 <= int(result["Retry-After"]) <= 15
-        is_rest = place.startswith("/api/")
+        is_rest = url.startswith("/api/")
         assert result["Content-Type"].startswith("application/problem" if is_rest else "text/html")
-    for place in (places[0], places[2]):
-        assert look(place, right).status_code == 200
-        assert look(place, "x" * 43, "192.0.2.2").status_code == 404, "others go on"
+    for url in (urls[0], urls[2]):
+        assert look(url, right).status_code == 200
+        assert look(url, "x" * 43, "192.0.2.2").status_code == 404, "others go on"
 
 
 @pytest.fixture(autouse=True)

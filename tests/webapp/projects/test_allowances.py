@@ -82,8 +82,8 @@ def refused(answer, status: int, variable: str) -> dict:
 def test_one_person_owns_so_many_workspaces(client, cast, settings):
     settings.MOST_WORKSPACES = 2
     client.force_login(cast.bob)
-    for place in range(2):
-        body = {"name": f"Mine {place}"}
+    for index in range(2):
+        body = {"name": f"Mine {index}"}
         assert client.post("/api/v1/workspaces", body, "application/json").status_code == 201
     answer = client.post("/api/v1/workspaces", {"name": "More"}, "application/json")
     problem = refused(answer, 409, "GROVE_MOST_WORKSPACES")

@@ -153,9 +153,9 @@ def test_a_model_in_the_layout_is_taken(tmp_path, shards):
 
 def edited(name, **changes):
     def edit(folder):
-        told = json.loads((folder / name).read_text())
-        told.update(changes)
-        (folder / name).write_text(json.dumps(told))
+        data = json.loads((folder / name).read_text())
+        data.update(changes)
+        (folder / name).write_text(json.dumps(data))
 
     return edit
 

@@ -145,8 +145,8 @@ def test_an_evaluation_is_a_queued_run_that_begins_with_the_version(cast, model,
 def test_a_run_that_measures_is_not_among_the_runs_that_train(client, cast, model):
     trained = a_run(cast)
     client.force_login(cast.bob)
-    told = client.get("/api/v1/runs").json()["runs"]
-    assert [one["id"] for one in told] == [str(trained.pk)]
+    runs = client.get("/api/v1/runs").json()["runs"]
+    assert [one["id"] for one in runs] == [str(trained.pk)]
 
 
 def test_evaluations_in_the_log_become_figures_of_the_version(cast, model, versions):

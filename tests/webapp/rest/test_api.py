@@ -55,9 +55,9 @@ def test_a_run_is_made_from_a_recipe_and_overrides(client, cast):
     client.force_login(cast.bob)
     response = post(client, "/runs", new_run(cast, overrides={"training.steps": 3}))
     assert response.status_code == 201
-    told = response.json()
-    assert told["state"] == "queued" and told["created_by"] == "bob" and told["steps"] == 3
-    assert client.get(f"/api/v1/runs/{told['id']}").json() == told
+    detail = response.json()
+    assert detail["state"] == "queued" and detail["created_by"] == "bob" and detail["steps"] == 3
+    assert client.get(f"/api/v1/runs/{detail['id']}").json() == detail
     assert client.get("/api/v1/datasets").json()["datasets"][0]["name"] == "generated"
 
 
@@ -198,8 +198,8 @@ def test_a_run_action_is_recorded_with_its_user(client, cast):
     assert post(client, f"/runs/{run.pk}/priority", {"priority": 4}).json()["priority"] == 4
     post(client, f"/runs/{run.pk}/notes", {"text": "Slow."})
     assert post(client, f"/runs/{run.pk}/kill").json()["state"] == "stopped"
-    told = client.get(f"/api/v1/runs/{run.pk}/actions").json()["actions"]
-    assert [(one["kind"], one["user"], one["detail"]) for one in told] == [
+    actions = client.get(f"/api/v1/runs/{run.pk}/actions").json()["actions"]
+    assert [(one["kind"], one["user"], one["detail"]) for one in actions] == [
         ("killed", "bob", ""), ("note", "bob", "Slow."), ("priority", "bob", "from 0 to 4"),
     ]  # fmt: skip
 
@@ -341,8 +341,8 @@ def test_an_experiment_begins_with_a_run_as_the_page_does(client, cast, var_dire
     assert Run.objects.count() == 1, "nothing is made"
     forks = post(client, "/experiments", {**expected, "step": 2}).json()["runs"]
     assert {(run["parent"], run["parent_step"]) for run in forks} == {(source["id"], 2)}
-    told = client.get(f"/api/v1/runs/{source['id']}/actions").json()["actions"]
-    assert told[0]["kind"] == "forked" and "from step 2" in told[0]["detail"]
+    actions = client.get(f"/api/v1/runs/{source['id']}/actions").json()["actions"]
+    assert actions[0]["kind"] == "forked" and "from step 2" in actions[0]["detail"]
     for bad, path in (
         ({"recipe": "mars2"}, "recipe"),
         ({"source": None}, "recipe"),

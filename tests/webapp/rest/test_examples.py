@@ -19,22 +19,22 @@ def contents(document):
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             name = f"{method} {path}"
-            for told in operation.get("requestBody", {}).get("content", {}).values():
-                yield f"{name}, body", told
+            for media in operation.get("requestBody", {}).get("content", {}).values():
+                yield f"{name}, body", media
             for status, answer in operation["responses"].items():
                 if str(status).startswith("2"):
-                    for told in answer.get("content", {}).values():
-                        yield f"{name}, {status}", told
+                    for media in answer.get("content", {}).values():
+                        yield f"{name}, {status}", media
 
 
 def test_every_operation_has_examples_that_are_as_its_schema_says(document):
     results = list(contents(document))
     assert len(results) > 80
     wrong = []
-    for what, told in results:
-        own = example_of(told["schema"], document["components"]["schemas"])
-        whole = {**told["schema"], "components": document["components"]}
-        for example in (told.get("example", own), own):
+    for what, media in results:
+        own = example_of(media["schema"], document["components"]["schemas"])
+        whole = {**media["schema"], "components": document["components"]}
+        for example in (media.get("example", own), own):
             problems = jsonschema.Draft202012Validator(whole).iter_errors(example)
             wrong += [
                 f"{what}: {problem.json_path} {problem.message[:120]}" for problem in problems
@@ -48,10 +48,10 @@ def test_each_answer_says_how_it_went(document):
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
         if not any(
-            "example" in told or "examples" in told
+            "example" in media or "examples" in media
             for status, answer in operation["responses"].items()
             if str(status).startswith("2")
-            for told in answer.get("content", {"": {"example": None}}).values()
+            for media in answer.get("content", {"": {"example": None}}).values()
         )
     ]
     assert not lacking

@@ -22,8 +22,8 @@ LINKS = [
 def test_a_link_fills_every_placeholder_of_an_operation_that_there_is():
     for source, link in LINKS:
         path, operation = OPERATIONS[link["operationId"]]
-        places = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "path"}
-        assert link["parameters"].keys() == places, (source, path)
+        parameters = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "path"}
+        assert link["parameters"].keys() == parameters, (source, path)
 
 
 def test_a_link_points_at_what_the_answer_has():
@@ -55,5 +55,7 @@ def test_every_model_that_names_a_thing_is_one_of_the_document():
 
 
 def test_every_thing_is_a_placeholder_of_the_document():
-    for place in OBJECTS:
-        assert any(path.startswith(f"/api/v1{place}") for path in DOCUMENT["paths"]), place
+    for path_prefix in OBJECTS:
+        assert any(path.startswith(f"/api/v1{path_prefix}") for path in DOCUMENT["paths"]), (
+            path_prefix
+        )

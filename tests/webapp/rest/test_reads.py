@@ -57,8 +57,8 @@ def test_runs_are_walked_from_the_oldest_on(bob, cast):
 
 def test_only_the_requested_fields_are_returned(bob, cast):
     run = a_run(cast)
-    (told,) = bob.get("/api/v1/runs", {"fields": "state,seed"}).json()["runs"]
-    assert told == {"id": str(run.pk), "state": "queued", "seed": 0}
+    (row,) = bob.get("/api/v1/runs", {"fields": "state,seed"}).json()["runs"]
+    assert row == {"id": str(run.pk), "state": "queued", "seed": 0}
     refused = bob.get("/api/v1/runs", {"fields": "state,secret"})
     assert refused.status_code == 422 and refused.json()["problems"][0]["value"] == "secret"
 

@@ -25,11 +25,11 @@ from webapp.telemetry.series.scalars import Scalars
 SAMPLE = Sample(seed=5, steps=4, trees=3, nodes=5)
 
 
-def updates(values, first=1, step=lambda place: place):
+def updates(values, first=1, step=lambda index: index):
     """One update of oak for each value, from seq `first`."""
     return [
-        an_event(first + place, "agent.update", agent="oak", step=step(place), loss=value)
-        for place, value in enumerate(values)
+        an_event(first + index, "agent.update", agent="oak", step=step(index), loss=value)
+        for index, value in enumerate(values)
     ]
 
 
@@ -118,9 +118,9 @@ def test_resent_events_are_counted_once(cast):
 
 def test_a_resumed_run_forgets_what_it_does_again(cast):
     sample = an_event(102, "system.sample", cpu_percent=5.0)
-    events = [*updates(range(1, 101), step=lambda place: place + 1), an_event(101), sample]
+    events = [*updates(range(1, 101), step=lambda index: index + 1), an_event(101), sample]
     run, fencing = shipped(cast, events)
-    again = updates([-1.0] * 60, first=104, step=lambda place: place + 41)
+    again = updates([-1.0] * 60, first=104, step=lambda index: index + 41)
     ingest(run.pk, fencing, [an_event(103, "run.resumed", step=40), *again])
     expected = [*range(1, 41), *[-1.0] * 60]
     assert told(run, "loss.oak") == expected and told(run, "system.cpu_percent") == [5.0]
@@ -129,14 +129,14 @@ def test_a_resumed_run_forgets_what_it_does_again(cast):
     chunks = Chunk.objects.filter(metric=metric).order_by("index")
     sums = [sum(expected[start : start + 32]) for start in (0, 32, 64)]
     assert list(chunks.values_list("level", "index", "total")) == [
-        (1, place, total) for place, total in enumerate(sums)
+        (1, index, total) for index, total in enumerate(sums)
     ]
     told_now = buckets(metric, Range(points=10))["buckets"]
     assert sum(told_now["count"]) == 100
 
 
 def test_a_resume_from_the_beginning_forgets_all(cast):
-    run, fencing = shipped(cast, updates([1.0] * 5, step=lambda place: place + 1))
+    run, fencing = shipped(cast, updates([1.0] * 5, step=lambda index: index + 1))
     ingest(run.pk, fencing, [an_event(6, "run.resumed", step=0)])
     assert all_points(run) == []
 
@@ -147,12 +147,12 @@ def test_the_state_at_an_event_covers_the_log_up_to_it(cast):
     after = [
         an_event(71, "system.sample", cpu_percent=5.0),
         an_event(72, "run.resumed", step=40),
-        *updates([-1.0] * 60, first=73, step=lambda place: place + 41),
+        *updates([-1.0] * 60, first=73, step=lambda index: index + 41),
         an_event(133, "eval.result", step=90, split="test", agents={"oak": 0.5}),
         an_event(134, "run.resumed", step=0),
-        *updates([7.0] * 5, first=135, step=lambda place: place + 1),
+        *updates([7.0] * 5, first=135, step=lambda index: index + 1),
     ]
-    events = [*updates(range(70), step=lambda place: place + 1), *after]
+    events = [*updates(range(70), step=lambda index: index + 1), *after]
     # Evenly spaced: with an irregular clock, a whole chunk may lie within one bucket.
     events = [msgspec.structs.replace(one, time=1790000000.0 + one.seq) for one in events]
     whole, _ = shipped(cast, events)
@@ -177,9 +177,9 @@ def long(cast):
     """(metric, its (step, value) pairs): 34,000 points, so that every level has a chunk."""
     chance = random.Random(7)
     values = [chance.gauss(0, 1) for _ in range(34_000)]
-    run, _ = shipped(cast, updates(values, step=lambda place: place // 3), 10_000)
+    run, _ = shipped(cast, updates(values, step=lambda index: index // 3), 10_000)
     metric = Metric.objects.get(run=run)
-    return metric, [(place // 3, value) for place, value in enumerate(values)]
+    return metric, [(index // 3, value) for index, value in enumerate(values)]
 
 
 RANGES = ((None, None, 10), (None, None, 600), (17, 11_000, 50), (5000, 5003, 600),
@@ -239,7 +239,7 @@ def test_what_is_read_grows_with_the_buckets_not_with_the_points(long):
 
 def test_points_come_in_pages_of_any_size(cast):
     run, fencing = shipped(cast, updates(range(75)))
-    ingest(run.pk, fencing, updates(range(75, 90), first=76, step=lambda place: place + 75))
+    ingest(run.pk, fencing, updates(range(75, 90), first=76, step=lambda index: index + 75))
     metric = Metric.objects.get(run=run)
     for limit in (1, 31, 32, 33, 64, 89, 90, 100):
         found, cursor = [], None
@@ -373,9 +373,9 @@ def test_numbers_that_come_and_go_keep_the_order_of_their_events(cast):
     """An engine may report other metrics in other steps, and two whose names become equal."""
     phases = [{"learn": 1.0}, {"learn": 2.0, "sync": 5.0, "a/b": 1.0, "a_b": 2.0}, {"learn": 3.0}]
     events = [
-        an_event(place + 1, "step.end", step=place, phases=phases[place % 3],
+        an_event(index + 1, "step.end", step=index, phases=phases[index % 3],
                  **dict.fromkeys(("reward", "solved", "training_seconds"), 0.0))
-        for place in range(90)
+        for index in range(90)
     ]  # fmt: skip
     run, _ = shipped(cast, events)
     assert told(run, "phase.learn") == [1.0, 2.0, 3.0] * 30

@@ -155,8 +155,8 @@ def test_a_change_of_the_row_is_sent(port, scene):
         client.follow(run)
         assert client.hear_of("status")["run"]["state"] == "starting"
         request_stop(run.pk)
-        told = client.hear_of("status")["run"]
-        assert told["state"] == "stopping" and told["stop_requested"] is True
+        status = client.hear_of("status")["run"]
+        assert status["state"] == "stopping" and status["stop_requested"] is True
 
 
 def test_readers_are_notified_of_changed_comments(port, scene):

@@ -13,13 +13,13 @@ from webapp.projects.services import create_project
 from webapp.registry.models import SecondPairOfEyes
 
 
-def told(secret: str) -> dict[str, str]:
+def bearer(secret: str) -> dict[str, str]:
     return {"authorization": f"Bearer {secret}"}
 
 
 def make(client, cast, **changes):
-    place = f"workspace-{cast.project.workspace_id}"
-    form = {"name": "robot", "resource": place, "scopes": ["runs:read"], "days": 30}
+    scope_name = f"workspace-{cast.project.workspace_id}"
+    form = {"name": "robot", "resource": scope_name, "scopes": ["runs:read"], "days": 30}
     return client.post("/tokens/", form | changes)
 
 
@@ -28,17 +28,17 @@ def test_a_token_is_shown_once_and_only_a_keyed_digest_is_kept(client, cast, set
     secret = make(client, cast).context["secret"]
     assert secret not in client.get("/tokens/").content.decode()
     assert secret not in str(ApiToken.objects.values().get())
-    assert client.get("/api/v1/runs", headers=told(secret)).status_code == 200
+    assert client.get("/api/v1/runs", headers=bearer(secret)).status_code == 200
     settings.SECRET_KEY = "another key of the server, as long as a key has to be"
-    assert client.get("/api/v1/runs", headers=told(secret)).status_code == 401
+    assert client.get("/api/v1/runs", headers=bearer(secret)).status_code == 401
 
 
 def test_a_program_does_a_run_by_its_token(client, cast):
     secret = a_token(cast.bob, cast.project, Scope.RUNS_WRITE)
     new = {"project": cast.project.pk, "recipe": "mars2"}
-    answer = client.post("/api/v1/runs", new, "application/json", headers=told(secret))
+    answer = client.post("/api/v1/runs", new, "application/json", headers=bearer(secret))
     assert answer.status_code == 201 and answer.json()["created_by"] == "bob"
-    stopped = client.post(f"/api/v1/runs/{answer.json()['id']}/stop", headers=told(secret))
+    stopped = client.post(f"/api/v1/runs/{answer.json()['id']}/stop", headers=bearer(secret))
     assert stopped.json()["state"] == "stopped"
 
 
@@ -50,7 +50,7 @@ def test_a_token_needs_no_csrf_token_and_a_session_still_does(cast):
     client.force_login(cast.bob)
     assert client.post(f"/api/v1/runs/{run.pk}/stop").status_code == 403
     secret = a_token(cast.bob, cast.project, Scope.RUNS_WRITE)
-    assert client.post(f"/api/v1/runs/{run.pk}/stop", headers=told(secret)).status_code == 200
+    assert client.post(f"/api/v1/runs/{run.pk}/stop", headers=bearer(secret)).status_code == 200
 
 
 def test_lists_hold_only_what_the_token_is_bound_to(client, cast):
@@ -58,7 +58,7 @@ def test_lists_hold_only_what_the_token_is_bound_to(client, cast):
     elsewhere = create_project(cast.project.workspace, "Elms", "elms")
     inside, outside = (a_token(cast.bob, at, Scope.ADMIN) for at in (cast.project, elsewhere))
     for secret, runs, project in ((inside, 1, cast.project), (outside, 0, elsewhere)):
-        headers = told(secret)
+        headers = bearer(secret)
         assert len(client.get("/api/v1/runs", headers=headers).json()["runs"]) == runs
         (seen,) = client.get("/api/v1/projects", headers=headers).json()["projects"]
         assert seen["id"] == project.pk
@@ -67,7 +67,7 @@ def test_lists_hold_only_what_the_token_is_bound_to(client, cast):
 
 def test_a_token_follows_its_users_role_down(client, cast):
     run = a_run(cast)
-    headers = told(a_token(cast.bob, cast.project, Scope.ADMIN))
+    headers = bearer(a_token(cast.bob, cast.project, Scope.ADMIN))
     Membership.objects.filter(user=cast.bob).update(role=Role.VIEWER)
     assert client.post(f"/api/v1/runs/{run.pk}/stop", headers=headers).status_code == 403
     assert client.get(f"/api/v1/runs/{run.pk}", headers=headers).status_code == 200
@@ -96,13 +96,13 @@ def test_a_token_has_a_scope_by_which_its_role_may_do_something(client, cast, wh
 def test_a_members_token_requests_a_promotion_and_makes_none(client, cast):
     known = a_registry(cast)
     address = f"/api/v1/models/{known['model_id']}/promotions"
-    headers = told(a_token(cast.bob, cast.project, Scope.REGISTRY_PROMOTE))
+    headers = bearer(a_token(cast.bob, cast.project, Scope.REGISTRY_PROMOTE))
     expected = {"alias": "champion", "version": 2, "reason": "It is better."}
     ask = partial(client.post, address, expected, "application/json", headers=headers)
     assert ask().status_code == 403
     SecondPairOfEyes.objects.create(workspace=cast.project.workspace, asked_by=cast.alice)
     assert ask().json()["state"] == "waiting"
-    reader = told(a_token(cast.bob, cast.project, Scope.RUNS_WRITE))
+    reader = bearer(a_token(cast.bob, cast.project, Scope.RUNS_WRITE))
     assert client.post(address, expected, "application/json", headers=reader).status_code == 403
 
 
@@ -122,11 +122,11 @@ def test_a_revoked_token_leaves_the_list_and_authenticates_nobody(client, cast):
     assert "robot" in client.get("/tokens/").content.decode()
     assert client.post(f"/tokens/{token.pk}/revoke/").url == "/tokens/"
     assert token.prefix not in client.get("/tokens/").content.decode()
-    assert client.get("/api/v1/runs", headers=told(secret)).status_code == 401
+    assert client.get("/api/v1/runs", headers=bearer(secret)).status_code == 401
 
 
 def test_the_last_use_is_noted_to_the_minute(client, cast):
-    headers = told(a_token(cast.bob, cast.project, Scope.RUNS_READ))
+    headers = bearer(a_token(cast.bob, cast.project, Scope.RUNS_READ))
     assert ApiToken.objects.get().last_used is None
     client.get("/api/v1/runs", headers=headers)
     first = ApiToken.objects.get().last_used
@@ -139,9 +139,9 @@ def test_the_last_use_is_noted_to_the_minute(client, cast):
 
 def test_a_wrong_token_says_which_scope_or_that_it_is_not_valid(client, cast):
     run = a_run(cast)
-    reader = told(a_token(cast.alice, cast.project, Scope.RUNS_READ))
+    reader = bearer(a_token(cast.alice, cast.project, Scope.RUNS_READ))
     refused = client.post(f"/api/v1/runs/{run.pk}/stop", headers=reader)
     assert refused.status_code == 403 and "runs:write" in refused.json()["detail"]
     for secret in ("", "nonsense", "grove_" + "x" * 43, "\u00e9"):
-        answer = client.get("/api/v1/runs", headers=told(secret))
+        answer = client.get("/api/v1/runs", headers=bearer(secret))
         assert answer.status_code == 401 and "token" in answer.json()["detail"]
