@@ -214,7 +214,7 @@ def _pages(grove: Any) -> Iterator[Callable[[], Any]]:
 
     def page() -> None:
         query = {"limit": 50, **({"cursor": cursor[0]} if cursor[0] else {})}
-        cursor[0] = grove.request(dict[str, Any], "GET", "/runs", params=query)["next"]
+        cursor[0] = grove.ask(dict[str, Any], "GET", "/runs", params=query)["next"]
 
     return (page for _ in range(PAGES))
 

@@ -13,8 +13,9 @@ import pytest
 from benchmarks import MEASUREMENTS
 from tests.helpers.extras import needs_vllm
 
+pytestmark = pytest.mark.service
 STARTED_ELSEWHERE = {"sandbox", "search", "expansion", "siblings", "api"}
-"""Started in test_benchmarks.py."""
+"""Started in `test_small.py`."""
 
 
 def measured(name, *arguments):

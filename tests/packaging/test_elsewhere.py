@@ -22,6 +22,7 @@ from tests.helpers.database import a_migrated_postgres
 from tests.packaging.builds import PACKAGES, ROOT
 from tests.workers.engines import SCRIPT
 
+pytestmark = pytest.mark.service
 LINKED = re.compile(r"""<(?:link|script|img)\b[^>]*?(?:href|src)=["']([^"']+)["']""")
 IMPORTED = re.compile(r"""(?:\bfrom\s*|\bimport\s*\(?\s*)["'](\.{1,2}/[^"']+\.js)["']""")
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -203,7 +204,7 @@ def test_what_lies_in_the_current_directory_is_not_imported(elsewhere):
 
 def test_no_file_is_written_next_to_the_installed_packages(elsewhere, stack, browser):
     assert stack.stop() == [], stack.said()
-    assert "the next `grove up` goes on" in stack.said()
+    assert "the next `grove up` continues" in stack.said()
     (record,) = elsewhere.packages.glob("grove_rl-*.dist-info/RECORD")
     with record.open(newline="") as file:
         installed = {row[0] for row in csv.reader(file)}

@@ -21,6 +21,7 @@ from tests.helpers.database import a_migrated_postgres
 from tests.workers.engines import small_engine, steps_counted, wait_for
 from workers.processes import family, kill_all, wait_ended
 
+pytestmark = pytest.mark.service
 SMALLER_RUN = Path(__file__).with_name("smaller_run.py")
 
 
