@@ -46,38 +46,65 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+class _Verbs:
+    """Subcommands of `grove`; each has the function that runs it as `handler`."""
+
+    def __init__(self, parser: argparse.ArgumentParser):
+        self._parsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def add(self, name: str, handler: Any, help_text: str) -> argparse.ArgumentParser:
+        command = self._parsers.add_parser(name, help=help_text, description=help_text)
+        command.set_defaults(handler=handler)
+        return command
+
+    def add_foreign(self, name: str, help_text: str) -> None:
+        """A verb that another program parses; listed here for `grove --help`."""
+        self._parsers.add_parser(name, help=help_text)
+
+
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="grove", description="Grove on this machine, and runs of a Grove server."
     )
     parser.add_argument("--version", action="version", version=f"grove {__version__}")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-
-    def verb(name: str, handler: Any, help_text: str) -> argparse.ArgumentParser:
-        command = verbs.add_parser(name, help=help_text, description=help_text)
-        command.set_defaults(handler=handler)
-        return command
-
+    verbs = _Verbs(parser)
     for name, help_text in local.SERVER_VERBS.items():
-        verbs.add_parser(name, help=f"{help_text} [server]")
-    command = verb(
+        verbs.add_foreign(name, f"{help_text} [server]")
+    _add_setup(verbs)
+    _add_runs(verbs)
+    _add_logs(verbs)
+    _add_datasets(verbs)
+    _add_models(verbs)
+    for name, help_text in local.ENGINE_VERBS.items():
+        verbs.add_foreign(name, f"{help_text} [engine]")
+    verbs.add_foreign("engine", "any verb of python -m engine: grove engine search --help")
+    return parser
+
+
+def _add_setup(verbs: _Verbs) -> None:
+    command = verbs.add(
         "doctor", _doctor, "check what is installed here; with a RECIPE, whether it fits"
     )
     command.add_argument("--json", action="store_true", help="one JSON object, for machines")
-    command = verb("login", _login, "store address and token of a server; prompts for the token")
+    command = verbs.add(
+        "login", _login, "store address and token of a server; prompts for the token"
+    )
     command.add_argument("address", nargs="?", default=login.DEFAULT_ADDRESS)
-    command = verb("runs", _runs, "list runs, newest first")
+
+
+def _add_runs(verbs: _Verbs) -> None:
+    command = verbs.add("runs", _runs, "list runs, newest first")
     for name in ("state", "name", "project"):
         command.add_argument(f"--{name}")
     command.add_argument("--limit", type=int, default=20, help="how many (default: 20)")
     command.add_argument("--json", action="store_true", help="one JSON object a line")
-    command = verb("start", _start, "create a run from a recipe")
+    command = verbs.add("start", _start, "create a run from a recipe")
     command.add_argument("project", type=int)
     command.add_argument("recipe")
     command.add_argument("overrides", nargs="*", metavar="PATH=VALUE")
     command.add_argument("--name", default="")
     command.add_argument("--key", help="idempotency key: a repeated command returns the same run")
-    command = verb(
+    command = verbs.add(
         "search",
         _search,
         "search with a team on one problem; with --agents on this machine [engine]",
@@ -93,7 +120,7 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--key", help="idempotency key: a repeated command returns the same search"
     )
-    command = verb("watch", _watch, "follow a run's events to its end")
+    command = verbs.add("watch", _watch, "follow a run's events to its end")
     command.add_argument("run")
     command.add_argument("--after", type=int, default=0, metavar="SEQ")
     command.add_argument("--json", action="store_true", help="one event a line, as on the wire")
@@ -101,11 +128,14 @@ def build_parser() -> argparse.ArgumentParser:
         ("stop", _stop, "stop a run after a checkpoint"),
         ("resume", _resume, "resume a stopped or failed run"),
     ):
-        verb(name, handler, help_text).add_argument("run")
-    command = verb("pull", _pull, "write a run's events to a file, from where the file ends")
+        verbs.add(name, handler, help_text).add_argument("run")
+
+
+def _add_logs(verbs: _Verbs) -> None:
+    command = verbs.add("pull", _pull, "write a run's events to a file, from where the file ends")
     command.add_argument("run")
     command.add_argument("file", type=Path)
-    command = verb(
+    command = verbs.add(
         "export", _export, "write runs, metrics, nodes or evaluations to a file, as a table"
     )
     command.add_argument("table", choices=TABLES)
@@ -117,7 +147,7 @@ def build_parser() -> argparse.ArgumentParser:
     scope.add_argument("--run")
     for name in FILTERS:
         command.add_argument(f"--{name}", help="as in the list of runs")
-    command = verb("push", _push, "send the log of an engine that runs elsewhere")
+    command = verbs.add("push", _push, "send the log of an engine that runs elsewhere")
     command.add_argument("directory", type=Path, help="the run's, with events.jsonl")
     command.add_argument("--run", help="of an earlier push; else --project and --recipe create one")
     command.add_argument("--project", type=int)
@@ -125,27 +155,31 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--follow", action="store_true", help="until the log records the run's end"
     )
-    command = verb("push-dataset", _push_dataset, "upload files as a version of a dataset")
+
+
+def _add_datasets(verbs: _Verbs) -> None:
+    command = verbs.add("push-dataset", _push_dataset, "upload files as a version of a dataset")
     command.add_argument("project", type=int)
     command.add_argument("name", help="of the dataset; an existing one gets a new version")
     command.add_argument("files", type=Path, nargs="+")
     command.add_argument("--note", default="")
-    command = verb("pull-dataset", _pull_dataset, "write the problems of a version to a file")
+    command = verbs.add("pull-dataset", _pull_dataset, "write the problems of a version to a file")
     command.add_argument("version", type=int, help="its id, as push-dataset prints it")
     command.add_argument("file", type=Path)
-    command = verb("push-model", _push_model, "upload a folder in Hugging Face layout as a version")
+
+
+def _add_models(verbs: _Verbs) -> None:
+    command = verbs.add(
+        "push-model", _push_model, "upload a folder in Hugging Face layout as a version"
+    )
     command.add_argument("folder", type=Path)
     command.add_argument("--project", type=int, required=True)
     command.add_argument("--name", help="of the model (default: the folder's)")
     command.add_argument("--parent", type=int, help="number of the version that it was made from")
-    command = verb("pull-model", _pull_model, "write a version as a zip")
+    command = verbs.add("pull-model", _pull_model, "write a version as a zip")
     command.add_argument("model", type=int)
     command.add_argument("number", type=int)
     command.add_argument("file", type=Path)
-    for name, help_text in local.ENGINE_VERBS.items():
-        verbs.add_parser(name, help=f"{help_text} [engine]")
-    verbs.add_parser("engine", help="any verb of python -m engine: grove engine search --help")
-    return parser
 
 
 def _grove() -> Grove:
