@@ -206,7 +206,7 @@ DAMAGES = {
     "config is no JSON": (1, put("config.json", b"{"), "config.json: is no JSON"),
     "config is a list": (1, put("config.json", b"[]"), "config.json: holds no JSON object"),
     "config of depth": (1, put("config.json", b"[" * 500_000), "config.json: is no JSON"),
-    "config too big": (1, put("config.json", b" " * 2_000_001), "at most 2,000,000"),
+    "config too big": (1, put("config.json", b" " * 2_000_001), "config.json: has 2,000,001 bytes"),
     "both kinds of weights": (3, put("model.safetensors"), "in several files"),
     "a shard is missing": (3, without(SECOND), f"{SECOND}: is missing"),
     "a foreign shard": (3, put("model-00001-of-00009.safetensors"), "does not belong"),

@@ -178,8 +178,9 @@ def check_text(file: ModelFile) -> str:
 
 
 def _object(file: ModelFile, limit: int) -> dict[str, Any]:
+    text = _text(file, limit)
     try:
-        value = json.loads(_text(file, limit))
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise WeightsError(file.name, f"is no JSON: {str(error)[:200]}", _SAVE_AGAIN) from None
     if not isinstance(value, dict):
