@@ -18,7 +18,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page
 
 from benchmarks.ui_log import sample_of_long_log
-from tests.helpers.chromium import Faults, chromium
+from tests.helpers.chromium import PageErrors, chromium
 from tests.helpers.site import SampleRun, Server
 from workers.local.postgres import EmbeddedPostgres
 
@@ -43,8 +43,8 @@ class Site:
             RuntimeError: the page had an error, violated its policy or contacted a foreign host.
         """
         context = self.browser.new_context(viewport=VIEWPORT, base_url=self.server.url)
-        page, faults = context.new_page(), Faults()
-        faults.watch(page, self.server.url)
+        page, errors = context.new_page(), PageErrors()
+        errors.watch(page, self.server.url)
         page.goto(run.sign_in_path().split("?")[0])
         page.wait_for_timeout(1000)  # the start of a window keeps the browser busy
         page.goto(address or f"/runs/{run.run.pk}/", wait_until="commit")
@@ -52,8 +52,8 @@ class Site:
             yield page
         finally:
             context.close()
-        if faults.told:
-            raise RuntimeError(f"the page of {run.run.experiment.name}: {faults.told[0]}")
+        if errors.recorded:
+            raise RuntimeError(f"the page of {run.run.experiment.name}: {errors.recorded[0]}")
 
 
 @contextmanager

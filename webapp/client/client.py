@@ -265,7 +265,7 @@ class Grove:
         Raises:
             Refused: the server does not accept it.
         """
-        return uploading.upload(self.request, file, project, kind)
+        return uploading.upload(self.ask, file, project, kind)
 
     def add_dataset(
         self, project: int, name: str, files: Sequence[Path], note: str = ""

@@ -21,7 +21,7 @@ Request = Callable[..., Any]
 
 
 def upload(request: Request, file: Path, project: int, kind: str) -> Upload:
-    """Uploads a file and returns the finished upload; `request` is `Grove.request`."""
+    """Uploads a file and returns the finished upload; `request` is `Grove.ask`."""
     with file.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
         size = content.seek(0, 2)
