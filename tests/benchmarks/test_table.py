@@ -103,7 +103,7 @@ def test_every_measurement_of_the_docs_names_its_conditions():
     ],
     ids=["number", "row", "verdict", "record", "both", "load"],
 )
-def test_what_was_changed_by_hand_is_refused(tmp_path, forge):
+def test_a_table_changed_by_hand_is_refused(tmp_path, forge):
     page = written(tmp_path, SLOW)
     assert check_written(page).measurements == [SLOW]
     record = page.with_suffix(".json")

@@ -62,7 +62,7 @@ def reported(walked):
     return "\n\n".join(f"{what}\n{error}" for what, error in walked.faults.items())
 
 
-def test_what_was_made_is_walked_to_all_that_may_be_done_with_it(site):
+def test_the_walk_follows_links_from_each_created_object(site):
     walked = walk(site, "an owner", scenarios=WALKS, seeds=(SEED, SEED + 1))
     assert not walked.faults, reported(walked)
     assert len(walked.begun) >= 12, site.beginnings().keys() - walked.begun.keys()

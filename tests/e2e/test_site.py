@@ -82,7 +82,7 @@ def test_a_tree_far_down_shows_itself_and_its_node_on_a_small_screen(window):
     panel.wait_for(state="hidden")
 
 
-def test_what_is_refused_at_the_new_run_is_shown_within_the_screen(window, faults):
+def test_errors_of_a_new_run_are_shown_within_the_screen(window, faults):
     faults.expected = ("Failed to load resource",)
     page = window("/runs/new/", 400)
     changes = "search.nodes_per_tree = 0\nsearch.nodes = 4\nproblems.train = -3"

@@ -60,7 +60,7 @@ def test_every_pure_module_has_tests():
 
 
 @pytest.mark.parametrize("place", ["static", "tests"])
-def test_what_is_vendored_is_what_was_published(place):
+def test_vendored_files_equal_the_published_ones(place):
     vendor = ROOT / place / "vendor"
     libraries = json.loads((vendor / "VENDOR.json").read_text())
     listed = {file["path"]: file["sha256"] for library in libraries for file in library["files"]}

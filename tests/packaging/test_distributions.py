@@ -98,7 +98,7 @@ def test_the_extra_of_everything_brings_the_others(wheel):
     ("folder", "extra"),
     [("webapp/client", ""), ("engine", "engine"), ("webapp", "server"), ("workers", "server")],
 )
-def test_what_a_package_imports_is_what_its_extra_brings(wheel, folder, extra):
+def test_an_extra_installs_what_its_package_imports(wheel, folder, extra):
     brought = closure(requirements_in(wheel), extra).keys() | OPTIONAL.get(folder, set())
     owners = packages_distributions()
     # A script that is run by path imports modules of ours from its own directory.

@@ -52,7 +52,7 @@ def browser(stack):
         yield browser
 
 
-def test_what_is_imported_is_what_was_installed(elsewhere):
+def test_the_installed_package_is_imported(elsewhere):
     program = f"import {', '.join(PACKAGES)}; print({', '.join(f'{p}.__file__' for p in PACKAGES)})"
     files = elsewhere.run(elsewhere.python, "-c", program).stdout.split()
     assert files == [str(elsewhere.packages / name / "__init__.py") for name in PACKAGES]
@@ -192,7 +192,7 @@ def test_engine_verbs_and_django_s_commands_are_handed_on(elsewhere):
     assert "No changes detected" in done.stdout, done.stderr
 
 
-def test_what_lies_in_the_current_directory_is_not_imported(elsewhere):
+def test_the_current_directory_is_not_imported(elsewhere):
     trap = elsewhere.home / "engine.py"
     trap.write_text("raise SystemExit('the wrong engine')")
     try:

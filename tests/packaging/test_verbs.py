@@ -40,5 +40,5 @@ def test_a_local_verb_is_handed_on_word_by_word(line, module, arguments):
     ["", "--help", "--version", "doctor", "doctor --json", "runs --name night", "start 1 demo",
      "search 1 problem.json --team starter:oak --set search.rho=0.9", "export runs engine"],
 )  # fmt: skip
-def test_what_the_client_does_itself_is_not(line):
+def test_commands_of_the_client_are_not_local_verbs(line):
     assert local_verb(line.split()) is None

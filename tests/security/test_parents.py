@@ -38,7 +38,7 @@ def parents(address: str) -> list[str]:
     return ["/" + "/".join(parts[:length]) + "/" for length in range(len(parts) - 1, 0, -1)]
 
 
-def test_what_is_above_an_address_exists(
+def test_parents_of_each_address_exist(
     cast: Any, arguments: dict[str, Any], sessions: dict[str, str]
 ) -> None:
     above = {one for name in NAMES for one in parents(filled_in(name, arguments))}

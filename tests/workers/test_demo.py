@@ -98,7 +98,7 @@ class DemoCommand:
         return None
 
 
-def test_what_is_killed_on_the_way_costs_no_event_and_no_step(directory):
+def test_a_kill_loses_no_event_and_no_step(directory):
     with DemoCommand(directory, steps=80, pause=0.15) as demo:
         demo.wait_for_steps(1, 400)
         for word in ("serve_web", "small_engine.py", "celery", "bin/postgres"):

@@ -77,7 +77,7 @@ def sleepers_of(engine):
     return [process for process in family(engine.pid) if process.name() == "sleep"]
 
 
-def test_what_a_killed_engine_started_dies_with_it(run_dir):
+def test_processes_of_a_killed_engine_die_with_it(run_dir):
     engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05, children=2))
     sleepers = wait_for(lambda: both if len(both := sleepers_of(engine)) == 2 else None)
     os.kill(engine.pid, signal.SIGKILL)

@@ -76,7 +76,7 @@ def test_every_package_of_the_list_for_vllm_is_pinned():
         ("ERROR: something new\n", "something new", "install.log"),
     ],
 )
-def test_what_pip_complains_of_becomes_a_sentence_and_a_remedy(checkout, output, sentence, remedy):
+def test_errors_of_pip_become_a_sentence_and_a_remedy(checkout, output, sentence, remedy):
     with pytest.raises(SystemExit) as ending:
         install.explain(output)
     first, second = str(ending.value).splitlines()

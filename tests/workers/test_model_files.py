@@ -69,7 +69,7 @@ def test_a_version_outlives_the_directory_of_its_run(version, made):
     assert json.loads((made / "config.json").read_text()) == data
 
 
-def test_what_a_deleted_version_had_is_collected(version, made):
+def test_files_of_a_deleted_version_are_collected(version, made):
     stored()
     delete_version(version)
     assert collect(timedelta(0)).artifacts == 5

@@ -129,7 +129,7 @@ def test_an_error_that_the_engine_reports_twice_is_final_and_is_the_one_shown():
     assert states_of(run).count("starting") == 2
 
 
-def test_what_an_engine_refuses_is_not_tried_again_and_its_reason_is_shown():
+def test_a_config_the_engine_refuses_is_not_retried_and_shows_why():
     run = a_run()
     Kept(run, refuse="ResumeError: seed: the run was begun with 1").join()
     assert state_of(run) is RunState.FAILED
@@ -228,7 +228,7 @@ def test_a_version_with_lost_files_fails_its_run_with_the_reason(var_directory, 
      {"agents": [{"name": "oak", "model": "starter:oak", "chat_template": "/etc/hostname"}]}],
     ids=["cluster", "template"],
 )  # fmt: skip
-def test_what_no_settings_may_name_starts_no_engine_though_it_is_stored(config):
+def test_a_stored_forbidden_setting_starts_no_engine(config):
     run = a_run(config=config)
     kept = Kept(run).join()
     assert isinstance(kept.error, ConfigError)

@@ -104,7 +104,7 @@ def test_killing_engine_and_worker_together_loses_no_step(var):
     assert run.head_seq == run.events.count()
 
 
-def test_what_was_queued_is_swept_given_back_at_sigterm_and_finished_by_the_next_worker(var):
+def test_runs_given_back_at_sigterm_are_finished_by_the_next_worker(var):
     run = a_run()
     export = request_export(run.project, run.created_by, Table.RUNS, Format.PARQUET, RunQuery())
     with Worker(var, steps=40, hold_at=2) as worker:

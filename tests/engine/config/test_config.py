@@ -129,7 +129,7 @@ for _ in range(3000):
 @pytest.mark.parametrize(
     "path", ["training.minutes", "agents.0.role", "problems.seed", "agents.0.model"]
 )
-def test_what_no_database_could_store_is_refused_in_few_words(path, value):
+def test_values_no_database_can_store_are_refused_briefly(path, value):
     with pytest.raises(ConfigError) as caught:
         # The later setting hides the earlier one, which is stored with the run all the same.
         load_recipe("demo", {path: value, "training": {}, "problems": {}, "agents": [AGENT]})

@@ -75,7 +75,7 @@ def test_a_chain_and_a_circle_are_refused():
         ("optimizer", {"learning_rate": 0.1}),
     ],
 )
-def test_what_belongs_to_the_weights_cannot_differ(field, value):
+def test_agents_of_one_model_cannot_differ_in_fields_of_its_weights(field, value):
     errors = errors_of(OWNER, ROLE | {field: value})
     assert list(errors) == [f"agents.1.{field}"]
     assert "belongs to the weights, which are solver's" in errors[f"agents.1.{field}"]

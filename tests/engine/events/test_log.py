@@ -82,7 +82,7 @@ def test_kinds_of_the_vocabulary_are_frozen():
     }  # fmt: skip
 
 
-def test_what_cannot_be_written_takes_no_seq(tmp_path):
+def test_an_unserializable_event_takes_no_seq(tmp_path):
     log = EventLog(tmp_path)
     with pytest.raises(UnicodeEncodeError):
         log.append(LogLine("info", "half of a pair: \ud800"))

@@ -103,7 +103,7 @@ def test_the_interval_is_the_paired_bootstrap_and_unknown_values_are_left_out():
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"kind": "evaluation", "version": 2}', "[" * 9999]
 )
-def test_what_is_no_result_is_refused(text, tmp_path, capsys):
+def test_a_file_that_is_no_result_is_refused(text, tmp_path, capsys):
     file = tmp_path / "a.json"
     file.write_text(text)
     assert main(["compare", str(file), str(file)]) == 2

@@ -150,7 +150,7 @@ def test_an_evaluation_takes_its_answers_by_the_reward_model(trained, server, pr
         assert solved == best.verification.passed
 
 
-def test_what_is_no_reward_model_is_refused(trained, server, files, tmp_path, capsys):
+def test_a_model_that_is_no_reward_model_is_refused(trained, server, files, tmp_path, capsys):
     command = ["search", "--problem", str(files[0]), "--agents", f"oak={server.url}#{MODEL}"]
     assert main([*command, "--reward-model", "/nowhere"]) == 2
     assert "make a reward model with" in capsys.readouterr().err

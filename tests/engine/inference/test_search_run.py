@@ -119,7 +119,7 @@ def test_an_agent_that_fails_fails_the_run_with_its_name_and_keeps_the_answer(
         (["--out", "tree.json"], "leave it out"),
     ],
 )
-def test_what_cannot_be_searched_is_refused(arguments, reason, run_dir, capsys):
+def test_an_impossible_search_is_refused(arguments, reason, run_dir, capsys):
     run_dir.mkdir()
     assert main(["search", "--run-dir", str(run_dir), *arguments]) == ExitCode.REFUSED
     assert reason in capsys.readouterr().err

@@ -219,7 +219,7 @@ def test_a_row_ends_where_the_context_does(model):
         generator(model).generate([[2] * 96], sampling, 0)
 
 
-def test_what_is_cancelled_is_written_no_more_and_changes_no_other(llama):
+def test_a_cancelled_row_ends_and_changes_no_other(llama):
     requests = some_requests(random.Random(8), 9)
     own = generator(llama)
     tickets = own.submit(*map(list, zip(*[(p, s) for p, s, _ in requests], strict=True)), 0,

@@ -100,7 +100,7 @@ def test_a_trie_holds_every_row_once_and_says_where():
     assert pack(rows).tokens == sum(map(len, rows))
 
 
-def test_what_saves_too_little_is_not_shared():
+def test_a_prefix_that_saves_too_little_is_not_shared():
     short = [[*range(MIN_SAVED - 1), 50 + n] for n in range(2)]
     assert len(share_prefixes(short).segments) == 2
     longer = [[*range(MIN_SAVED), 50 + n] for n in range(2)]

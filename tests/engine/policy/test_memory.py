@@ -56,7 +56,7 @@ def updated_stats(model, layout=RowLayout.PADDED, budget=10_000, again=False, at
         (llama, 1e-6, "prefix"),
     ],
 )
-def test_what_is_computed_again_has_the_same_gradient(make, tolerance, layout):
+def test_recomputed_activations_give_the_same_gradient(make, tolerance, layout):
     model = make()
     stats, expected = updated_stats(model)
     # 500 logits are 7 positions of the 64 tokens.
@@ -117,7 +117,7 @@ def test_a_model_that_transforms_its_logits_computes_all_of_them():
 
 @pytest.mark.parametrize("size", [4, 2])
 @pytest.mark.parametrize("kind", [(LlamaForCausalLM, LlamaConfig), (Qwen3ForCausalLM, Qwen3Config)])
-def test_what_is_estimated_of_a_layer_is_what_it_keeps(tmp_path, kind, size):
+def test_the_estimate_of_a_layer_is_the_memory_it_keeps(tmp_path, kind, size):
     rows = [TrainingRow([n] * 8, [5] * 40, [-3.0] * 40, 0.0, 0) for n in range(3)]
     batch = pack_rows(rows, pack([inputs_of(row) for row in rows]), 0, "cpu")
     tokens, results = batch.ids_1T.numel(), []
@@ -136,7 +136,7 @@ def test_what_is_estimated_of_a_layer_is_what_it_keeps(tmp_path, kind, size):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_what_is_estimated_of_weights_and_optimizer_is_what_a_learner_holds(dtype):
+def test_the_estimate_of_weights_and_optimizer_is_the_memory_of_a_learner(dtype):
     model = llama(tie_word_embeddings=True).to(getattr(torch, dtype))
     config = load_recipe("tree-single", {"compute.dtype": dtype, "loss.kl_coefficient": 0.1})
     weights = FullWeights(model, reload=lambda d: model)

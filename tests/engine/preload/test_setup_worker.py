@@ -55,7 +55,7 @@ def test_the_worker_has_its_variables_and_its_interpreter(folder):
         ({}, "PYTHON"),
     ],
 )
-def test_what_it_does_not_know_is_left_to_rays(folder, context, language):
+def test_unsupported_workers_are_left_to_ray(folder, context, language):
     result = started(folder, context, language=language)
     assert result["program"] == str(folder / SETUP_WORKER.name)
     assert result["given"][0] == str(folder / "default_worker.py") and len(result["given"]) == 4

@@ -165,7 +165,7 @@ def test_a_line_cannot_take_all_memory(tmp_path):
         next(lines)
 
 
-def test_what_is_no_file_is_refused_and_never_read(tmp_path):
+def test_an_entry_that_is_no_file_is_refused_and_never_read(tmp_path):
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "loop.jsonl").symlink_to("loop.jsonl")
     for path in (tmp_path / "pipe.jsonl", tmp_path, Path("/dev/zero")):

@@ -48,7 +48,7 @@ def errors_of(path):
     return caught.value.issues
 
 
-def test_what_is_saved_is_read_back_equal(tmp_path):
+def test_saved_problems_are_read_back_equal(tmp_path):
     values = [True, 1, 1.0, None, -0.5, 1e300, "a\0b\ud800", 10**5000, [[]], {"k": [1.5]}]
     tests = tuple(CallTest((value,), value) for value in values)
     problems = [problem(), problem("p-2", public_tests=tests, reference="", tags=())]
@@ -60,7 +60,7 @@ def test_what_is_saved_is_read_back_equal(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["set.jsonl"]
 
 
-def test_what_json_cannot_say_is_a_literal_in_the_file(tmp_path):
+def test_values_without_a_json_form_are_literals_in_the_file(tmp_path):
     save_problems(tmp_path / "set.jsonl", [problem()])
     data = json.loads((tmp_path / "set.jsonl").read_text())
     assert data["public_tests"] == [{"arguments": [[1, "é"]], "expected": [1, "é"]}]

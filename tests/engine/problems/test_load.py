@@ -130,12 +130,12 @@ def test_a_format_can_be_named(tmp_path):
         ("{", "is not JSON"),
     ],
 )
-def test_what_is_no_data_set_is_refused_with_the_cause(tmp_path, line, part):
+def test_a_file_that_is_no_dataset_is_refused_with_the_cause(tmp_path, line, part):
     with pytest.raises(DatasetError, match=part):
         load_dataset(write(tmp_path / "a.jsonl", line))
 
 
-def test_what_is_read_from_any_format_can_be_kept_as_our_own(tmp_path):
+def test_problems_of_any_format_can_be_saved_in_our_own(tmp_path):
     names = [name for name in vars(rows) if name.isupper() and not name.startswith("_")]
     problems = []
     for name in names:

@@ -103,7 +103,7 @@ def test_closing_the_rows_ends_the_reader_process(many_rows):
     eventually(lambda: has_ended(reader), "the reader to end", 10)
 
 
-def test_what_takes_over_the_reader_finds_nothing(tmp_path):
+def test_code_that_takes_over_the_reader_finds_nothing(tmp_path):
     """Simulates a fault in the parser that lets a file's author run code there."""
     secret = tmp_path / "secret"
     secret.write_text("secret")
@@ -123,7 +123,7 @@ def test_what_takes_over_the_reader_finds_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("start", [b"PAR1", b"ARROW1\0\0", b"\xff\xff\xff\xff"])
-def test_what_only_begins_like_a_table_is_refused_with_its_name(tmp_path, start):
+def test_a_file_that_only_begins_like_a_table_is_refused_by_name(tmp_path, start):
     path = tmp_path / "broken"
     path.write_bytes(start + b"nonsense" * 100)
     with pytest.raises(DatasetError, match=r"broken.*cannot be read"):

@@ -128,7 +128,7 @@ def test_plain_values_survive_the_channel(value):
      "-" * 100_000 + "1", "(" * 100_000, "1\0", "0x" + "f" * 400 + "+1j"],
     ids=lambda text: text[:9],
 )  # fmt: skip
-def test_what_is_no_plain_literal_is_refused(text):
+def test_text_that_is_no_plain_literal_is_refused(text):
     with pytest.raises(LiteralError):
         from_literal(text)
 
@@ -154,7 +154,7 @@ def test_the_longest_frames_are_read_fast():
         assert time.process_time() - started < 3
 
 
-def test_what_an_error_would_do_to_a_terminal_or_a_database_is_escaped():
+def test_control_characters_of_an_error_are_escaped():
     text = "E: \x1b[2J\0\r\u202e\x9b é\n  program.py"
     first, _ = outcomes(frame(0, text, RUNTIME_ERROR))
     assert first.error == "E: \\x1b[2J\\x00\\r\\u202e\\x9b é\n  program.py"

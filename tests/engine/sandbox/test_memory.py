@@ -54,7 +54,7 @@ def test_the_oldest_verdict_is_forgotten_first(sandbox):
     assert runs([again]) != runs([b])
 
 
-def test_what_came_near_a_limit_is_not_remembered(sandbox):
+def test_a_verdict_near_a_limit_is_not_cached(sandbox):
     verifier = CachingVerifier(sandbox)
     (first,) = verifier.verify([(A, ENDLESS_AFTER_A_WRONG_ANSWER)])
     (second,) = verifier.verify([(A, ENDLESS_AFTER_A_WRONG_ANSWER)])

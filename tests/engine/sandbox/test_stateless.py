@@ -154,7 +154,7 @@ def test_plain_functions_leave_nothing_behind(program):
 
 
 @pytest.mark.parametrize("program", WITH_STATE.values(), ids=WITH_STATE.keys())
-def test_what_might_leave_something_behind_is_known(program):
+def test_programs_that_may_keep_state_are_not_stateless(program):
     assert not is_stateless("", program)
 
 

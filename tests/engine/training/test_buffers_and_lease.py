@@ -40,7 +40,7 @@ def test_a_limited_batch_leaves_whole_trees_for_the_next():
     assert numbers(buffer.take()) == [12, 13, 14]
 
 
-def test_what_is_too_old_fills_no_batch_and_is_counted_once():
+def test_a_stale_row_fills_no_batch_and_is_counted_once():
     buffer = AgentBuffer(batch_nodes=3, max_staleness=1)
     buffer.add_tree([row(1), row(2)])
     buffer.version = 2

@@ -142,7 +142,7 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
         pool.verify(written(1))
 
 
-def test_what_others_hold_is_waited_for_under_a_deadline(joined):
+def test_resources_held_by_others_are_awaited_until_a_deadline(joined):
     compute = ComputeConfig(placement_seconds=1.0)
     held = reserve([Bundle("theirs", 1, {"CPU": 1.0})] * 2, ComputeConfig(), unheard)
     results = []

@@ -146,7 +146,7 @@ def test_a_checkpoint_from_before_a_setting_existed_goes_on(begun):
 
 
 @pytest.mark.parametrize("path", sorted(MAY_CHANGE | CHANGES_ROUNDING | JUDGED_BY_CONTENT))
-def test_what_may_change_is_a_setting(path):
+def test_each_path_that_may_change_is_a_setting(path):
     here = settings().model_dump()
     for part in path.split("."):
         here = here[0] if part == "*" else here[part]

@@ -91,7 +91,7 @@ def test_a_stopped_run_on_a_published_file_goes_on_and_says_what_it_left_out(
     assert named <= {row["id"] for row in good}
 
 
-def test_what_cannot_run_is_refused_before_anything_starts(model, tmp_path):
+def test_an_impossible_run_is_refused_before_anything_starts(model, tmp_path):
     config = tiny_config(model, tmp_path / "nowhere")
     run_dir = prepare(tmp_path / "run", config)
     process = start(run_dir)

@@ -157,7 +157,7 @@ def test_an_update_runs_while_the_next_step_is_generated(ray_address, tmp_path):
         ({"deterministic": True}, {"extra_trees": 2}, "training.extra_trees = 2"),
     ],
 )
-def test_what_cannot_overlap_is_refused(compute, training, told):
+def test_settings_that_cannot_overlap_are_refused(compute, training, told):
     agents = [{"name": "oak", "model": "starter:oak"}]
     with pytest.raises(ConfigError, match=told):
         parse_config({"agents": agents, "compute": compute, "training": training})

@@ -243,7 +243,7 @@ def test_the_recipe_trains_as_it_claims(runs, name):
 
 
 @pytest.mark.slow
-def test_what_two_ranks_learn_is_what_writes_the_next_step(runs):
+def test_the_next_step_is_generated_with_the_weights_of_both_ranks(runs):
     run_dir = runs(RANKED)
     nodes = [
         update["nodes"]

@@ -230,7 +230,7 @@ def test_mail_is_configured_by_a_url(url, told):
         ({"GROVE_OIDC_ISSUER": "https://id.example"}, "GROVE_OIDC_CLIENT"),
     ],
 )
-def test_what_cannot_work_is_refused_by_name(env, name):
+def test_settings_that_cannot_work_are_refused_by_name(env, name):
     with pytest.raises(SettingError, match=name):
         read_mail(env)
         read_provider(env)

@@ -65,7 +65,7 @@ def _client(address):
     return boto3.client("s3", endpoint_url=address, region_name="eu-north-1", **keys)
 
 
-def test_what_is_put_is_read_whole_or_in_part_and_removed(cast, names):
+def test_an_object_is_read_whole_or_in_part_and_removed(cast, names):
     content = bytes(range(256)) * (RANGE_BYTES // 256) + b"the end"
     artifact = store.put([content[:1000], content[1000:]])
     assert names() == [f"artifacts/{artifact.pk[:2]}/{artifact.pk}"]

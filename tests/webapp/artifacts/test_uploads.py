@@ -286,7 +286,7 @@ def test_an_upload_that_many_finish_at_once_is_one_artifact(cast, var_directory)
     assert [path.name for path in files_below(var_directory)] == [digest]
 
 
-def test_what_was_put_again_meanwhile_is_not_removed(cast, var_directory):
+def test_an_object_put_again_meanwhile_is_not_removed(cast, var_directory):
     artifact = store.put([b"wanted"])
     store.put([b"wanted"])
     assert not store.remove(artifact)
@@ -294,7 +294,7 @@ def test_what_was_put_again_meanwhile_is_not_removed(cast, var_directory):
         assert file.read() == b"wanted"
 
 
-def test_what_is_referred_to_is_never_removed(cast, var_directory):
+def test_referenced_objects_are_never_removed(cast, var_directory):
     artifact = services.finish(an_upload(cast)).artifact
     assert not store.remove(artifact)
     with pytest.raises(ProtectedError):

@@ -72,7 +72,9 @@ def test_an_alias_is_followed_and_a_runs_agent_keeps_role_and_sampling(folder, s
     assert agent["sampling"] == {"temperature": 0.25}
 
 
-def test_what_cannot_be_had_is_said_with_the_remedy(folder, site, tmp_path, monkeypatch, capsys):
+def test_an_unavailable_version_is_reported_with_the_remedy(
+    folder, site, tmp_path, monkeypatch, capsys
+):
     import_folder(create_project(site.cast.project.workspace, "Elms", "elms"), "ash", folder)
     for reference, part in {
         "registry:elm": "write registry:NAME@NUMBER",

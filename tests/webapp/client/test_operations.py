@@ -40,7 +40,7 @@ def test_each_operation_has_its_method_and_no_method_is_of_none(document):
     assert len(own) == len(names(document)) > 120
 
 
-def test_what_is_written_is_what_the_document_says(document):
+def test_the_generated_client_matches_the_document(document):
     written = Document(document)
     for name, text in (("operations.py", written.operations()), ("models.py", written.models())):
         same = tree(text) == tree((FOLDER / name).read_text())

@@ -66,7 +66,7 @@ def test_a_difference_is_described_in_words(figures, words):
     assert sentence(("A", "B"), *figures, 300) == words
 
 
-def test_what_cannot_be_compared_says_why(cast):
+def test_runs_that_cannot_be_compared_say_why(cast):
     first, bare = evaluated(cast, 10), a_run(cast)
     assert "no per-problem results of B" in pairs([first, bare], "test")[0].missing
     strange = evaluated(cast, 3, contents=["e" * 16])

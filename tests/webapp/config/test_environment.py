@@ -68,7 +68,7 @@ def test_addresses_and_networks_are_split_at_commas():
 
 
 @pytest.mark.parametrize("text", ["*", "proxy.example.org", "10.0.0.5/8", "10.0.0.256"])
-def test_what_is_no_address_is_refused(text):
+def test_text_that_is_no_address_is_refused(text):
     with pytest.raises(env.SettingError, match=r"P = .*: give IP addresses or networks"):
         env.read_addresses({"P": f"127.0.0.1,{text}"}, "P")
 

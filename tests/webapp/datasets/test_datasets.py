@@ -67,7 +67,7 @@ def published(path):
     return ProblemsConfig(dataset=str(path), **SIZES)
 
 
-def test_what_a_published_file_leaves_out_is_on_the_page_and_in_the_api(cast, client, tmp_path):
+def test_problems_left_out_of_a_published_file_are_listed(cast, client, tmp_path):
     version = version_of(cast.project, published(tmp_path / "mbpp.jsonl"))
     (sentence,) = version.left_out
     assert "mbpp.jsonl:2: test_list" in sentence and "without tests" in sentence

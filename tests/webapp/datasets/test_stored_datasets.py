@@ -90,7 +90,7 @@ def test_an_upload_becomes_a_version_with_its_problems(bob, cast, var_directory)
     assert [path.name for path in files_below(var_directory)] == [version.artifact_id]
 
 
-def test_what_comes_down_is_what_an_engine_reads(bob, cast, tmp_path):
+def test_a_downloaded_dataset_is_readable_by_the_engine(bob, cast, tmp_path):
     version = made(bob, cast).json()["id"]
     answer = bob.get(f"/api/v1/datasets/versions/{version}/content")
     assert answer["Content-Disposition"] == 'attachment; filename="trees-v1.jsonl"'
@@ -152,7 +152,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_what_is_no_dataset_is_refused_and_nothing_stays(bob, cast, var_directory, name):
+def test_an_invalid_dataset_is_refused_and_nothing_stays(bob, cast, var_directory, name):
     content, reason = ATTACKS[name]
     refusal = made(bob, cast, content)
     assert refusal.status_code == 422
@@ -317,7 +317,7 @@ def test_splits_are_those_of_a_run(bob, cast):
     }
 
 
-def test_what_passes_is_kept_as_a_version_with_its_parent(bob, cast):
+def test_problems_that_pass_become_a_version_with_its_parent(bob, cast):
     version = stored_version(cast, "trees", some_problems(4))
     path = f"/api/v1/datasets/versions/{version.pk}/derive"
     assert bob.post(path, {}, **JSON).status_code == 409
@@ -329,7 +329,7 @@ def test_what_passes_is_kept_as_a_version_with_its_parent(bob, cast):
     assert bob.delete(f"/api/v1/datasets/versions/{version.pk}").status_code == 409
 
 
-def test_what_is_used_is_not_deleted_and_what_is_not_leaves_nothing(bob, cast, var_directory):
+def test_a_used_dataset_is_kept_and_an_unused_one_leaves_nothing(bob, cast, var_directory):
     version = stored_version(cast, "trees", faulty=0)
     run = a_run(cast, dataset_version=version)
     path = f"/api/v1/datasets/versions/{version.pk}"

@@ -127,7 +127,7 @@ def test_an_engine_that_falls_silent_has_failed(engine):
          "events"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_stored_is_named(engine, event, path):
+def test_values_that_cannot_be_stored_are_named(engine, event, path):
     response = engine.send(event)
     assert response.status_code == 422, response.content
     fault = response.json()["problems"][0]
@@ -196,7 +196,7 @@ def tree_open(seq, tree=1):
     ids=["itself", "each other", "unknown", "below the root", "twice", "the root"],
 )
 @pytest.mark.parametrize("at_once", [True, False])
-def test_what_would_be_no_tree_is_refused_and_not_stored(
+def test_nodes_that_form_no_tree_are_refused_and_not_stored(
     engine, nodes, place, field, value, at_once
 ):
     """A node that was its own parent froze the page of everyone who opened the run."""

@@ -109,7 +109,7 @@ def test_only_the_operator_sets_the_address_of_ray(cast):
 
 
 @pytest.mark.parametrize("value", ["\x00", "\ud800", "x" * 5000, "~root", "http://host/file"])
-def test_what_is_no_name_is_refused_too(cast, value):
+def test_values_that_are_no_name_are_refused(cast, value):
     refused(cast.project, cast.bob, "agents.first.model", value)
     refused(cast.project, cast.bob, "agents.first.model", f"local:{value}")
     refused(cast.project, cast.bob, "problems.dataset", value)

@@ -50,7 +50,7 @@ def test_a_team_has_from_one_to_eight_agents(count):
         ("agents.oak = unset\nagents.fern = unset", "agents", "at least 1"),
     ],
 )
-def test_what_leads_nowhere_is_refused_by_its_path(text, path, reason):
+def test_a_reference_that_leads_nowhere_is_refused_by_its_path(text, path, reason):
     with pytest.raises(ConfigError) as refused:
         team(text)
     (problem,) = refused.value.problems

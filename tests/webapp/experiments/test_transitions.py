@@ -79,7 +79,7 @@ def test_a_queued_run_is_killed_at_once_and_a_running_one_by_its_worker(cast):
     ]  # fmt: skip
 
 
-def test_what_is_not_done_is_not_noted(cast):
+def test_a_refused_transition_is_not_recorded(cast):
     run = a_run(cast, RunState.FINISHED)
     with pytest.raises(TransitionRefused):
         services.request_stop(run.pk, cast.bob)

@@ -193,7 +193,7 @@ def test_stop_and_resume_lead_back_to_the_run(client, cast):
     assert run.run_state is RunState.QUEUED
 
 
-def test_what_is_not_possible_is_said_not_done(client, cast):
+def test_an_impossible_action_is_reported_not_done(client, cast):
     run = a_run(cast, RunState.FINISHED)
     client.force_login(cast.bob)
     response = client.post(reverse("stop-run", args=[run.pk]), follow=True)
@@ -450,7 +450,7 @@ def test_a_nonce_is_used_once(client, db):
     assert len(policies) == 3
 
 
-def test_what_help_calls_code_is_shown_as_code():
+def test_code_in_help_texts_is_shown_as_code():
     assert with_code("`a < b` of <c>; a ` alone") == (
         "<code>a &lt; b</code> of &lt;c&gt;; a ` alone"
     )

@@ -88,7 +88,7 @@ def test_all_tokens_of_a_user_share_an_allowance_that_one_cannot_use_up(client, 
 
 
 @pytest.mark.parametrize("path", ["tokens", "exports", "runs/{run}/shares", "runs/{run}/events"])
-def test_what_rest_makes_is_counted_apart_from_what_it_lists(client, cast, settings, path):
+def test_writes_and_lists_of_rest_are_counted_apart(client, cast, settings, path):
     run, _ = a_held_run(cast)
     settings.RATE_LIMITS = dict.fromkeys(settings.RATE_LIMITS, (1, 60.0))
     client.force_login(cast.bob)

@@ -54,7 +54,7 @@ def test_a_file_that_is_added_or_removed_while_others_are_served(directory):
     assert fetch(address("js/new.js")).status_code == 404
 
 
-def test_what_did_not_change_is_not_sent_again(directory):
+def test_an_unchanged_resource_is_not_sent_again(directory):
     first = fetch(address("js/page.js"))
     again = {"If-Modified-Since": first.headers["Last-Modified"]}
     answer = fetch(address("js/page.js"), **again)

@@ -91,7 +91,7 @@ def test_the_same_files_again_are_the_same_version(cast, model, folder):
         ("config.json", b"[" * 1_000_000),
     ],
 )
-def test_what_is_refused_leaves_nothing_behind(cast, model, folder, name, content, settings):
+def test_a_refused_import_leaves_nothing_behind(cast, model, folder, name, content, settings):
     with pytest.raises(WeightsError, match=name):
         import_uploads(model, uploaded(cast, folder, **{name: content}), None, cast.bob)
     assert not Upload.objects.exists() and not Artifact.objects.exists()

@@ -78,7 +78,7 @@ def test_with_an_approval_policy_a_promotion_needs_two_people(cast, model, versi
             decide(requested.pk, "Again.", cast.mia)
 
 
-def test_what_is_refused_or_taken_back_moves_nothing(cast, model, versions):
+def test_a_refused_or_withdrawn_promotion_moves_nothing(cast, model, versions):
     set_second_pair(cast.project.workspace, True, cast.alice)
     for who, state in ((cast.mia, "refused"), (cast.bob, "withdrawn")):
         requested = promote(model, "champion", versions[1], "It is better.", cast.bob)

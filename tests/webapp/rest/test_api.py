@@ -240,7 +240,7 @@ def test_a_clone_and_a_fork_are_runs_of_their_own(client, cast, var_directory):
     assert paths == {"agents.0.model", "compute.dtype"}
 
 
-def test_what_is_not_possible_now_is_a_conflict(client, cast):
+def test_an_action_impossible_in_the_current_state_is_a_conflict(client, cast):
     run = a_run(cast, RunState.FINISHED)
     client.force_login(cast.bob)
     response = post(client, f"/runs/{run.pk}/resume")

@@ -48,7 +48,7 @@ def test_a_refusal_does_not_spend_the_key(client, cast):
         assert post(client, "workspaces", {"name": "Ashes"}, odd).status_code == 422
 
 
-def test_what_a_refusal_did_away_with_stays_away(client, cast, var_directory):
+def test_an_object_deleted_before_a_refusal_stays_deleted(client, cast, var_directory):
     client.force_login(cast.bob)
     model = imports.create_model(cast.project, "elm", cast.bob)
     upload = services.begin(cast.project, cast.bob, Upload.Kind.MODEL, "model.safetensors", 4)

@@ -36,7 +36,7 @@ def test_a_link_points_at_what_the_answer_has():
             assert name in example if where else told.startswith("$request.path."), (source, told)
 
 
-def test_what_was_made_is_led_to_its_reading_change_and_removal():
+def test_created_objects_link_to_read_update_and_delete():
     for source, targets in {
         "create_run": {"get_run", "mark_run", "stop_run", "fork_run", "create_share"},
         "create_comment": {"change_comment", "delete_comment"},

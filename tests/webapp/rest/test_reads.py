@@ -63,7 +63,7 @@ def test_only_the_requested_fields_are_returned(bob, cast):
     assert refused.status_code == 422 and refused.json()["problems"][0]["value"] == "secret"
 
 
-def test_what_did_not_change_is_not_sent_again(bob, cast):
+def test_an_unchanged_resource_is_not_sent_again(bob, cast):
     run = a_run(cast)
     path = f"/api/v1/runs/{run.pk}"
     first = bob.get(path)

@@ -88,7 +88,7 @@ def test_a_pasted_problem_is_searched_by_the_team_with_the_settings_of_the_form(
         ({"overrides": "agents.oak.model = /etc"}, "agents.oak.model", "are not accepted: write"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_searched_is_refused_by_its_field(client, cast, fields, path, reason):
+def test_an_impossible_search_is_refused_by_its_field(client, cast, fields, path, reason):
     client.force_login(cast.alice)
     response = client.post(reverse("new-search"), form(cast, **fields))
     assert response.status_code == 422 and not Run.objects.exists()

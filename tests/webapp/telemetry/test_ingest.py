@@ -23,7 +23,7 @@ def test_a_batch_is_stored_and_the_head_moves(cast):
     assert stored(run) == [1, 2, 3, 4, 5]
 
 
-def test_what_is_sent_again_is_stored_once(cast):
+def test_events_sent_again_are_stored_once(cast):
     run, fencing = a_held_run(cast)
     ingest(run.pk, fencing, some_events(1, 5))
     assert ingest(run.pk, fencing, some_events(1, 5)) == 5

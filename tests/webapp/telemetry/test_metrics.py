@@ -225,7 +225,7 @@ def check_range(metric, pairs, asked):
             assert x1 <= low + (at + 2) * (high - low) / asked.points + 1e-9
 
 
-def test_what_is_read_grows_with_the_buckets_not_with_the_points(long):
+def test_rows_read_grow_with_buckets_not_with_points(long):
     metric, _ = long
     with CaptureQueriesContext(connection) as requested:
         result = buckets(metric, Range(points=20))

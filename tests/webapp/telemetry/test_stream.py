@@ -43,7 +43,7 @@ def scene():
     return cast, run, fencing, a_session(cast.bob)
 
 
-def test_what_is_stored_is_replayed_in_order(port, scene):
+def test_stored_events_are_replayed_in_order(port, scene):
     _, run, fencing, session = scene
     store(run, fencing, 1200)
     with Client(port, session) as client:
@@ -67,7 +67,7 @@ def test_an_event_carries_time_kind_and_its_position(port, scene):
     assert payload == {"tree": 3, "node": 2, "shaped": 0.5, "advantage": -1.25}
 
 
-def test_what_comes_later_is_sent_live(port, scene):
+def test_later_events_are_sent_live(port, scene):
     _, run, fencing, session = scene
     with Client(port, session) as client:
         client.follow(run)

@@ -110,7 +110,7 @@ def test_a_members_token_requests_a_promotion_and_makes_none(client, cast):
     "change",
     [{"resource": "workspace-0"}, {"days": 1000}, {"scopes": []}, {"scopes": ["runs:steer"]}],
 )
-def test_what_the_form_does_not_offer_is_refused(client, cast, change):
+def test_values_outside_the_form_are_refused(client, cast, change):
     client.force_login(cast.bob)
     assert make(client, cast, **change).status_code == 422 and not ApiToken.objects.exists()
 
