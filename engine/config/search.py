@@ -28,6 +28,14 @@ class AgentChoice(StrEnum):
 
     THOMPSON = "thompson"
     UCB = "ucb"
+    UNIFORM = "uniform"
+
+
+class NodeChoice(StrEnum):
+    """Rule that chooses between GEN, CONT and the children on the way down."""
+
+    THOMPSON = "thompson"
+    UNIFORM = "uniform"
 
 
 class SearchConfig(Settings):
@@ -41,7 +49,11 @@ class SearchConfig(Settings):
     """Whether an expansion chooses the agent first, or the parent node first."""
     agent_choice: AgentChoice = AgentChoice.THOMPSON
     """Draws from the agents' posteriors, or UCB1 on their scores: of the node on the path
-    (agent_first), or of the whole tree (node_first)."""
+    (agent_first), or of the whole tree (node_first). `uniform` draws without regard to scores: the
+    control of an ablation."""
+    node_choice: NodeChoice = NodeChoice.THOMPSON
+    """Draws from the posteriors of GEN, CONT and the children, or, as the control of an ablation,
+    `uniform` ones without regard to scores."""
     tokens_per_tree: Whole | None = Field(None, ge=1)
     """If set, a tree opens no more nodes once its answers have this many tokens."""
     seconds_per_tree: float | None = Field(None, gt=0)

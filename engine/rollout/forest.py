@@ -193,4 +193,5 @@ class Forest:
             search.rho,
             search.agent_choice,
             search.max_depth,
+            search.node_choice,
         )

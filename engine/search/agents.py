@@ -12,8 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from engine.config.search import AgentChoice, Posterior
-from engine.search.posteriors import make_posterior, rounded, thompson
+from engine.config.search import AgentChoice, NodeChoice, Posterior
+from engine.search.posteriors import Family, make_posterior, rounded, thompson
 
 
 class AgentChooser(Protocol):
@@ -43,7 +43,7 @@ class ThompsonChooser:
     Nodes in flight change nothing: the randomness of the draws spreads them over the agents.
     """
 
-    def __init__(self, agents: Sequence[str], family: Posterior):
+    def __init__(self, agents: Sequence[str], family: Family):
         self.posteriors = {agent: make_posterior(family) for agent in agents}
 
     def begin(self, agent: str) -> None:
@@ -109,4 +109,10 @@ class UcbChooser:
 
 def make_chooser(choice: AgentChoice, agents: Sequence[str], family: Posterior) -> AgentChooser:
     """Returns a chooser without observations."""
-    return UcbChooser(agents) if choice is AgentChoice.UCB else ThompsonChooser(agents, family)
+    match choice:
+        case AgentChoice.UCB:
+            return UcbChooser(agents)
+        case AgentChoice.UNIFORM:
+            return ThompsonChooser(agents, NodeChoice.UNIFORM)
+        case AgentChoice.THOMPSON:
+            return ThompsonChooser(agents, family)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.config.search import Posterior
 from engine.search.posteriors import (
     DIGITS,
+    Family,
     ThompsonPosterior,
     make_posterior,
     posterior_class,
@@ -40,7 +40,7 @@ class Children:
 
     __slots__ = ("_draws", "_family", "_posteriors")
 
-    def __init__(self, family: Posterior):
+    def __init__(self, family: Family):
         self._family = family
         self._posteriors: dict[int, ThompsonPosterior] = {}
         self._draws: _IndividualDraws | _GroupedDraws | None = None
@@ -108,7 +108,7 @@ class _IndividualDraws:
 
     __slots__ = ("_children", "_draw", "_rows", "_rows_CP")
 
-    def __init__(self, family: Posterior):
+    def __init__(self, family: Family):
         self._draw = posterior_class(family).draw_each
         self._children: list[int] = []
         self._rows: dict[int, int] = {}
@@ -146,7 +146,7 @@ class _GroupedDraws:
         "_positions",
     )  # fmt: skip
 
-    def __init__(self, family: Posterior):
+    def __init__(self, family: Family):
         self._kind = posterior_class(family)
         self._groups: dict[tuple[float, ...], int] = {}
         self._members: list[list[int]] = []

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.config.search import AgentChoice, Posterior
+from engine.config.search import AgentChoice, NodeChoice, Posterior
 from engine.search.agents import AgentChooser, make_chooser
 from engine.search.children import Children
-from engine.search.posteriors import make_posterior
+from engine.search.posteriors import Family, make_posterior
 
 SHARED = "shared"
 
@@ -34,7 +34,7 @@ class Pool:
 
     __slots__ = ("children", "cont", "gen")
 
-    def __init__(self, family: Posterior):
+    def __init__(self, family: Family):
         self.gen = make_posterior(family)
         self.cont = make_posterior(family)
         self.children = Children(family)
@@ -51,9 +51,11 @@ class Arms:
         pools: tuple[str, ...],
         family: Posterior,
         choice: AgentChoice = AgentChoice.THOMPSON,
+        node_choice: NodeChoice = NodeChoice.THOMPSON,
     ):
         self.agents: AgentChooser = make_chooser(choice, agents, family)
-        self.pools = {name: Pool(family) for name in pools}
+        uniform = node_choice is NodeChoice.UNIFORM
+        self.pools = {name: Pool(NodeChoice.UNIFORM if uniform else family) for name in pools}
 
 
 @dataclass(slots=True)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from math import sqrt
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
-from engine.config.search import Posterior
+from engine.config.search import NodeChoice, Posterior
 
 Arm = TypeVar("Arm", bound=Hashable)
+Family = Posterior | Literal[NodeChoice.UNIFORM]
+"""A family of posteriors, or the rule `uniform`, whose draws disregard all rewards."""
 DIGITS = 4
 """Decimals of the numbers in a record of draws: a large tree keeps and emits very many of them."""
 
@@ -115,6 +117,20 @@ class BetaPosterior:
         return betainccinv(keys_PN[0], keys_PN[1], shares_N)
 
 
+class FlatPosterior(BetaPosterior):
+    """Beta(1, 1), the uniform distribution on [0, 1], whatever is observed: the control of
+    Thompson sampling, which has the same arms and learns nothing."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(1.0, 1.0)
+
+    def observe(self, reward: float) -> None:
+        if not 0.0 <= reward <= 1.0:
+            raise ValueError(f"reward = {reward!r}: give a value from 0 to 1")
+
+
 class GaussianPosterior:
     """Normal with scaled inverse chi² variance.
 
@@ -212,21 +228,23 @@ def rounded(parameters: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, DIGITS) for name, value in parameters.items()}
 
 
-def posterior_class(family: Posterior) -> type[ThompsonPosterior]:
+def posterior_class(family: Family) -> type[ThompsonPosterior]:
     """Returns the class of a family, for draws of many posteriors at once."""
+    if family is NodeChoice.UNIFORM:
+        return FlatPosterior
     return GaussianPosterior if family is Posterior.GAUSSIAN else BetaPosterior
 
 
-def make_posterior(
-    family: Posterior, reward_average_prior: float | None = None
-) -> ThompsonPosterior:
+def make_posterior(family: Family, reward_average_prior: float | None = None) -> ThompsonPosterior:
     """Returns a posterior before any observation.
 
-    `reward_average_prior` moves the prior's mean: Beta(p, 1 - p), or m = p.
+    `reward_average_prior` moves the prior's mean: Beta(p, 1 - p), or m = p; `uniform` has none.
 
     Raises:
         ValueError: a prior mean outside [0, 1] for the Beta family.
     """
+    if family is NodeChoice.UNIFORM:
+        return FlatPosterior()
     if family is Posterior.GAUSSIAN:
         return (
             GaussianPosterior()

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.config.search import AgentChoice, Posterior, SelectionOrder
+from engine.config.search import AgentChoice, NodeChoice, Posterior, SelectionOrder
 from engine.search.agents import AgentChooser, make_chooser
 from engine.search.depth import depth_weight
 from engine.search.node import SHARED, Arms, NodeState, Pool, SearchNode
@@ -63,7 +63,8 @@ class SearchTree:
     `node_first`: GEN, CONT and all children compete in one shared pool; the agent is drawn last,
     from its scores in the whole tree. With one agent both are the same algorithm.
 
-    `choice` selects the agent by a draw, or by UCB1 on the same scores.
+    `choice` selects the agent by a draw, by UCB1 on the same scores, or uniformly; `node_choice`
+    uniform draws GEN, CONT and children uniformly.
     `rho` enables the depth-guided exploration of MARS²-T+ (`engine.search.depth`). Nodes at
     `max_depth` are never expanded; 1 makes a flat group, all nodes children of the root.
     """
@@ -77,6 +78,7 @@ class SearchTree:
         rho: float | None = None,
         choice: AgentChoice = AgentChoice.THOMPSON,
         max_depth: int | None = None,
+        node_choice: NodeChoice = NodeChoice.THOMPSON,
     ):
         if not agents or len(set(agents)) < len(agents):
             raise ValueError(f"agents = {list(agents)!r}: name at least one, each only once")
@@ -91,7 +93,7 @@ class SearchTree:
         pools = self.agents if self._per_agent else (SHARED,)
         # One for all nodes, and without the tree: nodes hold no reference to it, so a tree is freed
         # with its last reference, without the garbage collector.
-        self._make_arms = partial(Arms, self.agents, pools, posterior, by_node)
+        self._make_arms = partial(Arms, self.agents, pools, posterior, by_node, node_choice)
         self._rng = rng
         self._rho = rho
         self._max_depth = max_depth
