@@ -21,6 +21,14 @@ test("the team's tree is a line of the agents' validation chart", () => {
   ]);
 });
 
+test("the shares of reward hacking are one chart, its number another", () => {
+  const charts = chartsFrom([run("a", "hacking.share", "hacking.of_public", "search.hacking_nodes")]);
+  equal(charts.map(({ id, section, share, title, lines }) => [id, section, share, title, lines.map(({ label }) => label)]), [
+    ["hacking", "Search quality", true, "Reward hacking", ["of all programs", "of those that pass the public tests"]],
+    ["search.hacking_nodes", "Search quality", false, "Reward hacking (number of programs)", [""]],
+  ]);
+});
+
 test("machines and their devices are lines of one chart for each figure", () => {
   const names = ["node_cpu_percent.node0", "node_cpu_percent.node1", "gpu_percent.node1:0", "gpu_power_w.node1:3"];
   const charts = chartsFrom([run("a", ...names.map((name) => `system.${name}`), "system.cpu_percent")]);

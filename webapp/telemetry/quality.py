@@ -8,6 +8,9 @@ Per tree the nodes count in the order in which they were closed:
   one of their first K nodes solved, which is Pass@K of the search; K = 1, 2, 4, ... up to the
   largest tree (a smaller tree counts with what it has);
 - `ends.VERDICT`, `stops.REASON`: shares of all nodes;
+- `search.hacking_nodes`: number of programs that pass every public test and fail a private one,
+  which is how reward hacking shows; `hacking.share`: their share of all verified programs, and
+  `hacking.of_public` of those that pass every public test (absent while none does);
 - `cost.tokens_per_solved`, `cost.nodes_per_solved`: absent while no tree is solved.
 """
 
@@ -16,6 +19,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from engine.events.states import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class ClosedNode:
     tokens: int
     program: str
     """Key that two nodes share if and only if they wrote the same program."""
+    passes_public: bool
+    """Whether the program passes every public test."""
 
 
 def quality(nodes: Iterable[ClosedNode]) -> Iterator[tuple[str, float]]:
@@ -43,6 +50,7 @@ def quality(nodes: Iterable[ClosedNode]) -> Iterator[tuple[str, float]]:
         yield from _shape(grown)
         yield from _over_budget(grown)
         yield from _ends(grown)
+        yield from _hacking(grown)
         yield from _cost(grown)
 
 
@@ -76,6 +84,17 @@ def _ends(trees: list[list[ClosedNode]]) -> Iterator[tuple[str, float]]:
     ):
         for name, number in sorted(ends.items()):
             yield f"{prefix}.{name}", number / len(nodes)
+
+
+def _hacking(trees: list[list[ClosedNode]]) -> Iterator[tuple[str, float]]:
+    verified = [n for tree in trees for n in tree if n.verdict != Verdict.SANDBOX_FAILURE]
+    public = [node for node in verified if node.passes_public]
+    hacking = sum(node.verdict != Verdict.PASSED for node in public)
+    yield "search.hacking_nodes", hacking
+    if verified:
+        yield "hacking.share", hacking / len(verified)
+    if public:
+        yield "hacking.of_public", hacking / len(public)
 
 
 def _cost(trees: list[list[ClosedNode]]) -> Iterator[tuple[str, float]]:

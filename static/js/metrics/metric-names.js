@@ -5,13 +5,13 @@
  * runs that belong together, one line for each; `share` if values are fractions of a whole.
  */
 
-const FAMILIES = ["phase", "ends", "stops", "best", "within"];
+const FAMILIES = ["phase", "ends", "stops", "best", "within", "hacking"];
 const BUDGETS = ["best", "within"];
 const PHASES = ["generate", "verify", "credit", "learn", "sync", "validate", "checkpoint"];
 const OF_ONE_AGENT = ["reward", "share", "validation.agent", "test.agent", "validation.error", "test.error"];
 const SECTIONS = [
   ["Learning", [/^(validation|test)\.(agent|tree|samples)$/, /^(reward|solved|share)/]],
-  ["Search quality", [/^(best|within|search|ends|stops|cost)/]],
+  ["Search quality", [/^(best|within|hacking|search|ends|stops|cost)/]],
   ["Training health", [
     /^(entropy|kl|clip_fraction|mismatch|lag|stale_nodes|gradient_norm|loss|policy_loss)/,
     /^step\.(filtered|dropped|refilled|carried)/, /^learning_rate/,
@@ -26,6 +26,8 @@ const TITLES = {
   share: "Node share per agent",
   best: "Best score over budget",
   within: "Solved within k nodes (Pass@k of the search)",
+  hacking: "Reward hacking",
+  "search.hacking_nodes": "Reward hacking (number of programs)",
   ends: "Node outcomes",
   stops: "Generation stop reasons",
   phase: "Seconds per phase",
@@ -69,7 +71,10 @@ const HINTS = {
   kl: "k3 estimate",
   share: "nodes by agent",
   phase: "where a step's time goes",
+  hacking: "pass every public test, fail a private one",
+  "search.hacking_nodes": "pass every public test, fail a private one",
 };
+const HACKING = { share: "of all programs", of_public: "of those that pass the public tests" };
 
 /**
  * Returns the charts of all runs, by section, in a fixed order. `runs` are {id, agents, owners,
@@ -117,8 +122,13 @@ function split(name, run) {
   const [head, tail] = [name.slice(0, at), name.slice(at + 1)];
   if (at > 0 && run.agents.includes(tail)) return { id: head, part: tail, label: ofAgent(run, head, tail) };
   if (at < 0 || !FAMILIES.includes(head)) return { id: name, part: "", label: "" };
-  const part = BUDGETS.includes(head) ? `k = ${tail}` : tail.replaceAll("_", " ");
+  const part = partOf(head, tail);
   return { id: head, part, label: part };
+}
+
+function partOf(head, tail) {
+  if (BUDGETS.includes(head)) return `k = ${tail}`;
+  return (head === "hacking" && HACKING[tail]) || tail.replaceAll("_", " ");
 }
 
 /** Agents that share their weights learn as one: the line of their owner names them all. */
@@ -148,5 +158,5 @@ function titleOf(id) {
 
 /** Returns whether the values of a chart are fractions of a whole, so that its unit is known. */
 function isShare(id) {
-  return /^(reward|solved|share|ends|stops|best|within|clip_fraction|search\.duplicates|step\.filtered_share|(validation|test)\.(agent|error|tree|samples))$/.test(id);
+  return /^(reward|solved|share|ends|stops|best|within|hacking|clip_fraction|search\.duplicates|step\.filtered_share|(validation|test)\.(agent|error|tree|samples))$/.test(id);
 }

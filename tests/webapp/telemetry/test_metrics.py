@@ -98,6 +98,50 @@ def test_batches_make_no_difference(cast, size):
     assert told(run, "within.5") == [end["solved"] for end in ends]
 
 
+def node_events(first, node, verdict, *public):
+    """A node of tree 2, opened and closed, with the verdicts of its public tests."""
+    opened = an_event(first, "node.open", tree=2, node=node, agent="oak", parent=0, depth=1)
+    tests = [{"verdict": one, "input": "1", "expected": "2"} for one in public]
+    closed = an_event(
+        first + 1, "node.close", tree=2, node=node, program=f"p{node}", verdict=verdict, score=0.0,
+        tests=tests, tokens=3, stop="end_of_text",
+    )  # fmt: skip
+    return [opened, closed]
+
+
+def test_programs_that_pass_the_public_and_fail_a_private_test_are_counted(cast):
+    passed, wrong = "passed", "wrong_answer"
+    events = [
+        an_event(1, "step.start", step=1, trees=1),
+        an_event(2, "tree.open", tree=2, step=1, problem="p", statement="s"),
+        *node_events(3, 1, passed, passed, passed),
+        *node_events(5, 2, "time_limit", passed, passed),
+        *node_events(7, 3, wrong, passed, passed),
+        *node_events(9, 4, wrong, passed, wrong),
+        *node_events(11, 5, "no_program"),
+        *node_events(13, 6, "sandbox_failure", passed),
+        an_event(15, "tree.close", tree=2, nodes=6, solved=True, mean_score=0.2, filtered=False),
+        an_event(16, "step.end", step=1, reward=0.2, solved=1.0, training_seconds=1.0),
+    ]
+    run, _ = shipped(cast, events)
+    assert told(run, "search.hacking_nodes") == [2]
+    assert told(run, "hacking.share") == [pytest.approx(2 / 5)]
+    assert told(run, "hacking.of_public") == [pytest.approx(2 / 3)]
+
+
+def test_reward_hacking_is_absent_where_nothing_is_verified(cast):
+    events = [
+        an_event(1, "step.start", step=1, trees=1),
+        an_event(2, "tree.open", tree=2, step=1, problem="p", statement="s"),
+        *node_events(3, 1, "sandbox_failure"),
+        an_event(5, "tree.close", tree=2, nodes=1, solved=False, mean_score=0.0, filtered=False),
+        an_event(6, "step.end", step=1, reward=0.0, solved=0.0, training_seconds=1.0),
+    ]
+    run, _ = shipped(cast, events)
+    assert told(run, "search.hacking_nodes") == [0]
+    assert told(run, "hacking.share") == told(run, "hacking.of_public") == []
+
+
 def test_an_old_log_gives_the_same_series(cast):
     run, _ = shipped(cast, list(sample_events(SAMPLE)))
     before = all_points(run)

@@ -40,7 +40,9 @@ ORDER BY seq LIMIT 5000
 _NODES = """
 SELECT ended.seq, grown.tree, node.opened->>'parent', node.opened->>'depth',
        node.closed->>'score', node.closed->>'verdict', node.closed->>'stop',
-       node.closed->>'tokens', md5(node.closed->>'program')
+       node.closed->>'tokens', md5(node.closed->>'program'),
+       node.closed->'tests' @? '$[0]'
+           AND NOT node.closed->'tests' @? '$[*] ? (@.verdict != "passed")'
 FROM unnest(%(ends)s::bigint[]) AS ended (seq)
 CROSS JOIN LATERAL (
     SELECT coalesce(max(seq), 0) AS seq FROM telemetry_event
@@ -222,6 +224,7 @@ def _node(
     stop: str | None,
     tokens: str | None,
     program: str | None,
+    passes_public: bool | None,
 ) -> ClosedNode:
     return ClosedNode(
         tree=tree,
@@ -232,6 +235,7 @@ def _node(
         stop=stop or "unknown",
         tokens=int(tokens or 0),
         program=program or "",
+        passes_public=bool(passes_public),
     )
 
 
