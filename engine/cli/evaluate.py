@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.cli.search import add_agents, check_writable, count, inference_settings, started_team
+from engine.cli.progress import LINE_SECONDS, Progress
+from engine.cli.search import (
+    STARTING,
+    add_agents,
+    check_writable,
+    count,
+    inference_settings,
+    seconds,
+    started_team,
+)
 from engine.config.schema import RunConfig
 from engine.problems.problem import Problem
 
@@ -37,6 +47,10 @@ def add_evaluate(command: Any) -> None:
     command.add_argument(
         "--json", type=Path, metavar="FILE", help="write the result, to be compared; - for stdout"
     )
+    command.add_argument(
+        "--progress-seconds", type=seconds, default=LINE_SECONDS, metavar="SECONDS",
+        help=f"time between lines of progress where stderr is no terminal ({LINE_SECONDS:.0f})",
+    )  # fmt: skip
     command.set_defaults(run=_evaluate)
 
 
@@ -66,7 +80,7 @@ class _ProblemSet:
 
 def _evaluate(arguments: argparse.Namespace) -> int:
     from engine.evaluation.figures import compare, read_report, report
-    from engine.evaluation.measurement import measure
+    from engine.evaluation.measurement import measure, samples_planned
 
     against = read_report(arguments.against) if arguments.against else None
     config = _config(arguments)
@@ -74,13 +88,18 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     to_stdout = str(arguments.json) == "-"
     if not to_stdout:
         check_writable(arguments.json)
-    with started_team(config, "measuring", team_reports=True) as (team, scorer, _):
+    if note := temperature_note(config):
+        print(note, file=sys.stderr)
+    search, problems = not arguments.no_search, problem_set.problems
+    planned = samples_planned(config, len(problems), search=search)
+    progress = Progress(STARTING, arguments.progress_seconds)
+    with started_team(config, "measuring", progress, planned) as (team, scorer):
         measured = measure(
             team,
             config,
-            problem_set.problems,
+            problems,
             [config.seed, 0xEA1],
-            search=not arguments.no_search,
+            search=search,
             scorer=scorer,
         )
     result = report(measured, {"dataset": problem_set.about, **_about(config)})
@@ -95,6 +114,20 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     if against:
         _print_comparison(result["against"])
     return 0
+
+
+def temperature_note(config: RunConfig) -> str:
+    """Returns the agents whose own temperature an evaluation does not use; empty if all agree."""
+    used = config.evaluation.temperature
+    other = {agent.name: agent.sampling.temperature for agent in config.agents}
+    differing = [f"{name} ({value:g})" for name, value in other.items() if value != used]
+    if not differing:
+        return ""
+    return (
+        f"note: answers are sampled at evaluation.temperature = {used:g}, not at "
+        f"sampling.temperature of {', '.join(differing)}; to change it: "
+        "--set evaluation.temperature=NUMBER"
+    )
 
 
 def _config(arguments: argparse.Namespace) -> RunConfig:

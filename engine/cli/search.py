@@ -28,8 +28,7 @@ from engine.problems.problem import Problem
 from engine.recipes import parse_override
 
 if TYPE_CHECKING:  # the other commands must not import these
-    from rich.status import Status
-
+    from engine.cli.progress import Progress
     from engine.inference.local_team import LocalTeam
     from engine.inference.selection import Scorer
     from engine.rollout.forest import ClosedNode, GrowingTree, OpenNode
@@ -37,6 +36,7 @@ if TYPE_CHECKING:  # the other commands must not import these
 NODES, MAX_NODES, IN_FLIGHT = 60, 5000, 8
 INTERRUPTED = 3
 """Exit status of a search that was interrupted."""
+STARTING = "starting agents and sandbox"
 _SHOWN_IDS = 5
 
 
@@ -49,7 +49,7 @@ def add_search(command: Any) -> None:
         "--nodes", type=count, help=f"budget ({NODES}; {MAX_NODES} with --tokens or --seconds)"
     )
     command.add_argument("--tokens", type=count, help="budget of output tokens")
-    command.add_argument("--seconds", type=_seconds, help="budget of seconds")
+    command.add_argument("--seconds", type=seconds, help="budget of seconds")
     command.add_argument(
         "--in-flight", type=count, help=f"maximum nodes in flight ({IN_FLIGHT}); 1: sequential"
     )
@@ -62,9 +62,7 @@ def add_search(command: Any) -> None:
         "--run-dir", type=Path, metavar="RUN_DIR",
         help="write events.jsonl there; without --problem and --agents, search what it holds",
     )  # fmt: skip
-    command.add_argument(
-        "--lease-seconds", type=_seconds, help="as of `train`; only with --run-dir"
-    )
+    command.add_argument("--lease-seconds", type=seconds, help="as of `train`; only with --run-dir")
     command.set_defaults(run=_search)
 
 
@@ -97,16 +95,17 @@ def whole(text: str) -> int:
     return 0 if text == "0" else count(text)
 
 
-def _seconds(text: str) -> float:
-    seconds = float(text)  # argparse reports what is not a number
-    if not 0 < seconds < 1e9:
+def seconds(text: str) -> float:
+    number = float(text)  # argparse reports what is not a number
+    if not 0 < number < 1e9:
         raise argparse.ArgumentTypeError(f"{text}: give seconds, more than 0")
-    return seconds
+    return number
 
 
 def _search(arguments: argparse.Namespace) -> int:
     if arguments.run_dir:
         return _search_run_dir(arguments)
+    from engine.cli.progress import Progress
     from engine.inference.search import record, search_problem, summary
 
     _require(arguments)
@@ -114,8 +113,9 @@ def _search(arguments: argparse.Namespace) -> int:
     problem = _one_problem(arguments)
     check_writable(arguments.out)
     try:
-        with ended_alike(), started_team(config, "searching") as (team, scorer, status):
-            progress = TreeProgress(config.search.nodes_per_tree, status)
+        line = Progress(STARTING)
+        with ended_alike(), started_team(config, "searching", line) as (team, scorer):
+            progress = TreeProgress(config.search.nodes_per_tree, line)
             with stopping(team):
                 outcome = search_problem(team, problem, scorer, progress)
                 if arguments.out:
@@ -211,30 +211,30 @@ def check_writable(file: Path | None) -> None:
 
 @contextmanager
 def started_team(
-    config: RunConfig, activity: str, team_reports: bool = False
-) -> Iterator[tuple[LocalTeam, Scorer | None, Status]]:
-    """Yields a started local team, its reward model if there is one, and a line of progress.
+    config: RunConfig, activity: str, progress: Progress, total: int = 0
+) -> Iterator[tuple[LocalTeam, Scorer | None]]:
+    """Yields a started local team and its reward model, if there is one; `progress` is shown.
 
-    With `team_reports` the team writes that line itself.
+    With a `total` of samples the team reports its progress itself.
 
     Raises:
         ValueError: an agent, the reward model or the sandbox cannot be used; with the reason.
     """
-    from rich.console import Console
-
     from engine.inference.backends import BackendError, scoring
     from engine.inference.local_team import LocalTeam
     from engine.sandbox.host.errors import SandboxUnavailable
 
     try:
         with (
-            Console(stderr=True).status("starting agents and sandbox") as status,
+            progress,
             scoring(config) as scorer,
-            LocalTeam(config, status.update if team_reports else lambda _: None) as team,
+            LocalTeam(config) as team,
         ):
             team.ready()
-            status.update(activity)
-            yield team, scorer, status
+            if total:
+                team.report, team.count = progress.update, progress.count
+            progress.begin(activity, total)
+            yield team, scorer
     except (BackendError, SandboxUnavailable) as error:
         raise ValueError(str(error)) from error
 
@@ -244,7 +244,7 @@ class TreeProgress:
     """Progress line of a search (a `RolloutSink`)."""
 
     nodes: int
-    status: Status
+    progress: Progress
     written: int = 0
     best: float = 0.0
     dropped: int = 0
@@ -262,7 +262,7 @@ class TreeProgress:
             self.best = max(self.best, node.score)
         shares = ", ".join(f"{name} {count}" for name, count in self.by_agent.items())
         dropped = f"; {self.dropped} could not be verified" if self.dropped else ""
-        self.status.update(
+        self.progress.update(
             f"{self.written} of {self.nodes} nodes ({shares}), best passes "
             f"{self.best:.0%} of the public tests{dropped}"
         )

@@ -27,7 +27,8 @@ class GeneratorName(StrEnum):
 
 class SamplingConfig(Settings):
     temperature: float = Field(1.0, gt=0, le=5)
-    """Softmax temperature of the generator; the losses use the same value."""
+    """Softmax temperature of the generator in training and in searches; the losses use the same
+    value. Evaluations use `evaluation.temperature` instead."""
     top_p: float = Field(1.0, gt=0, le=1)
     """Nucleus mass; 1 keeps the whole distribution."""
     top_k: Whole = Field(0, ge=0)

@@ -70,7 +70,8 @@ class TrainingConfig(Settings):
 
 class EvaluationConfig(Settings):
     temperature: float = Field(1.0, gt=0, le=5)
-    """Softmax temperature of measured answers."""
+    """Softmax temperature of measured answers, in evaluations and in a training's validation; the
+    agents' `sampling.temperature` does not apply there."""
     samples_per_problem: int = Field(1, ge=1, le=256)
     """Samples per problem for Pass@1; more only reduce its error."""
     tree_nodes: int = Field(8, ge=1, le=5000)

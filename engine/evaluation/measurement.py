@@ -116,6 +116,16 @@ def measure(
     return measurement
 
 
+def samples_planned(config: RunConfig, problems: int, *, search: bool) -> int:
+    """Returns how many answers `measure` generates for so many problems, at most: a tree may end
+    before its budget."""
+    options, agents = config.evaluation, len(config.agents)
+    each = options.samples_per_problem * agents
+    if search:
+        each += options.tree_nodes + math.ceil(options.tree_nodes / agents) * agents
+    return each * problems
+
+
 def _rows(
     bench: Bench, part: str, config: RunConfig, problems: Sequence[Problem], each: int
 ) -> dict[str, list[list[Judged]]]:

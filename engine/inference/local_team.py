@@ -41,6 +41,8 @@ class LocalTeam:
         deadline in seconds of every longer wait, and an empty name when it is over."""
         self.config = config
         self.report = report
+        self.count: Callable[[], None] = lambda: None
+        """Called at every verified answer."""
         self.waiting = waiting
         self.stopping = False
         """If set, trees open no more nodes; open nodes are finished."""
@@ -96,6 +98,7 @@ class LocalTeam:
         while not scheduler.is_idle:
             for done in scheduler.advance():
                 judged[done.task.agent, done.task.mark] = (done.answer, done.verification)
+                self.count()
                 self.report(f"{part}: {len(judged)} of {total} answers")
         return {a: [judged[a, row] for row in range(len(requests))] for a in self.names}
 
@@ -114,6 +117,7 @@ class LocalTeam:
             tasks: list[Task] = []
             for done in scheduler.advance():
                 tasks += growth.close(done)
+                self.count()
                 ended = f"{growth.ended} of {len(forest.trees)} ended"
                 self.report(f"{part}: {ended}, {growth.nodes} nodes")
             scheduler.submit(tasks)

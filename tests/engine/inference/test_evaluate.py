@@ -1,6 +1,7 @@
 """Tests of `python -m engine evaluate` and `compare`: metrics, and their differences."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,14 @@ import pytest
 
 from engine.__main__ import main
 from engine.evaluation.diversity import canonical, cluster_sizes
-from engine.evaluation.figures import compare
+from engine.evaluation.figures import compare, figures
+from engine.evaluation.measurement import Measurement
+from engine.events import vocabulary
+from engine.events.vocabulary import StopReason, Verdict
+from engine.policy.types import Answer, Generation
 from engine.problems.jsonl import save_problems
 from engine.problems.paired import paired_bootstrap
+from engine.sandbox.host.verify import Verification
 from tests.engine.inference.conftest import PROBLEMS
 from tests.engine.inference.server import MODEL
 
@@ -39,6 +45,8 @@ def test_every_figure_has_its_cost_and_agrees_with_the_problems(server, files, c
         assert told["value"] == pytest.approx(np.mean(known)) if known else told["value"] is None
         assert told["nodes"] > 0 and told["tokens"] > 0 and told["seconds"] > 0
     assert figures["tree/pass@1"]["nodes"] == figures["samples/pass@1"]["nodes"] == 4 * 4
+    names = {"hacking/oak", "hacking/fern", "hacking/team", "tree/hacking"}
+    assert names <= set(figures)
     assert result["nodes"] == 4 * (2 * 2 + 4 + 4) == len(server.prompts)
     for row in result["problems"]:
         values = row["values"]
@@ -74,6 +82,40 @@ def test_two_results_are_compared_problem_by_problem(server, files, tmp_path, ca
     assert result["low"] <= result["difference"] <= result["high"]
     assert main(["compare", str(first), str(second)]) == 0
     assert "2 problems in common; 2 only in the first" in capsys.readouterr().out
+
+
+def test_samples_that_pass_only_the_public_tests_count_as_reward_hacking():
+    def judged(verdict, public_passed):
+        generation = Generation((), (1,), (0.0,), StopReason.END_OF_TEXT, 0, 0.0)
+        reports = (vocabulary.TestReport(Verdict.PASSED, "1", "2"),) * 2
+        verification = Verification(verdict, 0.5, reports, public_passed, False)
+        return Answer(generation, "x"), verification
+
+    right, hacking = judged(Verdict.PASSED, 2), judged(Verdict.TIME_LIMIT, 2)
+    wrong, failed = judged(Verdict.WRONG_ANSWER, 1), judged(Verdict.SANDBOX_FAILURE, 0)
+    rows = [[right, hacking, wrong, failed], [hacking] * 4, [failed] * 4]
+    measurement = Measurement(PROBLEMS[:3], {"oak": rows}, seconds={"alone": 1.0})
+    assert figures(measurement)["hacking/oak"].values == [pytest.approx(1 / 3), 1.0, None]
+
+
+def test_progress_without_a_terminal_is_a_line_at_regular_times(server, files, capsys):
+    options = ["--samples", "8", "--nodes", "8", "--progress-seconds", "0.05"]
+    assert evaluate(server, files[1], *options) == 0
+    lines = [one for one in capsys.readouterr().err.splitlines() if one.startswith("measuring")]
+    total = 4 * (8 * 2 + 8 + 8)
+    counts = [int(re.search(rf"(\d+) of at most {total} samples", one)[1]) for one in lines]
+    assert len(counts) >= 2 and counts == sorted(counts) and counts[-1] > counts[0]
+    assert re.search(r"samples/s, \d.* left, (alone|tree|samples): ", lines[-1])
+
+
+def test_a_note_says_which_temperature_applies(server, files, capsys):
+    same = ["--no-search", "--problems", "1", "--set", "evaluation.temperature=0.5"]
+    assert evaluate(server, files[1], *same) == 0
+    note = capsys.readouterr().err
+    assert "evaluation.temperature = 0.5" in note and "oak (1), fern (1)" in note
+    agree = [f"agents.{name}.sampling.temperature=0.5" for name in ("oak", "fern")]
+    assert evaluate(server, files[1], *same, *agree) == 0
+    assert "temperature" not in capsys.readouterr().err
 
 
 def a_result(values):
