@@ -95,8 +95,8 @@ class Site:
 
         def making(path: str, body: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
             fresh = {"name": f"m{uuid.uuid4().hex}"} if path == "/models" else {}
-            told = {"body": body | fresh, "media_type": "application/json"} if body else {}
-            return {"path_parameters": named, **told}
+            extra = {"body": body | fresh, "media_type": "application/json"} if body else {}
+            return {"path_parameters": named, **extra}
 
         results: dict[str, Callable[[], dict[str, Any]]] = {
             f"POST /api/v1{path}": partial(making, path, *requested)

@@ -102,8 +102,8 @@ A_PROBLEM = Problem(
 def a_search(cast: Cast, **overrides: Any) -> Search:
     """A search that Alice queued, of both starters, for a problem of the generated dataset."""
     version = version_of(cast.project, ProblemsConfig(train=5, validation=0, test=3))
-    wish = SearchSpec(["starter:oak", "starter:fern"], A_PROBLEM, version, overrides, "Sort")
-    return create_search(cast.project, cast.alice, wish)
+    requested = SearchSpec(["starter:oak", "starter:fern"], A_PROBLEM, version, overrides, "Sort")
+    return create_search(cast.project, cast.alice, requested)
 
 
 def many_runs(cast: Cast, number: int, state: RunState = RunState.FINISHED) -> list[Run]:
@@ -211,7 +211,7 @@ def a_registry(cast: Cast) -> dict[str, int]:
     second = ModelVersion.objects.create(number=2, parent=first, **fields)
     expected = evaluations.EvaluationSettings(problems=3)
     evaluation = evaluations.evaluate(second, problems, expected, cast.alice)
-    wish = Promotion.objects.create(
+    requested = Promotion.objects.create(
         model=model, alias="candidate", version=second, number=2, reason="It is better.",
         asked_by=cast.mia, state=PromotionState.WAITING,
     )  # fmt: skip
@@ -219,5 +219,5 @@ def a_registry(cast: Cast) -> dict[str, int]:
         "model_id": model.pk,
         "number": 2,
         "evaluation_id": evaluation.pk,
-        "promotion_id": wish.pk,
+        "promotion_id": requested.pk,
     }

@@ -55,9 +55,9 @@ def on_the_wire(event):
 
 def test_page_row_and_summary_count_the_same_steps(module_page):
     log = interrupted_log()
-    tally = DemoSummary()
+    demo_summary = DemoSummary()
     for event in log:
-        tally.add(event)
+        demo_summary.add(event)
     shown = module_page.evaluate(
         """async (events) => {
             const { fold } = await import("/static/js/stream/fold.js");
@@ -66,7 +66,7 @@ def test_page_row_and_summary_count_the_same_steps(module_page):
         }""",
         [on_the_wire(event) for event in log],
     )
-    report, row = tally.report(), project(FRESH, log)
+    report, row = demo_summary.report(), project(FRESH, log)
     assert [step["step"] for step in shown["steps"]] == list(range(1, LAST + 1))
     assert report["steps"] == row["step"] == LAST
     assert report["resumed_steps"] == 2 and shown["resumes"] == 1

@@ -160,16 +160,16 @@ def test_a_link_is_shown_once_and_ends(client, scene):
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("asked", [{"tree": 99}, {"until": 99}, {"tree": SECOND, "until": 3}])
-def test_a_missing_object_cannot_be_shared(client, scene, asked):
+@pytest.mark.parametrize("target", [{"tree": 99}, {"until": 99}, {"tree": SECOND, "until": 3}])
+def test_a_missing_object_cannot_be_shared(client, scene, target):
     cast, run, _ = scene
     with pytest.raises(ShareRefused, match=r"tree|event"):
-        create_share(run, cast.alice, DAY, **asked)
+        create_share(run, cast.alice, DAY, **target)
     client.force_login(cast.bob)
-    page = client.post(f"/runs/{run.pk}/shares/", {"days": 7, **asked})
+    page = client.post(f"/runs/{run.pk}/shares/", {"days": 7, **target})
     assert page.status_code == 422 and b'role="alert"' in page.content
-    response = client.post(f"/api/v1/runs/{run.pk}/shares", asked, content_type="application/json")
-    assert response.status_code == 404 and response.json()["problems"][0]["path"] in asked
+    response = client.post(f"/api/v1/runs/{run.pk}/shares", target, content_type="application/json")
+    assert response.status_code == 404 and response.json()["problems"][0]["path"] in target
 
 
 @pytest.fixture(scope="module")

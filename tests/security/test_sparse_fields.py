@@ -43,9 +43,9 @@ def rows_key(whole):
     return others[0] if len(others) == 1 and isinstance(whole[others[0]], list) else None
 
 
-def things(told, place):
+def things(response, place):
     """The rows of a list, or the response itself."""
-    found = told[place] if place else told
+    found = response[place] if place else response
     return found if isinstance(found, list) else [found]
 
 

@@ -327,10 +327,10 @@ def test_no_response_reveals_a_private_project(cast, arguments, sessions):
     Notice.objects.update(user=cast.mia)
     seen = {"bob": set(), "mia": set(), "vera": set()}
     for row in (row for row in ROWS if row.method == "get"):
-        for who, told in seen.items():
+        for who, row_names in seen.items():
             with undone(sessions[who]) as client:
                 if HIDDEN.encode() in body_of(send_request(client, row, cast, arguments)):
-                    told.add(row.name)
+                    row_names.add(row.name)
     assert {"runs", "api-1:list_runs", "datasets", "models", "launch", "workspace"} <= seen["bob"]
     assert seen["mia"] | seen["vera"] == GUESTS
 

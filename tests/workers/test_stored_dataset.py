@@ -45,8 +45,8 @@ def uploaded(client, project, number: int = 6) -> DatasetVersion:
     octets = {"content_type": "application/octet-stream", "headers": {"Upload-Offset": "0"}}
     assert client.patch(path, content, **octets).status_code == 200
     assert client.post(f"{path}/finish").status_code == 200
-    wish = {"project": project.pk, "name": "trees", "uploads": [upload]}
-    response = client.post("/api/v1/datasets", wish, **JSON)
+    body = {"project": project.pk, "name": "trees", "uploads": [upload]}
+    response = client.post("/api/v1/datasets", body, **JSON)
     assert response.status_code == 201, response.json()
     return DatasetVersion.objects.get(pk=response.json()["id"])
 
@@ -59,14 +59,14 @@ def checked(version: DatasetVersion) -> bool:
 def test_a_run_learns_from_an_uploaded_dataset_and_both_know_it(signed_in, var_directory):
     client, project = signed_in
     version = uploaded(client, project)
-    wish = {"project": project.pk, "recipe": "demo", "name": "Learner", "overrides": {
+    body = {"project": project.pk, "recipe": "demo", "name": "Learner", "overrides": {
         "problems.dataset": version.reference,
         "problems.train": 10, "problems.validation": 1, "problems.test": 1,
     }}  # fmt: skip
-    assert client.post("/api/v1/runs", wish, **JSON).status_code == 409, "it is not checked yet"
+    assert client.post("/api/v1/runs", body, **JSON).status_code == 409, "it is not checked yet"
     with Worker(var_directory, steps=3, learns=1) as worker:
         wait_for(lambda: checked(version))
-        made = client.post("/api/v1/runs", wish, **JSON)
+        made = client.post("/api/v1/runs", body, **JSON)
         assert made.status_code == 201, made.json()
         run = Run.objects.get(pk=made.json()["id"])
         wait_for(lambda: state_of(run) is RunState.FINISHED)

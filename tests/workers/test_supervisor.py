@@ -45,7 +45,7 @@ class Kept:
         self.closing = threading.Event()
         self.fencing = take_lease(run.pk, owner, 15)
         assert self.fencing is not None
-        self.keeper = RunSupervisor(
+        self.run_supervisor = RunSupervisor(
             run.pk, self.fencing, self.closing, small_engine(**options), restart_pause=0.05
         )
         self.error = None
@@ -54,7 +54,7 @@ class Kept:
 
     def _keep(self):
         try:
-            self.keeper.supervise()
+            self.run_supervisor.supervise()
         except BaseException as error:
             self.error = error
         finally:
@@ -62,7 +62,7 @@ class Kept:
 
     def join(self, seconds=120.0):
         self._thread.join(seconds)
-        assert not self._thread.is_alive(), "the keeper does not end"
+        assert not self._thread.is_alive(), "the supervisor does not end"
         return self
 
 
@@ -97,7 +97,7 @@ def test_a_killed_engine_is_started_again_and_no_step_counts_twice():
     run = a_run()
     kept = Kept(run, steps=20, hold_at=4)
     wait_for(lambda: kinds_of(run).count("step.start") == 4)
-    os.kill(kept.keeper.engine.pid, signal.SIGKILL)
+    os.kill(kept.run_supervisor.engine.pid, signal.SIGKILL)
     let_go(run_directory(run.pk))
     kept.join()
     assert state_of(run) is RunState.FINISHED
@@ -154,12 +154,12 @@ def test_a_supervisor_that_lost_its_lease_leaves_the_engine_to_the_next():
     run = a_run()
     first = Kept(run, steps=40, hold_at=2)
     wait_for(lambda: "step.end" in kinds_of(run))
-    pid = first.keeper.engine.pid
+    pid = first.run_supervisor.engine.pid
     type(run).objects.filter(pk=run.pk).update(lease_expires="2000-01-01T00:00:00Z")
     second = Kept(run, owner="another", steps=40)
     first.join()
     assert isinstance(first.error, LeaseLost)
-    assert wait_for(lambda: second.keeper.engine).pid == pid
+    assert wait_for(lambda: second.run_supervisor.engine).pid == pid
     second.closing.set()
     second.join()
     assert "run.resumed" not in kinds_of(run)
@@ -169,7 +169,7 @@ def test_an_unobserved_exit_is_reported_by_the_next_supervisor():
     run = a_run()
     first = Kept(run, steps=5, pause=0.2)
     wait_for(lambda: "run.state" in kinds_of(run) and state_of(run) is RunState.RUNNING)
-    engine = first.keeper.engine
+    engine = first.run_supervisor.engine
     type(run).objects.filter(pk=run.pk).update(fencing=first.fencing + 1)
     first.join()
     wait_for(lambda: engine.poll() is not None)
@@ -232,7 +232,7 @@ def test_a_stored_forbidden_setting_starts_no_engine(config):
     run = a_run(config=config)
     kept = Kept(run).join()
     assert isinstance(kept.error, ConfigError)
-    kept.keeper.abandon(str(kept.error))
-    assert state_of(run) is RunState.FAILED and kept.keeper.engine is None
+    kept.run_supervisor.abandon(str(kept.error))
+    assert state_of(run) is RunState.FAILED and kept.run_supervisor.engine is None
     assert "ray_address" in run.error or "chat_template" in run.error
     assert not run_directory(run.pk).exists()

@@ -101,13 +101,13 @@ def test_more_in_flight_than_the_budget_is_refused():
 
 
 def test_a_setting_that_could_have_no_effect_is_refused():
-    for section, told in [
+    for section, part in [
         ({"loss": {"policy": "cispo", "dual_clip": 3.0}}, "no effect on policy = 'cispo'"),
         ({"loss": {"importance_correction": False, "importance_veto": 0.1}}, "no effect without"),
         ({"training": {"batch_nodes": 9, "max_batch_nodes": 8}}, "raise it"),
     ]:
         errors = errors_of({"agents": [AGENT], **section})
-        assert told in errors[next(iter(section))]["reason"]
+        assert part in errors[next(iter(section))]["reason"]
 
 
 def test_registered_methods_are_those_of_the_registries():

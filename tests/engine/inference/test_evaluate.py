@@ -38,12 +38,14 @@ def test_every_figure_has_its_cost_and_agrees_with_the_problems(server, files, c
         "tree/pass@n/oak", "tree/share/fern", "tree/effective_clusters", "tree/distinct@2",
         "samples/pass@1", "samples/pass@n", "samples/effective_clusters",
     } <= set(figures)  # fmt: skip
-    for name, told in figures.items():
+    for name, figure in figures.items():
         known = [row["values"][name] for row in result["problems"]]
         known = [value for value in known if value is not None]
-        assert told["problems"] == len(known)
-        assert told["value"] == pytest.approx(np.mean(known)) if known else told["value"] is None
-        assert told["nodes"] > 0 and told["tokens"] > 0 and told["seconds"] > 0
+        assert figure["problems"] == len(known)
+        assert (
+            figure["value"] == pytest.approx(np.mean(known)) if known else figure["value"] is None
+        )
+        assert figure["nodes"] > 0 and figure["tokens"] > 0 and figure["seconds"] > 0
     assert figures["tree/pass@1"]["nodes"] == figures["samples/pass@1"]["nodes"] == 4 * 4
     names = {"hacking/oak", "hacking/fern", "hacking/team", "tree/hacking"}
     assert names <= set(figures)

@@ -114,7 +114,7 @@ def test_a_request_to_a_failing_endpoint_is_retried(server, problems):
     outcome = searched(config, problems[0])
     gate.set()
     assert len(outcome.tree.written) == 8 and not outcome.failure
-    assert len(server.prompts) > 8, "the one that hung was asked for again"
+    assert len(server.prompts) > 8, "the one that hung was queried again"
 
 
 def test_an_endpoint_that_is_down_ends_the_search_and_what_was_written_is_kept(

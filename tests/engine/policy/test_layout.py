@@ -203,8 +203,8 @@ def test_in_bfloat16_they_are_equal_to_its_eight_bits():
     assert logprobs < 0.5 and gradients < 0.05
 
 
-def layout_of(model, wanted=RowLayout.AUTO, budget=16384):
-    return Layout(model, wanted, budget, 0)
+def layout_of(model, chosen=RowLayout.AUTO, budget=16384):
+    return Layout(model, chosen, budget, 0)
 
 
 def test_a_budget_of_tokens_bounds_a_forward_pass():

@@ -37,9 +37,9 @@ def in_one_call(host):
     }
 
 
-def turns_until_whole(host, wanted):
+def turns_until_whole(host, least):
     found = {}
-    while len(found) < wanted:
+    while len(found) < least:
         found |= host.write({}, 60.0)
     return found
 

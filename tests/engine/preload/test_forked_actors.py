@@ -33,7 +33,7 @@ def test_a_fork_has_what_a_worker_has_and_its_own_random_numbers(joined):
     assert parents[0] == parents[1] != ray.get(plain.parent.remote(), timeout=200)
     expected, *actual = ray.get([a.facts.remote() for a in (plain, *forks)], timeout=200)
     for fact, value in expected.items():
-        assert [told[fact] for told in actual] == [value, value], fact
+        assert [report[fact] for report in actual] == [value, value], fact
     drawn = ray.get([actor.drawn.remote() for actor in forks], timeout=60)
     assert all(first != second for first, second in zip(*drawn, strict=True))
 

@@ -43,7 +43,7 @@ class Raylet:
     def start(self, *options, **environment):
         """Starts a worker; returns a function that waits for its report and launcher errors."""
         self.started += 1
-        path = self.folder / f"told-{self.started}"
+        path = self.folder / f"report-{self.started}"
         errors = self.folder / f"errors-{self.started}"
         command = [sys.executable, "-I", "-S", str(LAUNCHER), *options]
         command += [str(self.folder / "worker.py")]
@@ -79,9 +79,9 @@ def raylet(tmp_path):
     made.process.kill()
     made.process.wait()
     made.process.stdin.close()
-    for told in tmp_path.glob("told-*"):
+    for report in tmp_path.glob("report-*"):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(json.loads(told.read_text())["pid"], signal.SIGKILL)
+            os.kill(json.loads(report.read_text())["pid"], signal.SIGKILL)
 
 
 def broken_torch(folder):

@@ -63,8 +63,8 @@ PACKED = {
 }
 
 
-def found(path, wanted=None):
-    return [row.data for row in containers.rows_of(path, wanted)]
+def found(path, columns=None):
+    return [row.data for row in containers.rows_of(path, columns)]
 
 
 @pytest.mark.parametrize("name", PACKED)

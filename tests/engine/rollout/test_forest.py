@@ -99,8 +99,8 @@ def test_at_evaluation_only_public_tests_guide_the_search():
 
 
 def test_without_error_feedback_a_repair_sees_the_program_but_no_test():
-    for told in (True, False):
-        search = SearchConfig(nodes_per_tree=40, error_feedback=told)
+    for enabled in (True, False):
+        search = SearchConfig(nodes_per_tree=40, error_feedback=enabled)
         forest = Forest(PROBLEMS[:1], AGENTS, search, public_score, [1])
         parents = []
         while claims := forest.claim(forest.trees):
@@ -110,7 +110,7 @@ def test_without_error_feedback_a_repair_sees_the_program_but_no_test():
                 if request.feedback:
                     parents.append(request.feedback)
                 forest.close(claim, answer("program"), verification(Verdict.WRONG_ANSWER))
-        assert parents and all((f.public is not None) == told for f in parents)
+        assert parents and all((f.public is not None) == enabled for f in parents)
 
 
 def test_a_tree_ends_early_when_enabled_and_a_node_passes_all_public_tests():

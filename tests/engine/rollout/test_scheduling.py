@@ -84,8 +84,8 @@ def test_carried_over_trees_continue(ray_address, tmp_path):
 def test_a_broken_scheduler_shows(broken, fault, ray_address, tmp_path):
     config = settings(extra_trees=8)
     events = logged(tmp_path, config, ray_address, broken)
-    (told,) = scheduling_errors(events, config.training)
-    assert fault in told
+    (error,) = scheduling_errors(events, config.training)
+    assert fault in error
 
 
 def test_weights_that_are_kept_back_show_in_the_lag(ray_address, tmp_path):

@@ -32,7 +32,7 @@ def problem(given, expected, **limits):
 
 
 @pytest.mark.parametrize(
-    ("program", "asked", "caps", "fails_by"),
+    ("program", "of_problem", "caps", "fails_by"),
     [
         (TAKES, problem(300, 300, memory_mb=600), SandboxCaps(memory_mb=96), Verdict.MEMORY_LIMIT),
         (BURNS, problem(1.2, 1.2, seconds=HOUR), SandboxCaps(seconds=1), Verdict.TIME_LIMIT),
@@ -40,10 +40,10 @@ def problem(given, expected, **limits):
     ],
     ids=["memory", "seconds", "output"],
 )
-def test_a_problem_gets_no_more_than_the_operator_allows(program, asked, caps, fails_by):
+def test_a_problem_gets_no_more_than_the_operator_allows(program, of_problem, caps, fails_by):
     for these, verdict in ((caps, fails_by), (SandboxCaps(), Verdict.PASSED)):
         with Sandbox(SandboxConfig(workers=1, **SETTINGS), these) as sandbox:
-            (result,) = verify(sandbox, [(asked, program)])
+            (result,) = verify(sandbox, [(of_problem, program)])
         assert result.verdict is verdict, result
 
 

@@ -63,7 +63,7 @@ def test_a_script_may_read_and_print_as_scripts_do(verdict, program):
 
 
 @pytest.mark.parametrize(
-    ("program", "wanted", "part"),
+    ("program", "expected_verdict", "part"),
     [
         ("print(7)", Verdict.WRONG_ANSWER, ""),
         ("pass", Verdict.WRONG_ANSWER, ""),
@@ -79,9 +79,9 @@ def test_a_script_may_read_and_print_as_scripts_do(verdict, program):
         ("import ctypes\nctypes.string_at(0)", Verdict.KILLED, "Segm"),
     ],
 )
-def test_every_exit_status_of_a_script_has_its_name(verdict, program, wanted, part):
+def test_every_exit_status_of_a_script_has_its_name(verdict, program, expected_verdict, part):
     result = verdict(SUMS, program, "")
-    assert result.verdict == wanted, result
+    assert result.verdict == expected_verdict, result
     assert part in result.error
     assert result.fraction == 0.0
 
@@ -203,7 +203,7 @@ def test_code_that_asserts_judges_from_outside(verdict):
 
 
 @pytest.mark.parametrize(
-    ("program", "wanted", "part"),
+    ("program", "expected_verdict", "part"),
     [
         ("def solve(x: pass", Verdict.SYNTAX_ERROR, "program.py"),
         ("def other(x): pass", Verdict.RUNTIME_ERROR, "name 'solve' is not defined"),
@@ -217,9 +217,9 @@ def test_code_that_asserts_judges_from_outside(verdict):
         ("def solve(x): import ctypes; ctypes.string_at(0)", Verdict.KILLED, "Segm"),
     ],
 )
-def test_every_exit_status_under_a_checker_has_its_name(verdict, program, wanted, part):
+def test_every_exit_status_under_a_checker_has_its_name(verdict, program, expected_verdict, part):
     result = verdict(CODES, program)
-    assert result.verdict == wanted, result
+    assert result.verdict == expected_verdict, result
     assert part in result.error
     assert result.fraction == 0.0
 

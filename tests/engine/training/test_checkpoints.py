@@ -95,14 +95,14 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("told", DAMAGES)
-def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_taken(tmp_path, told):
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_taken(tmp_path, damage):
     checkpoints = saved(tmp_path, 5, 10)
-    DAMAGES[told](tmp_path / "checkpoints" / "step-000010")
+    DAMAGES[damage](tmp_path / "checkpoints" / "step-000010")
     result = checkpoints.latest()
     assert result.step == 5
     (problem,) = result.damaged
-    assert problem.startswith("step-000010/") and told in problem
+    assert problem.startswith("step-000010/") and damage in problem
     assert names(checkpoints) == ["damaged-step-000010", "step-000005"]
     assert saved(tmp_path, 10).latest().damaged == []
 

@@ -218,8 +218,8 @@ def test_a_killed_process_or_node_is_named_or_does_without(cluster):
         here = places[cluster.head_node.node_id]
         kill(here.actor)
         assert {v.verdict for v in team.verifier.verify(written(40))} == {Verdict.PASSED}
-        (told,) = team.verifier.lost
-        assert "verifies no more: sandbox of node" in told and "ActorDiedError" in told
+        (reason,) = team.verifier.lost
+        assert "verifies no more: sandbox of node" in reason and "ActorDiedError" in reason
 
         nodes = placement_group_table(team._placed)["bundles_to_node_id"]
         (other,) = cluster.worker_nodes
@@ -234,8 +234,8 @@ def test_a_killed_process_or_node_is_named_or_does_without(cluster):
         server = parent_of(forked)
         assert "preload" in " ".join(server.cmdline())
         cluster.remove_node(other, allow_graceful=False)
-        told = eventually(lambda: failure_of(lose[roles[0]]), "the loss of a node to be told")
-        assert re.search(rf"{roles[0]} is lost: Actor(Died|Unavailable)Error", told)
+        reason = eventually(lambda: failure_of(lose[roles[0]]), "the loss of a node to be reported")
+        assert re.search(rf"{roles[0]} is lost: Actor(Died|Unavailable)Error", reason)
         eventually(lambda: has_ended(server), "the node's forks to lose their server")
         with pytest.raises(TeamError, match=r"sandbox of node .*: Actor(Died|Unavailable)Error"):
             team.verifier.verify(written(1))

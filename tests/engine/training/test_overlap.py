@@ -145,7 +145,7 @@ def test_an_update_runs_while_the_next_step_is_generated(ray_address, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("compute", "training", "told"),
+    ("compute", "training", "reason"),
     [
         ({}, {"overlap": True}, "compute.generators_per_agent to 1"),
         ({"generators_per_agent": 1}, {"overlap": True, "max_staleness": 0}, "to 1 or more"),
@@ -157,7 +157,7 @@ def test_an_update_runs_while_the_next_step_is_generated(ray_address, tmp_path):
         ({"deterministic": True}, {"extra_trees": 2}, "training.extra_trees = 2"),
     ],
 )
-def test_settings_that_cannot_overlap_are_refused(compute, training, told):
+def test_settings_that_cannot_overlap_are_refused(compute, training, reason):
     agents = [{"name": "oak", "model": "starter:oak"}]
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=reason):
         parse_config({"agents": agents, "compute": compute, "training": training})

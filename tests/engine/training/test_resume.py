@@ -68,7 +68,7 @@ class Engine:
         (self.run_dir / "config.json").write_text(config.model_dump_json())
 
     def start(self):
-        self.heard, self.told = b"", self.file.stat().st_size if self.file.exists() else 0
+        self.heard, self.offset = b"", self.file.stat().st_size if self.file.exists() else 0
         with (self.run_dir / "engine.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "engine", "train", str(self.run_dir)],
@@ -100,7 +100,7 @@ class Engine:
                     return " ".join(child.cmdline())
         return ""
 
-    def is_refused(self, told, capsys):
+    def is_refused(self, reason, capsys):
         """Asserts exit status 2, with the reason on stderr and in the last events of the log. The
         command runs in this process: it does not reach Ray, and an engine takes seconds to
         import."""
@@ -111,10 +111,10 @@ class Engine:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-        assert told in capsys.readouterr().err
+        assert reason in capsys.readouterr().err
         error, failed = self.events()[-2:]
-        assert error.kind == "error" and told in error.payload["message"]
-        assert failed.payload["state"] == "failed" and told in failed.payload["reason"]
+        assert error.kind == "error" and reason in error.payload["message"]
+        assert failed.payload["state"] == "failed" and reason in failed.payload["reason"]
 
     def events(self):
         return list(read_all(self.run_dir))
@@ -137,11 +137,11 @@ class Engine:
 
     def news(self):
         """Its log since its last start. Called continuously, so each byte is read once."""
-        if self.file.exists() and self.file.stat().st_size > self.told:
+        if self.file.exists() and self.file.stat().st_size > self.offset:
             with self.file.open("rb") as file:
-                file.seek(self.told)
+                file.seek(self.offset)
                 self.heard += file.read()
-                self.told = file.tell()
+                self.offset = file.tell()
         return self.heard
 
     @property

@@ -44,7 +44,7 @@ GPU_BUNDLE = Bundle("learner of oak", 1, {"CPU": 2.0, "GPU": 1.0})
 
 
 @pytest.mark.parametrize(
-    ("bundles", "nodes", "strategy", "told"),
+    ("bundles", "nodes", "strategy", "part"),
     [
         ([GPU_BUNDLE] * 4, [NODE, NODE], "PACK", ""),
         ([GPU_BUNDLE] * 5, [NODE, NODE], "PACK", "no node has left"),
@@ -54,6 +54,6 @@ GPU_BUNDLE = Bundle("learner of oak", 1, {"CPU": 2.0, "GPU": 1.0})
         ([GPU_BUNDLE], [], "PACK", "no node"),
     ],
 )
-def test_a_bundle_that_fits_nowhere_is_named_with_what_there_is(bundles, nodes, strategy, told):
+def test_a_bundle_that_fits_nowhere_is_named_with_what_there_is(bundles, nodes, strategy, part):
     result = misfit(bundles, nodes, strategy)
-    assert (told in result) if told else result == ""
+    assert (part in result) if part else result == ""

@@ -95,16 +95,20 @@ class _Handler(BaseHTTPRequestHandler):
             "code_challenge_methods_supported": ["S256"],
         }
 
-    def _authorize(self, asked: dict[str, str]) -> None:
-        right = asked.get("client_id") == CLIENT and asked.get("response_type") == "code"
-        if not right or asked.get("code_challenge_method") != "S256" or "state" not in asked:
+    def _authorize(self, parameters: dict[str, str]) -> None:
+        right = parameters.get("client_id") == CLIENT and parameters.get("response_type") == "code"
+        if (
+            not right
+            or parameters.get("code_challenge_method") != "S256"
+            or "state" not in parameters
+        ):
             self._say(400, {"error": "invalid_request"})
             return
         code = secrets.token_urlsafe()
-        self.server.codes[code] = asked
-        query = urlencode({"code": code, "state": asked["state"]})
+        self.server.codes[code] = parameters
+        query = urlencode({"code": code, "state": parameters["state"]})
         self.send_response(302)
-        self.send_header("Location", f"{asked['redirect_uri']}?{query}")
+        self.send_header("Location", f"{parameters['redirect_uri']}?{query}")
         self.end_headers()
 
     def _is_client(self, given: dict[str, str]) -> bool:
@@ -122,9 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Logs nothing: the tests report failures themselves."""
 
 
-def _proves(given: dict[str, str], asked: dict[str, str]) -> bool:
+def _proves(given: dict[str, str], parameters: dict[str, str]) -> bool:
     """Whether code and redirect address belong to the client that made the request (RFC 7636)."""
     digest = hashlib.sha256(given.get("code_verifier", "").encode()).digest()
     challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-    same = given.get("redirect_uri") == asked["redirect_uri"]
-    return same and secrets.compare_digest(challenge, asked["code_challenge"])
+    same = given.get("redirect_uri") == parameters["redirect_uri"]
+    return same and secrets.compare_digest(challenge, parameters["code_challenge"])

@@ -209,16 +209,16 @@ def test_a_link_of_the_server_lets_in_without_any_of_it(client, cast):
 
 
 @pytest.mark.parametrize(
-    "url, told",
+    "url, expected",
     [
         ("smtp://me:se%40cret@mail.example", ("mail.example", 587, "me", "se@cret", True, False)),
         ("smtps://mail.example", ("mail.example", 465, "", "", False, True)),
         ("smtp://localhost:2525", ("localhost", 2525, "", "", False, False)),
     ],
 )
-def test_mail_is_configured_by_a_url(url, told):
+def test_mail_is_configured_by_a_url(url, expected):
     read = read_mail({"GROVE_MAIL_URL": url, "GROVE_MAIL_FROM": "grove@example.org"})
-    assert (read.host, read.port, read.user, read.password, read.starttls, read.tls) == told
+    assert (read.host, read.port, read.user, read.password, read.starttls, read.tls) == expected
 
 
 @pytest.mark.parametrize(

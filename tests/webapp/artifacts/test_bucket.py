@@ -51,12 +51,12 @@ def names(server, var_directory, settings):
     stored = read_artifact_storage(environment, var_directory)
     settings.STORAGES = {**settings.STORAGES, "artifacts": stored}
 
-    def told() -> list[str]:
+    def stored_names() -> list[str]:
         listed = _client(server).list_objects_v2(Bucket="grove")
         return [one["Key"] for one in listed.get("Contents", ())]
 
-    yield told
-    for name in told():
+    yield stored_names
+    for name in stored_names():
         _client(server).delete_object(Bucket="grove", Key=name)
 
 
@@ -115,8 +115,8 @@ def test_a_dataset_goes_from_its_upload_to_an_engine(client, cast, names):
     assert sent(0, 500).status_code == 409 and names() == []
     assert sent(client.get(path).json()["offset"], len(content)).status_code == 200
     assert client.post(f"{path}/finish").status_code == 200 and len(names()) == 1
-    wish = {"project": cast.project.pk, "name": "trees", "uploads": [upload]}
-    made = client.post("/api/v1/datasets", wish, **JSON)
+    request = {"project": cast.project.pk, "name": "trees", "uploads": [upload]}
+    made = client.post("/api/v1/datasets", request, **JSON)
     assert made.status_code == 201, made.json()
     version = DatasetVersion.objects.get()
     assert names() == [f"artifacts/{store.name_of(version.artifact_id)}"]

@@ -94,10 +94,10 @@ def sent(bob, path, offset, block):
     return bob.patch(path, block, content_type=kind, headers=headers)
 
 
-def refused(told):
-    assert told.status_code == disk.STATUS, (told.status_code, told.content[:500])
-    assert told["Content-Type"] == "application/problem+json"
-    assert told.json()["detail"] == disk.FULL
+def refused(refusal):
+    assert refusal.status_code == disk.STATUS, (refusal.status_code, refusal.content[:500])
+    assert refusal["Content-Type"] == "application/problem+json"
+    assert refusal.json()["detail"] == disk.FULL
     return True
 
 

@@ -113,8 +113,8 @@ def test_a_table_in_several_files_is_one_dataset(bob, cast):
     second = json.dumps({**rows.MBPP, "task_id": 3, "text": "Another."}).encode()
     uploads = [a_finished_upload(cast, cast.bob, one) for one in (table.getvalue(), second)]
     body = {"project": cast.project.pk, "name": "m", "uploads": [str(one.pk) for one in uploads]}
-    told = bob.post("/api/v1/datasets", body, **JSON).json()
-    assert told["statistics"]["problems"] == 2 and len(told["spec"]["uploads"]) == 2
+    reply = bob.post("/api/v1/datasets", body, **JSON).json()
+    assert reply["statistics"]["problems"] == 2 and len(reply["spec"]["uploads"]) == 2
 
 
 def a_zip(content=GOOD) -> bytes:
@@ -156,9 +156,9 @@ def test_an_invalid_dataset_is_refused_and_nothing_stays(bob, cast, var_director
     content, reason = ATTACKS[name]
     refusal = made(bob, cast, content)
     assert refusal.status_code == 422
-    told = " ".join(problem["reason"] for problem in refusal.json()["problems"])
-    assert re.search(reason, told), told
-    assert str(var_directory) not in told
+    reply = " ".join(problem["reason"] for problem in refusal.json()["problems"])
+    assert re.search(reason, reply), reply
+    assert str(var_directory) not in reply
     nothing_is_left(var_directory)
 
 
@@ -351,17 +351,17 @@ def test_private_objects_are_named_to_nobody_else(bob, cast):
     DatasetVersion.objects.filter(pk=secret.pk).update(parent=version)
     address, rest = f"/datasets/versions/{version.pk}/", f"/api/v1/datasets/versions/{version.pk}"
 
-    def told() -> list[str]:
+    def reply() -> list[str]:
         requested = [bob.get(address), bob.get(f"{rest}/uses"), bob.delete(rest)]
         return [answer.content.decode() for answer in requested]
 
     of_overlap = f"/datasets/reports/{overlap}/", f"/api/v1/datasets/reports/{overlap}"
-    assert not [text for text in told() if "secret-name" in text]
+    assert not [text for text in reply() if "secret-name" in text]
     assert [bob.get(path).status_code for path in of_overlap] == [404, 404]
     assert bob.post(f"{of_overlap[1]}/cancel").status_code == 404
-    assert "it is used by 1 more" in told()[-1]
+    assert "it is used by 1 more" in reply()[-1]
     bob.force_login(cast.alice)
-    assert all("secret-name" in text for text in told())
+    assert all("secret-name" in text for text in reply())
     assert [bob.get(path).status_code for path in of_overlap] == [200, 200]
 
 
@@ -400,17 +400,17 @@ def test_the_difficulty_of_a_problem_comes_from_programs_of_runs(bob, cast):
     events = []
     for problem, verdict in ((easy, "passed"), (hard, "wrong_answer"), (hard, "sandbox_failure")):
         tree = len(events) + 1
-        told = {"step": 1, "problem": problem, "statement": "s"}
+        reply = {"step": 1, "problem": problem, "statement": "s"}
         opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
         events += [
-            an_event(tree, "tree.open", tree=tree, **told),
+            an_event(tree, "tree.open", tree=tree, **reply),
             an_event(tree + 1, "node.open", tree=tree, node=1, **opened),
             an_event(tree + 2, "node.close", tree=tree, node=1, verdict=verdict, **closed),
         ]
     ingest(run.pk, fencing, events)
-    told = bob.get(f"/api/v1/datasets/versions/{version.pk}/difficulty").json()
-    assert told["runs"] == 1
-    counts = [(one["problem"], one["tried"], one["passed"]) for one in told["problems"]]
+    reply = bob.get(f"/api/v1/datasets/versions/{version.pk}/difficulty").json()
+    assert reply["runs"] == 1
+    counts = [(one["problem"], one["tried"], one["passed"]) for one in reply["problems"]]
     assert counts == [(hard, 1, 0), (easy, 1, 1)], (
         "the hardest first; what failed technically is out"
     )

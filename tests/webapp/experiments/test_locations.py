@@ -100,8 +100,8 @@ def test_no_form_takes_it(bob, cast, secret, var_directory, path):
         for base in ({"recipe": "demo"}, {"source": source.pk}, {"source": source.pk, "step": 20}):
             requested = {**form, "overrides": "", **base, **way}
             assert refused(bob.post(reverse("launch"), requested), path)
-            told = bob.post(reverse("check-launch"), {**requested, "preflight": 1}).json()
-            assert told["problems"] and told["preflight"] is None and not told["toml"]
+            reply = bob.post(reverse("check-launch"), {**requested, "preflight": 1}).json()
+            assert reply["problems"] and reply["preflight"] is None and not reply["toml"]
     search = {
         **form, "team": ["starter:oak"], "source": "paste", "statement": "Double x.",
         "entry_point": "solve", "public_tests": "assert solve(1) == 2",

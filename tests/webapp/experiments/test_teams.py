@@ -61,20 +61,20 @@ def test_a_reference_that_leads_nowhere_is_refused_by_its_path(text, path, reaso
 def test_the_form_says_which_agent_and_which_field(client, cast):
     client.force_login(cast.bob)
 
-    def told(text):
+    def check(text):
         requested = {"project": cast.project.pk, "recipe": "demo", "overrides": text}
         return client.post("/runs/new/check/", requested).json()
 
     new = 'agents.oak = unset\nagents.elm.name = "elm"'
-    result = told(f"{new}\nagents.elm.sampling.temperature = -1")
+    result = check(f"{new}\nagents.elm.sampling.temperature = -1")
     assert result["agents"] == ["fern", "elm"]
     assert {one["path"] for one in result["problems"]} == {
         "agents.elm.model", "agents.elm.sampling.temperature",
     }  # fmt: skip
-    result = told(f'{new}\nagents.elm.model = "starter:fern"\nagents.elm.sampling.top_k = 9')
+    result = check(f'{new}\nagents.elm.model = "starter:fern"\nagents.elm.sampling.top_k = 9')
     assert result["problems"] == [] and result["changes"] == {
         "agents.elm.model": "starter:fern", "agents.elm.sampling.top_k": "9",
     }  # fmt: skip
-    assert told(result["lines"])["toml"] == result["toml"] and 'name = "elm"' in result["toml"]
-    result = told('agents.elm.name = "oak"\nagents.elm.model = "starter:oak"')
+    assert check(result["lines"])["toml"] == result["toml"] and 'name = "elm"' in result["toml"]
+    result = check('agents.elm.name = "oak"\nagents.elm.model = "starter:oak"')
     assert "names must differ" in json.dumps(result["problems"])

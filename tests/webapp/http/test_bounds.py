@@ -206,8 +206,8 @@ def test_streams_and_sockets_are_limited_per_address(settings):
         url = f"http://127.0.0.1:{served.port}/api/v1/runs/{run.pk}/events"
 
         def tail(user, address):
-            told = {**headers(user, address), "Accept": "text/event-stream"}
-            return http.stream("GET", url, headers=told)
+            error = {**headers(user, address), "Accept": "text/event-stream"}
+            return http.stream("GET", url, headers=error)
 
         def a_socket(user, address):
             return Client(served.port, None, additional_headers=headers(user, address))
@@ -220,8 +220,8 @@ def test_streams_and_sockets_are_limited_per_address(settings):
             assert third.hear()["type"] == "welcome"
             with tail(cast.mia, "2001:db8::2") as refused:  # same network
                 assert (refused.status_code, refused.headers["Retry-After"]) == (429, "10")
-                told = refused.read().decode()
-                assert "3 event streams and sockets at once per address" in told
+                error = refused.read().decode()
+                assert "3 event streams and sockets at once per address" in error
             with a_socket(cast.bob, crowded) as late:
                 assert late.hear_of("bye")["code"] == Close.TOO_MANY
             assert held.enter_context(tail(cast.mia, other)).status_code == 200

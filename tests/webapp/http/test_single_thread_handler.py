@@ -30,21 +30,21 @@ held = Held()
 
 
 def outermost(get_response):
-    def asked(request):
+    def view(request):
         held.loop.call_soon_threadsafe(held.hold)
         assert held.began.wait(20)
         return get_response(request)
 
-    return asked
+    return view
 
 
 def innermost(get_response):
-    def asked(request):
+    def view(request):
         response = get_response(request)
         held.answered.set()
         return response
 
-    return asked
+    return view
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ blocked = Blocked()
 
 
 def blocking(get_response):
-    def asked(request):
+    def view(request):
         blocked.came.release()
         assert blocked.go.wait(20)
         return get_response(request)
 
-    return asked
+    return view
 
 
 def test_concurrent_request_threads_are_bounded_and_a_finished_one_frees_a_slot(settings):

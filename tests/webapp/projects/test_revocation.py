@@ -122,7 +122,7 @@ def test_links_uploads_and_requests_end_with_the_right_to_make_them(
         comparisons.share(runs, "test", cast.mia, WEEK, frozen=False)[1],
     ]
     kept = create_share(runs[0], cast.alice, WEEK)[1]
-    wish = Promotion.objects.get(pk=a_registry(cast)["promotion_id"])
+    promotion = Promotion.objects.get(pk=a_registry(cast)["promotion_id"])
     upload = begin(cast.project, cast.mia, Upload.Kind.DATASET, "a.jsonl", 9)
     append(upload, 0, BytesIO(b"half"))
     mine = begin(cast.project, cast.bob, Upload.Kind.DATASET, "b.jsonl", 9)
@@ -135,8 +135,8 @@ def test_links_uploads_and_requests_end_with_the_right_to_make_them(
     assert [Client().get(path).status_code for path in [*paths, kept]] == [404] * 3 + [200]
     assert Share.objects.valid().count() == 1 and not ComparisonShare.objects.valid().exists()
     assert list(Upload.objects.all()) == [mine] and not list((var_directory / "uploads").iterdir())
-    wish.refresh_from_db()
-    assert wish.state == PromotionState.WITHDRAWN
+    promotion.refresh_from_db()
+    assert promotion.state == PromotionState.WITHDRAWN
     noted = audit(workspace)
     for words, times in (("revoked a share link to a comparison", 2), ("revoked a share link", 3),
                          ("withdrew the request to move candidate of oak", 1)):  # fmt: skip
@@ -188,8 +188,8 @@ def test_a_comparison_over_two_workspaces_is_listed_and_ended_in_each(client, ca
     *runs, path, share = both
     run, other = runs[place], runs[1 - place]
     client.force_login((cast.bob, cast.charlie)[place])
-    (told,) = client.get(f"/api/v1/comparison/shares?run={run.pk}").json()["shares"]
-    assert (told["id"], told["runs"], told["hidden"]) == (share.pk, [str(run.pk)], 1)
+    (listed,) = client.get(f"/api/v1/comparison/shares?run={run.pk}").json()["shares"]
+    assert (listed["id"], listed["runs"], listed["hidden"]) == (share.pk, [str(run.pk)], 1)
     page = client.get(f"/runs/{run.pk}/shares/").content.decode()
     assert "2 runs, frozen" in page and "and 1 more that you cannot view" in page
     assert str(other) not in page and str(other.pk) not in page

@@ -65,15 +65,15 @@ def test_the_final_checkpoint_is_registered_as_a_further_version(client, cast, r
     assert [one.step for one in last.model.versions.order_by("number")] == [20, 40]
 
 
-@pytest.mark.parametrize("step, agent, told", [
+@pytest.mark.parametrize("step, agent, reason", [
     (7, "oak", "there are 20"), (20, "elm", "there are oak, fern"), (20, "fern", "an adapter of"),
 ])  # fmt: skip
 def test_a_missing_checkpoint_is_refused_with_the_existing_ones(
-    client, cast, run, step, agent, told
+    client, cast, run, step, agent, reason
 ):
     client.force_login(cast.bob)
     refused = register(client, run, step, agent)
-    assert refused.status_code == 409 and told in refused.json()["detail"]
+    assert refused.status_code == 409 and reason in refused.json()["detail"]
     assert not ModelVersion.objects.exists()
 
 

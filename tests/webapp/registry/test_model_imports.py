@@ -113,8 +113,8 @@ def test_a_model_that_is_refused_with_its_first_files_is_none(client, cast, fold
     refusal = made(**{"config.json": b"{}"})
     assert refusal.status_code == 422 and "architectures" in str(refusal.json()["problems"])
     assert not Model.objects.exists() and not Artifact.objects.exists()
-    told = made().json()
-    assert [one["number"] for one in told["versions"]] == [1] and not Upload.objects.exists()
+    reply = made().json()
+    assert [one["number"] for one in reply["versions"]] == [1] and not Upload.objects.exists()
     assert made().status_code == 409, "there is one of that name"
     assert Upload.objects.exists(), "and what was uploaded can become a version of it"
 

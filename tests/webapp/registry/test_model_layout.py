@@ -121,7 +121,7 @@ ATTACKS = {
     "another field": (
         a_file({"a": {**F32, "data_offsets": [0, 8], "url": "x"}}), "nothing else"),
     "cut off": (a_file({"a": {**F32, "data_offsets": [0, 8]}}, b"\0" * 4), "8 bytes of tensors"),
-    "more than told": (a_file({"a": {**F32, "data_offsets": [0, 8]}}, b"\0" * 9), "9 present"),
+    "more than declared": (a_file({"a": {**F32, "data_offsets": [0, 8]}}, b"\0" * 9), "9 present"),
     "metadata with numbers": (a_file({"__metadata__": {"a": 1}}, b""), "texts only"),
     "a name with a NUL": (a_file({"a\0": {**F32, "data_offsets": [0, 8]}}), "printable"),
 }  # fmt: skip

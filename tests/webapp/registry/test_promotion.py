@@ -96,8 +96,8 @@ def test_a_member_requests_and_a_maintainer_approves_by_rest(client, cast, model
 
     assert post(cast.bob, address, body).status_code == 403
     set_second_pair(cast.project.workspace, True, cast.alice)
-    asked = post(cast.bob, address, body).json()
-    decide = f"/api/v1/models/promotions/{asked['id']}/approve"
+    proposal = post(cast.bob, address, body).json()
+    decide = f"/api/v1/models/promotions/{proposal['id']}/approve"
     assert post(cast.bob, decide, {}).status_code == 403
     assert post(cast.mia, decide, {"words": "Yes."}).json()["decided_by"] == "mia"
     client.force_login(cast.vera)

@@ -205,8 +205,8 @@ def test_a_viewer_stars_for_themselves_and_marks_nothing(client, cast):
     client.force_login(cast.vera)
     address = f"/api/v1/runs/{run.pk}"
     assert client.patch(address, {"starred": True}, "application/json").json()["starred"]
-    for told in ({"tags": ["x"]}, {"starred": False, "archived": True}, {}):
-        assert client.patch(address, told, "application/json").status_code == 403
+    for change in ({"tags": ["x"]}, {"starred": False, "archived": True}, {}):
+        assert client.patch(address, change, "application/json").status_code == 403
 
 
 def test_an_experiment_is_checked_before_it_is_made(client, cast):
@@ -230,7 +230,7 @@ def test_experiments_are_listed_and_opened(client, cast):
     (one,) = client.get("/api/v1/experiments?name=SHADE").json()["experiments"]
     assert (one["name"], one["run_count"], one["created_by"]) == ("Shade", 1, "alice")
     opened = client.get(f"/api/v1/experiments/{one['id']}").json()
-    assert [told["id"] for told in opened["runs"]] == [str(run.pk)]
+    assert [change["id"] for change in opened["runs"]] == [str(run.pk)]
     assert client.get("/api/v1/experiments?project=0").json()["experiments"] == []
     client.force_login(cast.charlie)
     assert client.get("/api/v1/experiments").json()["experiments"] == []

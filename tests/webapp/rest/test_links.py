@@ -31,9 +31,12 @@ def test_a_link_points_at_what_the_answer_has():
         answers = OPERATIONS[source][1]["responses"]
         (answer,) = [one for one in answers.values() if link in one.get("links", {}).values()]
         example = answer["content"]["application/json"]["example"]
-        for told in link["parameters"].values():
-            where, _, name = told.rpartition("/")
-            assert name in example if where else told.startswith("$request.path."), (source, told)
+        for source_path in link["parameters"].values():
+            where, _, name = source_path.rpartition("/")
+            assert name in example if where else source_path.startswith("$request.path."), (
+                source,
+                source_path,
+            )
 
 
 def test_created_objects_link_to_read_update_and_delete():

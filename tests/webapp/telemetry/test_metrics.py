@@ -43,17 +43,17 @@ def shipped(cast, events, size=5000):
 
 
 def all_points(run):
-    told = []
+    points = []
     for name, *columns in (
         Block.objects.filter(metric__run=run)
         .order_by("metric__name", "index")
         .values_list("metric__name", "step", "tokens", "nodes", "value")
     ):
-        told += [(name, *point) for point in zip(*columns, strict=True)]
-    return told
+        points += [(name, *point) for point in zip(*columns, strict=True)]
+    return points
 
 
-def told(run, name):
+def values_of(run, name):
     return [value for metric, *_, value in all_points(run) if metric == name]
 
 
@@ -90,12 +90,12 @@ def test_batches_make_no_difference(cast, size):
     run, _ = shipped(cast, events, size)
     ends = [event.payload for event in events if event.kind == "step.end"]
     closed = [event.payload for event in events if event.kind == "node.close"]
-    assert told(run, "reward") == [end["reward"] for end in ends]
+    assert values_of(run, "reward") == [end["reward"] for end in ends]
     last = Metric.objects.get(run=run, name="reward")
     assert (last.points, last.step, last.nodes) == (4, 4, len(closed))
     assert last.tokens == sum(node["tokens"] for node in closed)
-    assert told(run, "search.trees") == [3] * 4 and told(run, "search.nodes") == [5] * 4
-    assert told(run, "within.5") == [end["solved"] for end in ends]
+    assert values_of(run, "search.trees") == [3] * 4 and values_of(run, "search.nodes") == [5] * 4
+    assert values_of(run, "within.5") == [end["solved"] for end in ends]
 
 
 def node_events(first, node, verdict, *public):
@@ -124,9 +124,9 @@ def test_programs_that_pass_the_public_and_fail_a_private_test_are_counted(cast)
         an_event(16, "step.end", step=1, reward=0.2, solved=1.0, training_seconds=1.0),
     ]
     run, _ = shipped(cast, events)
-    assert told(run, "search.hacking_nodes") == [2]
-    assert told(run, "hacking.share") == [pytest.approx(2 / 5)]
-    assert told(run, "hacking.of_public") == [pytest.approx(2 / 3)]
+    assert values_of(run, "search.hacking_nodes") == [2]
+    assert values_of(run, "hacking.share") == [pytest.approx(2 / 5)]
+    assert values_of(run, "hacking.of_public") == [pytest.approx(2 / 3)]
 
 
 def test_reward_hacking_is_absent_where_nothing_is_verified(cast):
@@ -138,8 +138,8 @@ def test_reward_hacking_is_absent_where_nothing_is_verified(cast):
         an_event(6, "step.end", step=1, reward=0.0, solved=0.0, training_seconds=1.0),
     ]
     run, _ = shipped(cast, events)
-    assert told(run, "search.hacking_nodes") == [0]
-    assert told(run, "hacking.share") == told(run, "hacking.of_public") == []
+    assert values_of(run, "search.hacking_nodes") == [0]
+    assert values_of(run, "hacking.share") == values_of(run, "hacking.of_public") == []
 
 
 def test_an_old_log_gives_the_same_series(cast):
@@ -157,7 +157,7 @@ def test_resent_events_are_counted_once(cast):
     events = updates([0.5] * 40)
     run, fencing = shipped(cast, events)
     ingest(run.pk, fencing, events)
-    assert len(told(run, "loss.oak")) == 40
+    assert len(values_of(run, "loss.oak")) == 40
 
 
 def test_a_resumed_run_forgets_what_it_does_again(cast):
@@ -167,7 +167,7 @@ def test_a_resumed_run_forgets_what_it_does_again(cast):
     again = updates([-1.0] * 60, first=104, step=lambda index: index + 41)
     ingest(run.pk, fencing, [an_event(103, "run.resumed", step=40), *again])
     expected = [*range(1, 41), *[-1.0] * 60]
-    assert told(run, "loss.oak") == expected and told(run, "system.cpu_percent") == [5.0]
+    assert values_of(run, "loss.oak") == expected and values_of(run, "system.cpu_percent") == [5.0]
     metric = Metric.objects.get(run=run, name="loss.oak")
     assert (metric.points, metric.step, metric.value) == (100, 100, -1.0)
     chunks = Chunk.objects.filter(metric=metric).order_by("index")
@@ -240,33 +240,33 @@ def test_every_point_of_the_range_is_in_one_bucket(long):
             check_moment(metric, pairs, until, expected)
 
 
-def check_moment(metric, pairs, until, wanted):
-    result = buckets(metric, Range(points=wanted, until=until))
+def check_moment(metric, pairs, until, bucket_count):
+    result = buckets(metric, Range(points=bucket_count, until=until))
     values = [value for _, value in pairs[:until]]
     assert result["points"] == until and result["to"] == pairs[until - 1][0]
     ends = (min(result["buckets"]["min"]), max(result["buckets"]["max"]))
     assert ends == (min(values), max(values)), until
 
 
-def check_range(metric, pairs, asked):
-    result = buckets(metric, asked)
+def check_range(metric, pairs, window):
+    result = buckets(metric, window)
     low, high = (result["from"], result["to"])
     inside = [(x, value) for x, value in pairs if low <= x <= high]
     bars = result["buckets"]
-    assert result["points"] == sum(bars["count"]) == len(inside), asked
-    assert list(bars["at"]) == sorted(set(bars["at"])) and len(bars["at"]) <= asked.points
+    assert result["points"] == sum(bars["count"]) == len(inside), window
+    assert list(bars["at"]) == sorted(set(bars["at"])) and len(bars["at"]) <= window.points
     start = 0
     for at, x0, x1, least, most, mean, count in zip(*bars.values(), strict=True):
         part = inside[start : start + count]
         start += count
         values = [value for _, value in part]
-        assert (x0, x1) == (part[0][0], part[-1][0]), asked
-        assert (least, most) == (min(values), max(values)), asked
+        assert (x0, x1) == (part[0][0], part[-1][0]), window
+        assert (least, most) == (min(values), max(values)), window
         assert mean == pytest.approx(sum(values) / count, abs=1e-9)
-        assert 0 <= at < asked.points
-        if asked.scale is Scale.LINEAR and high > low:
+        assert 0 <= at < window.points
+        if window.scale is Scale.LINEAR and high > low:
             # No bucket extends more than one width beyond its own end.
-            assert x1 <= low + (at + 2) * (high - low) / asked.points + 1e-9
+            assert x1 <= low + (at + 2) * (high - low) / window.points + 1e-9
 
 
 def test_rows_read_grow_with_buckets_not_with_points(long):
@@ -306,9 +306,9 @@ def test_rest_returns_names_buckets_and_points(client, cast):
     (metric,) = client.get(address).json()["metrics"]
     last = {"step": 2, "tokens": 0, "nodes": 0, "value": 1.5, "time": metric["last"]["time"]}
     assert metric == {"name": "loss.oak", "points": 2, "last": last}
-    told = client.get(f"{address}/loss.oak?points=2").json()
-    assert (told["from"], told["to"], told["points"]) == (0, 2, 2)
-    assert told["buckets"] == {
+    reply = client.get(f"{address}/loss.oak?points=2").json()
+    assert (reply["from"], reply["to"], reply["points"]) == (0, 2, 2)
+    assert reply["buckets"] == {
         "at": [0, 1], "from": [0, 2], "to": [0, 2], "min": [0.5, 1.5], "max": [0.5, 1.5],
         "mean": [0.5, 1.5], "count": [1, 1],
     }  # fmt: skip
@@ -331,8 +331,8 @@ def test_the_page_of_charts_is_of_runs_that_one_may_see(client, cast):
     client.force_login(cast.vera)
     response = client.get(f"/charts/?run={other.pk}&run={run.pk}")
     assert response.context["runs"] == [other, run]
-    told = response.context["page"]["runs"]
-    assert told[0]["group"] == told[1]["group"] and told[0]["agents"] == ["oak", "fern"]
+    listed = response.context["page"]["runs"]
+    assert listed[0]["group"] == listed[1]["group"] and listed[0]["agents"] == ["oak", "fern"]
     assert client.get("/charts/").status_code == 200
     for wrong in ("run=x", "&".join(f"run={uuid.uuid4()}" for _ in range(21))):
         assert client.get(f"/charts/?{wrong}").status_code == 400
@@ -346,19 +346,19 @@ def test_a_group_holds_runs_that_differ_only_by_seed():
 
 
 def test_steps_report_their_phases_and_waits(client, cast):
-    def told(seq, time, kind, **payload):
+    def event(seq, time, kind, **payload):
         if kind == "step.end":
             payload |= {"solved": 0.5, "reward": 0.5, "training_seconds": 1.0}
         return Event(seq, time, kind, None, None, payload)
 
     events = [
-        told(1, 100.0, "run.waiting", name="sandbox", deadline_seconds=9),
-        told(2, 101.5, "run.waiting", name="weights", deadline_seconds=9),
-        told(3, 104.0, "run.waiting", name="", deadline_seconds=0),
-        told(4, 105.0, "step.end", step=1, seconds=5.0, phases={"learn": 1.0}),
-        told(5, 106.0, "step.end", step=2, seconds=1.0, phases={}),
-        told(6, 107.0, "run.waiting", name="sandbox", deadline_seconds=9),
-        told(7, 109.0, "step.end", step=3, seconds=3.0, phases={}),
+        event(1, 100.0, "run.waiting", name="sandbox", deadline_seconds=9),
+        event(2, 101.5, "run.waiting", name="weights", deadline_seconds=9),
+        event(3, 104.0, "run.waiting", name="", deadline_seconds=0),
+        event(4, 105.0, "step.end", step=1, seconds=5.0, phases={"learn": 1.0}),
+        event(5, 106.0, "step.end", step=2, seconds=1.0, phases={}),
+        event(6, 107.0, "run.waiting", name="sandbox", deadline_seconds=9),
+        event(7, 109.0, "step.end", step=3, seconds=3.0, phases={}),
     ]
     run, _ = shipped(cast, events)
     client.force_login(cast.vera)
@@ -422,8 +422,8 @@ def test_numbers_that_come_and_go_keep_the_order_of_their_events(cast):
         for index in range(90)
     ]  # fmt: skip
     run, _ = shipped(cast, events)
-    assert told(run, "phase.learn") == [1.0, 2.0, 3.0] * 30
-    assert told(run, "phase.sync") == [5.0] * 30
-    assert told(run, "phase.a_b") == [1.0, 2.0] * 30
+    assert values_of(run, "phase.learn") == [1.0, 2.0, 3.0] * 30
+    assert values_of(run, "phase.sync") == [5.0] * 30
+    assert values_of(run, "phase.a_b") == [1.0, 2.0] * 30
     halves, _ = shipped(cast, events, 45)
     assert all_points(halves) == all_points(run)

@@ -10,7 +10,7 @@ from webapp.telemetry.ingest.rows import decode_event, encode_row
 
 
 @pytest.mark.parametrize(
-    "tree, node, payload, told",
+    "tree, node, payload, expected",
     [
         (None, None, "{}", {}),
         (None, None, '{"tree": 0.5}', {"tree": 0.5}),
@@ -18,9 +18,9 @@ from webapp.telemetry.ingest.rows import decode_event, encode_row
         (7, 0, '{"a": "}{"}', {"tree": 7, "node": 0, "a": "}{"}),
     ],
 )
-def test_row_fields_and_payload_become_one_object(tree, node, payload, told):
+def test_row_fields_and_payload_become_one_object(tree, node, payload, expected):
     assert json.loads(encode_row((3, 99, "node.open", tree, node, payload))) == [
-        3, 99, "node.open", told
+        3, 99, "node.open", expected
     ]  # fmt: skip
 
 
