@@ -25,10 +25,16 @@ MEASUREMENTS = {
     "ui": "ui",
 }
 """The module of each measurement, by its name on the command line."""
+COMMANDS = {**MEASUREMENTS, "all": "everything", "claims": "claims"}
+"""The module of each command: the measurements, all of them, and the scientific claims."""
 
 
 class PeerMissing(Exception):
     """The peer of a measurement is not installed; contains the remedy."""
+
+
+class WrongArguments(Exception):
+    """Arguments name something that does not exist; contains what does."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """python -m benchmarks NAME --json
 
 The last line of output is {"name", "ratios", "figures", "versions"} as JSON; `all` measures
-everything, each in a process of its own, and writes the page of the docs. Exit status: 0, or 1 if
-a measurement failed, 2 for wrong arguments, 3 if a peer is not installed, and of `all` 4 if
-everything was measured and a goal was missed.
+everything, each in a process of its own, and writes the page of the docs; `claims` tests the
+scientific claims. Exit status: 0, or 1 if a measurement (or a cell of a claim) failed, 2 for wrong
+arguments, 3 if a peer is not installed, and of `all` 4 if everything was measured and a goal was
+missed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import sys
 from types import ModuleType
 
-from benchmarks import MEASUREMENTS, PeerMissing
+from benchmarks import COMMANDS, PeerMissing, WrongArguments
 from benchmarks.record import NotWritten
 
 GOAL_MISSED = 4
@@ -29,6 +30,9 @@ def main(argv: list[str] | None = None) -> int:
     except PeerMissing as missing:
         print(f"{arguments.name}: {missing}", file=sys.stderr)
         return 3
+    except WrongArguments as error:
+        print(f"{arguments.name}: {error}", file=sys.stderr)
+        return 2
     except NotWritten as changed:
         print(f"{arguments.name}: {changed}", file=sys.stderr)
         return 1
@@ -44,9 +48,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def _modules(requested: list[str]) -> dict[str, ModuleType]:
     """Returns the requested module; all of them for help, or for an unknown name."""
-    names = {**MEASUREMENTS, "all": "everything"}
-    selected = [name for name in names if name in requested] or list(names)
-    return {name: importlib.import_module(f"benchmarks.{names[name]}") for name in selected}
+    selected = [name for name in COMMANDS if name in requested] or list(COMMANDS)
+    return {name: importlib.import_module(f"benchmarks.{COMMANDS[name]}") for name in selected}
 
 
 def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:

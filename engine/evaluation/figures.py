@@ -8,6 +8,7 @@ the search selects, `tree/pass@n` any node, `tree/pass@n/AGENT` any node of that
 `tree/share/AGENT` its share of the nodes, `tree/solved/AGENT` the share of those that are right;
 `hacking/AGENT` and `hacking/team` the share of the independent samples that pass every public test
 and fail a private one, which is how reward hacking shows, `tree/hacking` that of the trees' nodes;
+`tree/refined` the share of nodes that repair another one (depth 2 or more);
 `samples/pass@1` and `samples/pass@n` the same for as many independent samples of the team;
 `.../distinct@K` and `.../effective_clusters` the diversity of their programs.
 Invariant: two evaluations are compared problem by problem, by content, never by order or name.
@@ -28,7 +29,7 @@ from engine.evaluation.measurement import Judged, Measurement, defined_values, m
 from engine.evaluation.metrics import distinct_at_k, effective_clusters, pass_at_k, standard_error
 from engine.problems.identity import content_hash
 from engine.problems.paired import paired_bootstrap, paired_values
-from engine.rollout.forest import public_score
+from engine.rollout.forest import GrowingTree, public_score
 
 KIND, VERSION = "evaluation", 1
 
@@ -114,6 +115,7 @@ def _tree_figures(measurement: Measurement) -> dict[str, Figure]:
         any_passes = [max(s) if s else None for s in map(_passes, rows)]
         figures[f"{part}/pass@n"] = Figure(any_passes, spent)
         figures |= {f"{part}/{k}": Figure(v, spent) for k, v in _diversity(rows).items()}
+    figures["tree/refined"] = Figure([_refined_share(tree) for tree in measurement.trees], cost)
     for agent in measurement.single_agent:
         figures |= {k: Figure(v, cost) for k, v in _agent_in_trees(measurement, agent).items()}
     return figures
@@ -121,6 +123,11 @@ def _tree_figures(measurement: Measurement) -> dict[str, Figure]:
 
 def _passes(row: Sequence[Judged]) -> list[float]:
     return [float(one.passed) for one in verified(row)]
+
+
+def _refined_share(tree: GrowingTree) -> float | None:
+    nodes = tree.verified()
+    return sum(node.parent != 0 for node in nodes) / len(nodes) if nodes else None
 
 
 def _agent_in_trees(measurement: Measurement, agent: str) -> dict[str, Values]:

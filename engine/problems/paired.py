@@ -67,6 +67,25 @@ def paired_normal(a: Sequence[float], b: Sequence[float], confidence: float = 0.
     return Interval(mean, mean - half, mean + half)
 
 
+def paired_student(a: Sequence[float], b: Sequence[float], confidence: float = 0.95) -> Interval:
+    """Returns the interval of the mean of few differences, such as those of runs with equal seeds:
+    mean difference +- t standard errors, with Student's t of n - 1 degrees of freedom. With zeros
+    as `a` it is the interval of the mean of `b`.
+
+    Raises:
+        ValueError: `a` and `b` differ in length, or have fewer than two values.
+    """
+    if len(a) != len(b) or len(a) < 2:
+        raise ValueError(f"{len(a)} and {len(b)} values: give equally many, two or more")
+    from scipy.special import stdtrit  # its import is slow
+
+    differences = np.asarray(b, dtype=np.float64) - np.asarray(a, dtype=np.float64)
+    count, mean = len(differences), float(differences.mean())
+    t = float(stdtrit(count - 1, 0.5 + confidence / 2))
+    half = t * float(differences.std(ddof=1)) / count**0.5
+    return Interval(mean, mean - half, mean + half)
+
+
 def paired_values(
     a: Mapping[str, float | None], b: Mapping[str, float | None]
 ) -> tuple[list[float], list[float]]:

@@ -95,9 +95,9 @@ def understand(program, words):
 
         build_parser().parse_args(words)
     elif program == "-m benchmarks":
-        from benchmarks import MEASUREMENTS
+        from benchmarks import COMMANDS
 
-        assert words[0] in {"--help", "all", *MEASUREMENTS}
+        assert words[0] in {"--help", *COMMANDS}
     else:
         import docs.generate.__main__ as generate
 

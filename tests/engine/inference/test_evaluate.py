@@ -36,7 +36,7 @@ def test_every_figure_has_its_cost_and_agrees_with_the_problems(server, files, c
     assert {
         "pass@1/oak", "pass@2/fern", "pass@4/team", "tree/pass@1", "tree/pass@n",
         "tree/pass@n/oak", "tree/share/fern", "tree/effective_clusters", "tree/distinct@2",
-        "samples/pass@1", "samples/pass@n", "samples/effective_clusters",
+        "samples/pass@1", "samples/pass@n", "samples/effective_clusters", "tree/refined",
     } <= set(figures)  # fmt: skip
     for name, figure in figures.items():
         known = [row["values"][name] for row in result["problems"]]
@@ -54,6 +54,7 @@ def test_every_figure_has_its_cost_and_agrees_with_the_problems(server, files, c
         values = row["values"]
         assert values["tree/share/oak"] + values["tree/share/fern"] == pytest.approx(1)
         assert values["tree/pass@1"] <= values["tree/pass@n"]
+        assert values["tree/refined"] in (0, 0.25, 0.5, 0.75)  # of 4; the first is never one
         assert values["pass@1/team"] == pytest.approx(
             (values["pass@1/oak"] + values["pass@1/fern"]) / 2
         )

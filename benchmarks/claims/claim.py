@@ -1,0 +1,97 @@
+"""Types of a claim: a statement under test, its arms, and what is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Expected = Literal["higher", "lower"]
+Budget = Literal["nodes", "learned_tokens", "parameters"]
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A compared figure; `name` is its key in a cell's `figures`."""
+
+    name: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Search:
+    """An evaluation: samples per problem of the whole team, nodes of its trees, and settings that
+    differ from the engine's defaults."""
+
+    nodes: int = 8
+    settings: Settings = field(default_factory=dict)
+    reward_model: bool = False
+    """Train a reward model on the nodes of the training run, and let it select the answer."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way that a claim compares: how a team is trained, and how it is measured."""
+
+    name: str
+    about: str
+    recipe: str = "demo"
+    settings: Settings = field(default_factory=dict)
+    """Dotted overrides of the recipe."""
+    trained: bool = True
+    """False: the starters are measured as they are."""
+    search: Search = Search()
+    reads: Mapping[str, str] = field(default_factory=dict)
+    """Figures that this arm reads under another name, such as those of samples as those of an
+    answer."""
+    against: str | None = None
+    """Arm that it is compared with, unless the claim's control; its own name makes it one."""
+    equal: tuple[Budget, ...] | None = None
+    """Budgets that must equal those of that arm, unless the claim's."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Size of each cell."""
+
+    steps: int = 40
+    trees: int = 16
+    """Trees per step, of 8 nodes each."""
+    problems: int = 100
+    """Unseen problems of the evaluation."""
+    samples: int = 16
+    """Independent samples per problem, of the team together."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, and the arms that test it. Invariant: arm names are unique, `control` and every
+    `against` is one of them."""
+
+    name: str
+    title: str
+    statement: str
+    """What must be seen for the claim to hold."""
+    arms: tuple[Arm, ...]
+    control: str
+    expected: Expected
+    """Whether the statement expects the other arms' primary figure to be higher or lower than the
+    control's."""
+    primary: str
+    """Name of the figure that decides; the others are shown."""
+    figures: tuple[Figure, ...]
+    equal: tuple[Budget, ...] = ("nodes",)
+    note: str = ""
+    plan: Plan = Plan()
+
+    def arm(self, name: str) -> Arm:
+        return next(arm for arm in self.arms if arm.name == name)
+
+    def control_of(self, arm: Arm) -> Arm | None:
+        """Returns the arm that this one is compared with; None for a control."""
+        name = arm.against or self.control
+        return None if name == arm.name else self.arm(name)
+
+    def budgets_of(self, arm: Arm) -> tuple[Budget, ...]:
+        return self.equal if arm.equal is None else arm.equal
