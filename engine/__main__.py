@@ -19,7 +19,7 @@ def build_parser() -> argparse.ArgumentParser:
     for add in (
         _add_train, _add_prepare, _add_fork, _add_config, _add_starters, _add_golden, _add_doctor,
         _add_problems, _add_search, _add_evaluate, _add_compare, _add_reward_model,
-        _add_same,
+        _add_same, _add_models,
     ):  # fmt: skip
         add(commands)
     return parser
@@ -171,6 +171,12 @@ def _add_compare(commands: Any) -> None:
     add_compare(
         commands.add_parser("compare", help="difference of two evaluations, with intervals")
     )
+
+
+def _add_models(commands: Any) -> None:
+    from engine.cli.models import add_arguments
+
+    add_arguments(commands.add_parser("models", help="import models from elsewhere"))
 
 
 def _add_reward_model(commands: Any) -> None:

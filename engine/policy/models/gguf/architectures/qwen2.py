@@ -1,0 +1,41 @@
+"""Qwen2 and Qwen2.5: Llama's shape with biases of queries, keys and values."""
+
+from __future__ import annotations
+
+from engine.policy.models.gguf.architectures.decoder import (
+    PRE_NORMS,
+    attention,
+    attention_biases,
+    feed_forward,
+    norms,
+    outer,
+)
+from engine.policy.models.gguf.architectures.dimensions import (
+    base_config,
+    read_dimensions,
+    refuse_sliding_window,
+    rope_parameters,
+)
+from engine.policy.models.gguf.architectures.plan import Plan, sources
+from engine.policy.models.gguf.file import GgufFile
+
+
+def plan(file: GgufFile) -> Plan:
+    """Returns a `Qwen2ForCausalLM`."""
+    metadata = file.metadata
+    sizes = read_dimensions(metadata, file.tensors)
+    refuse_sliding_window(metadata, sizes)
+    expected = outer(sizes)
+    for layer in range(sizes.layers):
+        expected |= norms(sizes, layer, PRE_NORMS)
+        expected |= attention(sizes, layer) | attention_biases(sizes, layer)
+        expected |= feed_forward(sizes, layer)
+    config = {
+        "architectures": ["Qwen2ForCausalLM"],
+        "model_type": "qwen2",
+        **base_config(sizes),
+        "hidden_act": "silu",
+        "use_sliding_window": False,
+        "rope_parameters": rope_parameters(metadata),
+    }
+    return Plan(config, sources(metadata, file.tensors, expected))
