@@ -151,7 +151,7 @@ def _problems(arguments: argparse.Namespace, config: RunConfig) -> _ProblemSet:
     seed, left_out = config.problems.seed, 0
     if arguments.dataset == GENERATED:
         number = arguments.problems or GENERATED_PROBLEMS
-        problems = GeneratedProblems(seed).first(Split.TEST, number)
+        problems = GeneratedProblems.of(config.problems).first(Split.TEST, number)
     else:
         dataset = load_dataset(arguments.dataset, config.problems.format)
         left_out = len(dataset.left_out)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from engine.config.base import Settings, Whole
 from engine.config.locations import DatasetPath
+
+READING_COUNTS = (2, 3, 4, 6, 8)
+"""Numbers of readings that an underspecified problem can have."""
+MIXTURE = ("underspecified_share", "fewest_readings", "most_readings")
+"""Settings of the mixture of fully stated and underspecified problems."""
 
 
 class ProblemsConfig(Settings):
@@ -23,3 +28,25 @@ class ProblemsConfig(Settings):
     """Problems of the validation split, measured every `training.validate_every` steps."""
     test: Whole = Field(300, ge=0)
     """Problems of the test split, measured once, at the end, with the first and last weights."""
+    underspecified_share: float = Field(0.0, ge=0, le=1)
+    """Share of generated problems whose statement has several readings, of which only the failing
+    public tests show the one that is meant."""
+    fewest_readings: int = Field(READING_COUNTS[0], ge=READING_COUNTS[0], le=READING_COUNTS[-1])
+    """Fewest readings of an underspecified problem: 2, 3, 4, 6 or 8."""
+    most_readings: int = Field(READING_COUNTS[-1], ge=READING_COUNTS[0], le=READING_COUNTS[-1])
+    """Most readings of an underspecified problem."""
+
+    @model_validator(mode="after")
+    def _underspecified_problems_exist(self) -> ProblemsConfig:
+        if self.underspecified_share and self.dataset != "generated":
+            raise ValueError(
+                f"underspecified_share = {self.underspecified_share} with dataset = "
+                f"{self.dataset}: only generated problems can be underspecified; leave one out"
+            )
+        low, high = self.fewest_readings, self.most_readings
+        if not any(low <= count <= high for count in READING_COUNTS):
+            raise ValueError(
+                f"fewest_readings = {low} and most_readings = {high}: no problem has between "
+                f"{low} and {high} readings; there are {', '.join(map(str, READING_COUNTS))}"
+            )
+        return self

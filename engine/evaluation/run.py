@@ -97,7 +97,7 @@ def _fail(log: EventLog, error: Exception, code: int) -> int:
 
 def _problems(config: ProblemsConfig) -> list[Problem]:
     if config.dataset == GENERATED:
-        return GeneratedProblems(config.seed).first(Split.TEST, config.test)
+        return GeneratedProblems.of(config).first(Split.TEST, config.test)
     return shuffled(load_dataset(config.dataset, config.format).problems, config.seed)[
         : config.test
     ]

@@ -69,7 +69,7 @@ def load_problem_set(config: ProblemsConfig) -> ProblemSet:
         DatasetError: a file with issues, each with line, field and remedy.
     """
     if config.dataset == GENERATED:
-        source = GeneratedProblems(config.seed)
+        source = GeneratedProblems.of(config)
         return ProblemSet(
             StreamedProblems(source, Split.TRAIN, config.train),
             source.first(Split.VALIDATION, config.validation),

@@ -10,7 +10,7 @@ import msgspec
 from django.db import transaction
 
 from engine.config.errors import ConfigError
-from engine.config.problems import ProblemsConfig
+from engine.config.problems import MIXTURE, ProblemsConfig
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.references import is_reference, trainable
 from webapp.datasets.server_files.contents import checked_contents
@@ -63,7 +63,9 @@ def _stored(project: Project, problems: ProblemsConfig) -> DatasetVersion:
 
 def _identity(problems: ProblemsConfig, contents_hash: str) -> tuple[dict[str, Any], str]:
     # A file's format does not count, only the problems that it holds.
-    spec = problems.model_dump(mode="json", exclude={"format"})
+    # Settings of a mixture that is not used do not count either: they are newer than many versions.
+    left_out = {"format"} if problems.underspecified_share else {"format", *MIXTURE}
+    spec = problems.model_dump(mode="json", exclude=left_out)
     digest = hashlib.sha256(msgspec.json.encode(spec, order="sorted"))
     digest.update(contents_hash.encode())
     return spec, digest.hexdigest()

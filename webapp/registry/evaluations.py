@@ -15,6 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from engine.config.problems import MIXTURE
 from engine.config.schema import RunConfig, parse_config
 from webapp.accounts.models import User
 from webapp.datasets.models import DatasetVersion
@@ -103,7 +104,8 @@ def _config(
 def _problems(dataset: DatasetVersion) -> dict[str, Any]:
     if dataset.artifact_id:
         return {"dataset": dataset.reference}
-    return {name: dataset.spec[name] for name in ("dataset", "seed") if name in dataset.spec}
+    names = ("dataset", "seed", *MIXTURE)
+    return {name: dataset.spec[name] for name in names if name in dataset.spec}
 
 
 @transaction.atomic

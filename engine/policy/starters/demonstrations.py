@@ -16,14 +16,9 @@ import numpy as np
 
 from engine.events.vocabulary import TestReport, Verdict
 from engine.policy.prompts import Feedback, Message, refinement_prompts, root_prompt
-from engine.problems.generator.compose import (
-    GeneratedProblems,
-    Split,
-    Step,
-    draw_steps,
-    program,
-)
+from engine.problems.generator.compose import Split, Step, draw_steps, program
 from engine.problems.generator.operations import BY_SOURCE, OPERATIONS
+from engine.problems.generator.stream import GeneratedProblems
 from engine.problems.problem import Problem
 
 REFINEMENT_SHARE = 0.3

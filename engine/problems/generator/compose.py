@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -84,7 +82,7 @@ def make_problem(seed: int, index: int) -> tuple[Problem, Split]:
         difficulty=len(steps),
         tags=tuple(step.operation.name for step in steps),
     )
-    _run_reference(problem)
+    run_reference(problem)
     return problem, split_of(problem.tags)
 
 
@@ -93,24 +91,6 @@ def split_of(structure: tuple[str, ...]) -> Split:
     digest = hashlib.sha256("+".join(structure).encode()).digest()
     share = int.from_bytes(digest[:4], "big") % 10
     return Split.TEST if share == 0 else Split.VALIDATION if share == 1 else Split.TRAIN
-
-
-@dataclass(frozen=True, slots=True)
-class GeneratedProblems:
-    """Endless stream of problems of one seed, filtered by split."""
-
-    seed: int
-
-    def stream(self, split: Split, start: int = 0) -> Iterator[tuple[int, Problem]]:
-        """Yields (index, problem) of one split, from stream index `start` on."""
-        for index in count(start):
-            problem, its_split = make_problem(self.seed, index)
-            if its_split is split:
-                yield index, problem
-
-    def first(self, split: Split, number: int) -> list[Problem]:
-        """Returns the first `number` problems of a split."""
-        return [problem for _, problem in islice(self.stream(split), number)]
 
 
 def draw_steps(rng: np.random.Generator, length: int) -> tuple[Step, ...]:
@@ -165,7 +145,7 @@ def program(steps: tuple[Step, ...]) -> str:
     return f"def solve(x):\n{body}    return x\n"
 
 
-def _run_reference(problem: Problem) -> None:
+def run_reference(problem: Problem) -> None:
     """Runs the reference program, which is ours and not a model's, on every test.
 
     Raises:
@@ -186,7 +166,7 @@ def _run_reference(problem: Problem) -> None:
 def _is_sound(steps: tuple[Step, ...], inputs: list[Any], outputs: list[Any]) -> bool:
     if len({repr(output) for output in outputs[:PUBLIC_TESTS]}) < 2:
         return False
-    if any(_too_large(output) for output in outputs):
+    if any(too_large(output) for output in outputs):
         return False
     return all(_matters(steps, position, inputs, outputs) for position in range(len(steps)))
 
@@ -202,7 +182,7 @@ def _matters(steps: tuple[Step, ...], position: int, inputs: list[Any], outputs:
     )
 
 
-def _too_large(value: Any) -> bool:
+def too_large(value: Any) -> bool:
     if isinstance(value, int):
         return abs(value) > LARGEST_VALUE
-    return len(value) > 60 or (isinstance(value, list) and any(map(_too_large, value)))
+    return len(value) > 60 or (isinstance(value, list) and any(map(too_large, value)))

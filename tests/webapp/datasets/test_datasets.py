@@ -27,6 +27,16 @@ def test_another_seed_is_another_version(cast):
     assert (first.number, second.number) == (1, 2) and first.dataset == second.dataset
 
 
+def test_settings_that_were_recorded_before_there_was_a_mixture_are_the_same_version(cast):
+    version = version_of(cast.project, ProblemsConfig(seed=4))
+    assert set(version.spec) == {"dataset", "seed", "train", "validation", "test"}
+    assert version.content_hash.startswith("3e5524c8b52c43d5")
+    mixed = version_of(cast.project, ProblemsConfig(seed=4, underspecified_share=0.5))
+    fewer = ProblemsConfig(seed=4, underspecified_share=0.5, most_readings=4)
+    assert len({version.pk, mixed.pk, version_of(cast.project, fewer).pk}) == 3
+    assert mixed.spec["underspecified_share"] == 0.5
+
+
 def test_a_file_is_identified_by_content_and_not_by_name(cast, tmp_path):
     file = tmp_path / "problems.jsonl"
     sizes = {"train": 3, "validation": 1, "test": 1}

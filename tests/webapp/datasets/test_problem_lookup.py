@@ -75,6 +75,19 @@ def test_any_generated_problem_of_the_test_split_is_read_by_index(cast):
             problem_of(version, wrong)
 
 
+def test_an_underspecified_problem_is_read_by_its_id(cast):
+    version = a_version(cast, seed=7, test=3, underspecified_share=0.5, most_readings=4)
+    made = GeneratedProblems(7, 0.5, most_readings=4).first(Split.TEST, 12)
+    kinds = {one.id.partition("-")[0] for one in made}
+    assert kinds == {"generated", "underspecified"}
+    assert [problem_of(version, one.id) for one in made] == made
+    assert [one["id"] for one in first_of(version)] == [one.id for one in made[:3]]
+    other = next(one for one in made if one.id.startswith("underspecified"))
+    for wrong in (f"{other.id[:-1]}8", other.id[:-2].replace("underspecified", "generated")):
+        with pytest.raises(ConfigError, match="no such problem"):
+            problem_of(version, wrong)
+
+
 def test_a_file_is_read_once_and_then_one_line_of_its_index_at_a_time(file, settings):
     _, version = file
     problems = some_problems(5)

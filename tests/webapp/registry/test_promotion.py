@@ -3,8 +3,10 @@
 import pytest
 from django.urls import reverse
 
+from engine.config.problems import ProblemsConfig
 from tests.helpers.builders import a_held_run, a_registry, a_run, an_event
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.services import version_of
 from webapp.experiments.models import Run
 from webapp.projects.models import Membership, Role
 from webapp.registry.deletion import delete_evaluation, delete_version
@@ -129,6 +131,15 @@ def measured(cast, version, dataset, values):
     record_figures(run.pk)
     evaluation.refresh_from_db()
     return evaluation
+
+
+def test_an_evaluation_measures_on_the_mixture_of_the_dataset(cast, versions):
+    mixture = {"underspecified_share": 0.5, "fewest_readings": 4, "most_readings": 6}
+    dataset = version_of(cast.project, ProblemsConfig(seed=3, **mixture))
+    evaluation = evaluate(versions[0], dataset, EvaluationSettings(problems=7), cast.alice)
+    problems = evaluation.run.config["problems"]
+    assert {name: problems[name] for name in mixture} == mixture
+    assert (problems["seed"], problems["test"]) == (3, 7)
 
 
 def test_an_evaluation_is_a_queued_run_that_begins_with_the_version(cast, model, versions):

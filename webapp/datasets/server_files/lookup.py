@@ -17,7 +17,7 @@ from django.db.models.functions import Left
 from engine.config.errors import ConfigError, printable
 from engine.config.problems import ProblemsConfig
 from engine.problems.errors import DatasetError
-from engine.problems.generator import VERSION, GeneratedProblems, Split, make_problem
+from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.jsonl import problem_of_line
 from engine.problems.problem import Problem
 from engine.problems.source import GENERATED
@@ -32,7 +32,9 @@ SHOWN = 200
 _SHOWN_GENERATED = 24
 """Fewer, because generating one takes some milliseconds while a user waits for the list."""
 SHOWN_CHARACTERS = 80
-_GENERATED_ID = re.compile(r"generated-([0-9]{1,4})-([0-9]{1,10})-([0-9]{1,9})")
+_GENERATED_ID = re.compile(
+    r"(?:generated|underspecified)-[0-9]{1,4}-([0-9]{1,10})-([0-9]{1,9})(?:-[0-9])?"
+)
 
 
 def first_problems(version: DatasetVersion) -> list[dict[str, str]]:
@@ -50,7 +52,7 @@ def first_problems(version: DatasetVersion) -> list[dict[str, str]]:
         ]
     config = ProblemsConfig(**version.spec)
     if config.dataset == GENERATED:
-        generated = GeneratedProblems(config.seed).stream(Split.TEST)
+        generated = GeneratedProblems.of(config).stream(Split.TEST)
         number = min(max(1, config.test), _SHOWN_GENERATED)
         return [
             {"id": one.id, "statement": one.statement[:SHOWN_CHARACTERS]}
@@ -70,7 +72,7 @@ def problem_by_id(version: DatasetVersion, problem_id: str) -> Problem | None:
         return _stored(version, problem_id)
     config = ProblemsConfig(**version.spec)
     if config.dataset == GENERATED:
-        return _generated(config.seed, problem_id)
+        return _generated(config, problem_id)
     index = file_index.of(config.dataset, config.format)
     location = index.locate(problem_id)
     return _read(version, index.path, *location, problem_id) if location else None
@@ -88,11 +90,11 @@ def _stored(version: DatasetVersion, problem_id: str) -> Problem | None:
     return _read(version, path, *row, problem_id)
 
 
-def _generated(seed: int, problem_id: str) -> Problem | None:
+def _generated(config: ProblemsConfig, problem_id: str) -> Problem | None:
     match = _GENERATED_ID.fullmatch(problem_id)
-    if match is None or (int(match[1]), int(match[2])) != (VERSION, seed):
+    if match is None or int(match[1]) != config.seed:
         return None
-    problem, split = make_problem(seed, int(match[3]))
+    problem, split = GeneratedProblems.of(config).at(int(match[2]))
     return problem if split is Split.TEST and problem.id == problem_id else None
 
 
