@@ -70,6 +70,12 @@ def _spaced(mark: str) -> tuple[str, Apply]:
     return f"x.replace(' ', '{mark}')", lambda x, k: x.replace(" ", mark)
 
 
+def _by_length(x: str, k: int) -> str:
+    words = x.split()
+    words.sort(key=len)
+    return " ".join(words)
+
+
 OPEN_OPERATIONS: tuple[OpenOperation, ...] = (
     OpenOperation("between", LIST, LIST, "keep the numbers from 0 to {k}", (
         ("[v for v in x if 0 <= v <= {k}]", lambda x, k: [v for v in x if 0 <= v <= k]),
@@ -144,7 +150,7 @@ OPEN_OPERATIONS: tuple[OpenOperation, ...] = (
     )),
     OpenOperation("order", TEXT, TEXT, "put the words in order", (
         ("' '.join(sorted(x.split()))", lambda x, k: " ".join(sorted(x.split()))),
-        ("' '.join(sorted(x.split(), key=len))", lambda x, k: " ".join(sorted(x.split(), key=len))),
+        ("' '.join(sorted(x.split(), key=len))", _by_length),
         ("' '.join(sorted(x.split(), key=str.lower))", lambda x, k: " ".join(sorted(x.split(), key=str.lower))),
     )),
     OpenOperation("capital", TEXT, TEXT, "capitalize it", (
