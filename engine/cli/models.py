@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,7 @@ def _add_import(actions: Any) -> None:
 def _import(arguments: argparse.Namespace) -> int:
     from engine.policy.models.gguf.convert import convert
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leaves no remains
     progress = _json_progress() if arguments.json_progress else _shown_progress()
     convert(arguments.file, arguments.directory, progress)
     if not arguments.json_progress:

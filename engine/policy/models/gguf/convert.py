@@ -41,6 +41,8 @@ def convert(source: Path, target: Path, progress: Progress | None = None) -> Non
         ModelError: the file is damaged or not supported, `target` exists or cannot be written;
             names file, field or tensor, value and remedy.
     """
+    if not source.is_file():  # a pipe would be waited for
+        raise ModelError(f"{source}: is no file; name a GGUF file")
     if target.exists():
         raise ModelError(f"{target}: exists; name a new directory, or delete it")
     try:

@@ -9,15 +9,13 @@ Stored dtype, by type in the file:
   hold digits that quantisation has already removed.
 - A quantised tensor with a value above 65,504, the largest F16, becomes F32 as a whole.
 
-A tensor is read in groups of rows, so memory is bounded whatever its size.
+All functions take groups of rows, so memory is bounded whatever a tensor's size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from gguf import quants
@@ -27,8 +25,6 @@ from engine.policy.models.gguf.errors import CONVERT_AGAIN, COPY_AGAIN, refusal,
 from engine.policy.models.gguf.header import TensorInfo
 from engine.policy.models.load import ModelError
 
-CHUNK_NUMBERS = 1 << 22
-"""Numbers that are dequantised at once: 16 MiB as F32."""
 LARGEST_F16 = 65504.0
 
 _PLAIN = ("F32", "F16", "BF16")
@@ -72,23 +68,6 @@ def row_bytes(info: TensorInfo) -> int:
     """Returns the bytes of one row in the file."""
     in_block, block_bytes = GGML_QUANT_SIZES[info.kind]
     return info.columns // in_block * block_bytes
-
-
-def raw_rows(path: Path, file: BinaryIO, info: TensorInfo, group: int = 1) -> Iterator[np.ndarray]:
-    """Yields the rows of a tensor as bytes (rows, row_bytes), in multiples of `group` rows.
-
-    Raises:
-        ModelError: the file ends earlier.
-    """
-    per_row = row_bytes(info)
-    at_once = max(1, CHUNK_NUMBERS // info.columns // group) * group
-    file.seek(info.start)
-    for first in range(0, info.rows, at_once):
-        count = min(at_once, info.rows - first)
-        data = file.read(count * per_row)
-        if len(data) != count * per_row:
-            raise refusal(path, f"tensor {info.name}", "the file became shorter", COPY_AGAIN)
-        yield np.frombuffer(data, np.uint8).reshape(count, per_row)
 
 
 def stored_values(path: Path, info: TensorInfo, rows: np.ndarray, dtype: Dtype) -> np.ndarray:

@@ -20,5 +20,5 @@ def shown(value: object) -> str:
     """Returns a value of a file as printable text of bounded length."""
     if isinstance(value, str):
         value = value[:_MOST_SHOWN]
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "..."

@@ -23,7 +23,6 @@ from engine.policy.models.gguf.dequantise import (
     as_float32,
     expected_dtype,
     is_quantised,
-    raw_rows,
     stored_values,
 )
 from engine.policy.models.gguf.file import GgufFile
@@ -136,10 +135,10 @@ def _write_tensor(file: GgufFile, source: Source, output: BinaryIO) -> Dtype:
 def _write_values(file: GgufFile, source: Source, output: BinaryIO, dtype: Dtype) -> None:
     expected, info = source.expected, source.info
     if len(info.shape) == 1 and expected.rotary_head:
-        values = _stored(file, source, next(raw_rows(file.path, file.stream, info)), dtype)
+        values = _stored(file, source, next(file.rows(info)), dtype)
         output.write(_halves(values.reshape(-1, 1), expected.rotary_head).tobytes())
         return
-    for rows in raw_rows(file.path, file.stream, info, expected.rotary_head or 1):
+    for rows in file.rows(info, expected.rotary_head or 1):
         ordered = _halves(rows, expected.rotary_head) if expected.rotary_head else rows
         output.write(np.ascontiguousarray(_stored(file, source, ordered, dtype)).data)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
 from typing import Any
 
+import sentencepiece
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 USER_DEFINED = ["<think>"]
+_USER_DEFINED_PIECES = ["\u2581" * 2, "\u2581" * 3, "\u2581" * 4, "<start_of_turn>", "\n\n"]
 _CORPUS = [
     "def add(numbers):\n    return sum(numbers)\n\n",
     "The quick brown fox doesn't jump over 1234 lazy dogs, they'll sleep.",
@@ -30,8 +34,6 @@ def byte_level(pre: str | None = "smollm", size: int = 400) -> dict[str, Any]:
     learned = tokenizer.get_vocab()
     tokens = SPECIAL + sorted(learned, key=learned.__getitem__) + USER_DEFINED
     kinds = [3] * len(SPECIAL) + [1] * len(learned) + [4] * len(USER_DEFINED)
-    import json
-
     merges = [" ".join(pair) for pair in json.loads(tokenizer.to_str())["model"]["merges"]]
     values = {
         "tokenizer.ggml.model": "gpt2",
@@ -46,3 +48,55 @@ def byte_level(pre: str | None = "smollm", size: int = 400) -> dict[str, Any]:
         "tokenizer.chat_template": "{% for m in messages %}{{ m['content'] }}{% endfor %}",
     }
     return values if pre is None else {**values, "tokenizer.ggml.pre": pre}
+
+
+def trained_pieces(*, prefix: bool = False) -> sentencepiece.SentencePieceProcessor:
+    """Returns a SentencePiece BPE with byte fallback that was trained on a few lines; with `prefix`
+    like Llama 2, which puts a space before a text, else like Gemma, which has user-defined ones."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(_CORPUS * 20),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=420,
+        byte_fallback=True,
+        user_defined_symbols=[] if prefix else _USER_DEFINED_PIECES,
+        add_dummy_prefix=prefix,
+        remove_extra_whitespaces=False,
+        normalization_rule_name="identity",
+        split_digits=True,
+        minloglevel=2,
+    )
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+def pieces(*, prefix: bool = False) -> dict[str, Any]:
+    """Returns metadata of `trained_pieces`, as llama.cpp's converter writes them."""
+    trained = trained_pieces(prefix=prefix)
+    tokens, scores, kinds = [], [], []
+    for index in range(len(trained)):
+        piece, kind = trained.id_to_piece(index), 1
+        if trained.is_unknown(index):
+            kind = 2
+        elif trained.is_control(index):
+            kind = 3
+        elif trained.is_byte(index):
+            kind = 6
+        elif not prefix and piece in _USER_DEFINED_PIECES:
+            kind, piece = 4, piece.replace("\u2581", " ")
+        tokens.append(piece)
+        scores.append(trained.get_score(index))
+        kinds.append(kind)
+    return {
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.pre": "default",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.scores": scores,
+        "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.bos_token_id": trained.bos_id(),
+        "tokenizer.ggml.eos_token_id": trained.eos_id(),
+        "tokenizer.ggml.unknown_token_id": trained.unk_id(),
+        "tokenizer.ggml.add_bos_token": True,
+        "tokenizer.ggml.add_space_prefix": prefix,
+        "tokenizer.chat_template": "{% for m in messages %}{{ m['content'] }}{% endfor %}",
+    }

@@ -42,9 +42,8 @@ def read_tokenizer(metadata: Metadata, context: int) -> TokenizerFiles:
         raise metadata.wrong("tokenizer.ggml.model", fault, "give a model with one of these")
     vocabulary = read_vocabulary(metadata)
     tokenizer, begins = KINDS[kind](metadata, vocabulary)
-    tokenizer.add_special_tokens(
-        [_added(text, special=True) for _, text in vocabulary.of(Kind.CONTROL)]
-    )
+    special = [*vocabulary.of(Kind.UNKNOWN), *vocabulary.of(Kind.CONTROL)]
+    tokenizer.add_special_tokens([_added(text, special=True) for _, text in special])
     tokenizer.add_tokens(
         [_added(text, special=False) for _, text in vocabulary.of(Kind.USER_DEFINED)]
     )
@@ -60,23 +59,22 @@ def _add_ends(
     metadata: Metadata, tokenizer: Tokenizer, vocabulary: Vocabulary, begins: bool
 ) -> None:
     """Lets texts begin with BOS and end with EOS, where the file says so."""
-    ends = metadata.flag("tokenizer.ggml.add_eos_token", False)
     first = vocabulary.bos if begins else None
-    last = vocabulary.eos if ends else None
-    special = [(vocabulary.tokens[one], one) for one in (first, last) if one is not None]
+    last = vocabulary.eos if metadata.flag("tokenizer.ggml.add_eos_token", False) else None
+    # Symbols, not the tokens' own texts, which may hold anything.
+    named = {"first": first, "last": last}
+    special = [
+        {"id": name, "ids": [one], "tokens": [vocabulary.tokens[one]]}
+        for name, one in named.items()
+        if one is not None
+    ]
     if not special:
         return
-
-    def around(text: str, sequence: int) -> str:
-        names = (
-            vocabulary.tokens[first] if first is not None else None,
-            text,
-            vocabulary.tokens[last] if last is not None else None,
-        )
-        return " ".join(f"{name}:{sequence}" for name in names if name is not None)
-
+    before = "first:{0} " if first is not None else ""
+    after = " last:{0}" if last is not None else ""
+    single, second = f"{before}$A:{{0}}{after}".format(0), f"{before}$B:{{0}}{after}".format(1)
     tokenizer.post_processor = processors.TemplateProcessing(  # type: ignore[assignment]
-        single=around("$A", 0), pair=f"{around('$A', 0)} {around('$B', 1)}", special_tokens=special
+        single=single, pair=f"{single} {second}", special_tokens=special
     )
 
 

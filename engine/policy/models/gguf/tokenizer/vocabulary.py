@@ -10,7 +10,8 @@ from engine.policy.models.gguf.errors import shown
 from engine.policy.models.gguf.metadata import Metadata
 
 TOKENS, TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
-MOST_TOKEN_BYTES = 4000
+MOST_TOKENS = 1_000_000
+MOST_TOKEN_CHARACTERS = 4000
 
 
 class Kind(IntEnum):
@@ -60,8 +61,8 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         ModelError: a token is given twice, a type is unknown, or an id is outside of the tokens.
     """
     tokens = metadata.texts(TOKENS)
-    if not tokens:
-        raise metadata.wrong(TOKENS, "holds no token")
+    if not 0 < len(tokens) <= MOST_TOKENS:
+        raise metadata.wrong(TOKENS, f"{len(tokens):,} tokens, 1 to {MOST_TOKENS:,} are read")
     _refuse_tokens(metadata, tokens)
     kinds = _read_kinds(metadata, len(tokens))
     bos, eos, eot, eom, pad, unknown = (
@@ -81,10 +82,8 @@ def _refuse_tokens(metadata: Metadata, tokens: list[str]) -> None:
     for token in tokens:
         if token in seen:
             raise metadata.wrong(TOKENS, f"token {shown(token)} is given twice")
-        if len(token) > MOST_TOKEN_BYTES:
-            fault = (
-                f"token {shown(token)} has {len(token):,} characters, at most {MOST_TOKEN_BYTES:,}"
-            )
+        if len(token) > MOST_TOKEN_CHARACTERS:
+            fault = f"token {shown(token)} has more than {MOST_TOKEN_CHARACTERS:,} characters"
             raise metadata.wrong(TOKENS, fault)
         seen.add(token)
 
@@ -96,8 +95,7 @@ def _read_kinds(metadata: Metadata, count: int) -> list[Kind]:
     if len(numbers) != count:
         raise metadata.wrong(TYPES, f"{len(numbers):,} types of {count:,} tokens")
     known = {int(kind): kind for kind in Kind}
-    if unknown := next((one for one in numbers if one not in known), None):
+    unknown = next((one for one in numbers if one not in known), None)
+    if unknown is not None:
         raise metadata.wrong(TYPES, f"{unknown} is no type of a token")
-    if 0 in numbers:
-        raise metadata.wrong(TYPES, "0 is no type of a token")
     return [known[one] for one in numbers]
