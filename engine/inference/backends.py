@@ -19,18 +19,14 @@ from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from engine.config.agents import AgentConfig
-from engine.config.generator_support import uses_vllm
 from engine.config.schema import RunConfig
 from engine.policy.types import Answer, Request
-from engine.preload.allocator import sums_in_one_order
 from engine.preload.server import MODULES
 from engine.problems.problem import Problem
 from engine.resources.requirements import this_machine
 
 START_DEADLINE = 300.0
 SCORE_DEADLINE = 3600.0
-LOCAL_BATCH = 64
 
 Result = TypeVar("Result")
 
@@ -125,37 +121,11 @@ class ModelProcess:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-class LocalBackend:
-    """Backend of agents whose weights are in one local process; one batch at a time."""
-
-    calls_at_once = 1
-    requests_per_call = LOCAL_BATCH
-
-    def __init__(self, agents: Sequence[AgentConfig], run: RunConfig, position: int):
-        names = ", ".join(agent.name for agent in agents)
-        title = f"agent{'s' if len(agents) > 1 else ''} {names}"
-        # The order of summation has to be set before torch is imported, and vLLM starts
-        # processes of its own.
-        apart = run.compute.deterministic or any(map(uses_vllm, agents)) or _has_gpus(run)
-        self._process = ModelProcess(title, _load_agents, agents, run, position, apart=apart)
-
-    def ready(self, deadline: float) -> None:
-        self._process.ready(deadline)
-
-    def answer(
-        self, batch: Sequence[AgentRequest], temperature: float | None
-    ) -> Future[list[Answer]]:
-        return self._process.call(_answer, list(batch), temperature)
-
-    def close(self) -> None:
-        self._process.close()
-
-
 class RewardProcess:
     """A reward model in its own process."""
 
     def __init__(self, directory: Path, run: RunConfig):
-        arguments, apart = (directory, run.compute.device), _has_gpus(run)
+        arguments, apart = (directory, run.compute.device), has_gpus(run)
         self._process = ModelProcess("reward model", _load_reward_model, *arguments, apart=apart)
 
     def ready(self, deadline: float) -> None:
@@ -202,7 +172,7 @@ def scoring(config: RunConfig) -> Iterator[Callable[..., list[float]] | None]:
         process.close()
 
 
-def _has_gpus(run: RunConfig) -> bool:
+def has_gpus(run: RunConfig) -> bool:
     """Whether a model may be on a GPU, whose driver does not survive a fork."""
     return bool(this_machine(run, Path.cwd()).gpus)
 
@@ -229,33 +199,6 @@ def _end_with_driver() -> None:
 
 def _call(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
     return function(_model, *arguments)
-
-
-def _load_agents(agents: Sequence[AgentConfig], run: RunConfig, position: int) -> Any:
-    if run.compute.deterministic:
-        sums_in_one_order()
-    quiet_libraries()
-    import torch
-
-    from engine.policy.host import PolicyHost
-
-    if run.compute.device != "cpu" and torch.cuda.is_available():
-        torch.cuda.set_device(position % torch.cuda.device_count())
-    # Frozen: no optimizer and no reference, because nothing learns here.
-    frozen = {"trainable": False, "lora": None, "shares_weights_with": None}
-    group = [agent.model_copy(update=frozen) for agent in agents]
-    return PolicyHost([group], run, [run.seed + 7919 * position])
-
-
-def _answer(host: Any, batch: Sequence[AgentRequest], temperature: float | None) -> list[Answer]:
-    requests: dict[str, list[Request]] = {}
-    for item in batch:
-        requests.setdefault(item.agent, []).append(item.request)
-    seed = batch[0].seed
-    stream = None if seed is None else ("asked", seed)  # codespell:ignore
-    answers = host.answer(requests, temperature, stream=stream)
-    written = {name: iter(mine) for name, mine in answers.items()}
-    return [next(written[item.agent]) for item in batch]
 
 
 def _load_reward_model(directory: Path, device: str) -> Any:

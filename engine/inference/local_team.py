@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, Self
 
 from engine.config.agents import AgentConfig
 from engine.config.generator_support import start_deadline
 from engine.config.schema import RunConfig
 from engine.inference.agents import is_endpoint
-from engine.inference.backends import AnswerBackend, LocalBackend
+from engine.inference.backends import AnswerBackend
+from engine.inference.local_backends import BatchBackend, LocalBackend
 from engine.inference.sources import local_scheduler
 from engine.policy.models.load import model_directory
 from engine.policy.types import Request
@@ -36,9 +38,11 @@ class LocalTeam:
         config: RunConfig,
         report: Callable[[str], None] = lambda text: None,
         waiting: Callable[[str, float], None] = lambda name, deadline: None,
+        run_dir: Path | None = None,
     ):
         """`report` receives the progress of trees and samples; `waiting` receives the name and the
-        deadline in seconds of every longer wait, and an empty name when it is over."""
+        deadline in seconds of every longer wait, and an empty name when it is over. With `run_dir`
+        local models write drafts there (`engine.events.drafts`)."""
         self.config = config
         self.report = report
         self.count: Callable[[], None] = lambda: None
@@ -53,7 +57,7 @@ class LocalTeam:
         """Backend of each agent; agents of one model share one."""
         try:
             for agents in _same_model(config.agents):
-                backend = _backend(agents, config)
+                backend = _backend(agents, config, run_dir)
                 self._open.callback(backend.close)
                 self.backends |= dict.fromkeys((agent.name for agent in agents), backend)
             self.sandbox = self._open.enter_context(Sandbox(config.sandbox))
@@ -178,9 +182,12 @@ def _same_model(agents: Sequence[AgentConfig]) -> list[list[AgentConfig]]:
     return list(groups.values())
 
 
-def _backend(agents: Sequence[AgentConfig], config: RunConfig) -> AnswerBackend:
+def _backend(
+    agents: Sequence[AgentConfig], config: RunConfig, run_dir: Path | None
+) -> AnswerBackend:
     if is_endpoint(agents[0].model):
         from engine.inference.endpoint import EndpointBackend
 
         return EndpointBackend(agents[0], config.inference)
-    return LocalBackend(agents, config, config.agents.index(agents[0]))
+    local = BatchBackend if config.compute.deterministic else LocalBackend
+    return local(agents, config, config.agents.index(agents[0]), run_dir)

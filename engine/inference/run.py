@@ -84,7 +84,9 @@ def _search(
         recorder = SearchRecorder(log, [agent.name for agent in config.agents])
         with ended_alike(), ExitStack() as stack:
             scorer = stack.enter_context(scoring(config))
-            team = stack.enter_context(LocalTeam(config, waiting=_wait_reporter(log)))
+            team = stack.enter_context(
+                LocalTeam(config, waiting=_wait_reporter(log), run_dir=run_dir)
+            )
             stack.enter_context(_leased(run_dir, lease_seconds, team))
             team.ready()
             log.append(LogLine("info", f"agents are ready: {', '.join(team.names)}"))

@@ -1,6 +1,7 @@
 """Answers and verdicts of a team without a trainer: its backends, and threads over its sandbox.
 
-A backend that takes one call at a time receives all its pending requests as one batch. Invariants:
+A backend that takes one call at a time receives all its pending requests as one batch; any other
+receives each request as a call of its own. Invariants:
 - With one request in flight at a time, the order of all calls is a function of the seed. With
   `compute.deterministic` this holds for any number: requests are served in waves
   (`engine.rollout.scheduler`), and every answer has its own random seed.

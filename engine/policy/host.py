@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 from engine.config.agents import AgentConfig
 from engine.config.compute import ComputeConfig
 from engine.config.schema import RunConfig
+from engine.events.drafts import DraftWriter
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.models.load import LoadedModel, load_policy
 from engine.policy.models.weights import FullWeights, Weights
@@ -37,13 +38,15 @@ class PolicyHost:
         run: RunConfig,
         seeds: Sequence[int],
         generator_index: int | None = None,
+        run_dir: Path | None = None,
     ):
         """With `generator_index` these policies only generate, as the generator of that index, with
-        weights of a learner elsewhere."""
+        weights of a learner elsewhere. With `run_dir` they write drafts there."""
         torch.set_num_threads(run.compute.threads_per_agent)
         torch.use_deterministic_algorithms(run.compute.deterministic)
         torch.manual_seed(seeds[0])
         self.run = run
+        self.run_dir = run_dir
         self.generator_index = generator_index
         self.policies: dict[str, Policy] = {}
         loaded = load_policy(groups[0][0].model, _device(run.compute), run.compute.dtype)
@@ -51,8 +54,14 @@ class PolicyHost:
             groups, self._weights(groups, loaded, seeds), seeds, strict=True
         ):
             own = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
-            policy = Policy(agents, run, own, weights, seed, learns=generator_index is None)
+            learns, drafts = generator_index is None, self._drafts(agents[0].name, run_dir)
+            policy = Policy(agents, run, own, weights, seed, learns, drafts)
             self.policies[agents[0].name] = policy
+
+    def _drafts(self, owner: str, run_dir: Path | None) -> DraftWriter | None:
+        number = self.generator_index
+        name = owner if number is None else f"{owner}-{number}"
+        return DraftWriter(run_dir, name) if run_dir else None
 
     def sizes(self) -> dict[str, Size]:
         """Returns the number of weights by agent."""
@@ -77,6 +86,7 @@ class PolicyHost:
         requests: Mapping[int, tuple[str, Request]],
         seconds: float,
         urgent: Collection[int] = (),
+        temperature: float | None = None,
     ) -> dict[int, Answer]:
         """Submits requests, which are (agent, request) by number, and generates as `Policy.write`
         does, each policy for an equal share of `seconds`. Returns the finished answers by number.
@@ -87,7 +97,8 @@ class PolicyHost:
             by_owner[owners[name]][number] = (name, request)
         ended: dict[int, Answer] = {}
         for owner, policy in self.policies.items():
-            ended |= policy.write(by_owner[owner], seconds / len(self.policies), urgent)
+            share = seconds / len(self.policies)
+            ended |= policy.write(by_owner[owner], share, urgent, temperature)
         return ended
 
     def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:

@@ -28,6 +28,8 @@ import torch
 
 from engine.config.agents import AgentConfig, SamplingConfig
 from engine.config.schema import RunConfig
+from engine.events.drafts import DraftWriter
+from engine.policy.drafts import Drafts
 from engine.policy.generators import Setup, make_generator
 from engine.policy.generators.counter_rng import row_seed
 from engine.policy.learner.learner import Learner
@@ -68,8 +70,10 @@ class Policy:
         weights: Weights,
         seed: int,
         learns: bool = True,
+        drafts: DraftWriter | None = None,
     ):
-        """Without `learns` it generates with weights that a learner elsewhere sends."""
+        """Without `learns` it generates with weights that a learner elsewhere sends; `drafts`
+        receives what is being written."""
         self.owner = agents[0]
         self.agents = {agent.name: agent for agent in agents}
         self.seed = seed
@@ -81,6 +85,7 @@ class Policy:
         if self.owner.trainable and learns:
             self.learner = self._learner(run)
         self.generator = make_generator(Setup(agents, run, loaded, weights, seed))
+        self._drafts = Drafts(self.generator, loaded.tokenizer, drafts) if drafts else None
         self._numbers: dict[int, int] = {}
         """Request numbers of the answers in flight, by the generator's ticket."""
         self._ended: dict[int, Answer] = {}
@@ -123,28 +128,49 @@ class Policy:
         with self.weights.starting() if starting else self.weights.current() as model:
             version = 0 if starting else self.version
             self.generator.use(model, version)
-            written = self.generator.generate(prompts, sampling, version, seeds)
+            written = self._generate(pairs, prompts, sampling, version, seeds)
         answers: dict[str, list[Answer]] = {name: [] for name in requests}
         for (name, _), generation in zip(pairs, written, strict=True):
             answers[name].append(self._answer(generation))
         return answers
+
+    def _generate(
+        self,
+        pairs: Sequence[tuple[str, Request]],
+        prompts: Sequence[list[int]],
+        sampling: Sequence[SamplingConfig],
+        version: int,
+        seeds: Sequence[int],
+    ) -> list[Generation]:
+        if (drafts := self._drafts) is None:
+            return self.generator.generate(prompts, sampling, version, seeds)
+        try:
+            return self.generator.generate(
+                prompts, sampling, version, seeds, lambda tickets: drafts.begin(tickets, pairs)
+            )
+        finally:
+            drafts.clear()
 
     def write(
         self,
         requests: Mapping[int, tuple[str, Request]],
         seconds: float,
         urgent: Collection[int] = (),
+        temperature: float | None = None,
     ) -> dict[int, Answer]:
         """Submits these requests, and generates until `TURN_SHARE` of the answers in flight have
         ended, or of the `urgent` ones, or the time is over. Requests are (agent, request) by
-        number; returns the finished answers by those numbers."""
+        number; returns the finished answers by those numbers. `temperature` overrides that of the
+        agents."""
         if requests:
             pairs = list(requests.values())
-            settings = {name: self.agents[name].sampling for name, _ in pairs}
+            settings = {name: _sampling(self.agents[name], temperature) for name, _ in pairs}
             prompts, sampling, seeds = self._rows(pairs, settings, None)
             with self.weights.current() as model:
                 self.generator.use(model, self.version)
                 tickets = self.generator.submit(prompts, sampling, self.version, seeds)
+            if self._drafts:
+                self._drafts.begin(tickets, pairs)
             self._numbers |= zip(tickets, requests, strict=True)
         pending = len(self._numbers) + len(self._ended)
         target = max(int(TURN_SHARE * pending), min(TURN_MINIMUM, pending))
@@ -282,6 +308,8 @@ class Policy:
         with self.weights.current() as model:
             self.generator.use(model, self.version)
             written = self.generator.ended(least, seconds)
+        if self._drafts:
+            self._drafts.end(written)
         for ticket, generation in written.items():
             self._ended[self._numbers.pop(ticket)] = self._answer(generation)
 

@@ -63,6 +63,8 @@ class Request(Plain):
     name: Stream = ()
     """Name of the answer's random numbers, which makes them independent of other requests; if
     unset, they depend on its index among all requests."""
+    node: tuple[int, int] | None = None
+    """Tree and node of the answer in the event log, if it is logged; only drafts use it."""
 
 
 @dataclass(frozen=True, slots=True)

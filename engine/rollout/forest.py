@@ -89,11 +89,12 @@ class GrowingTree:
         """Returns the request of an expansion: the problem, or its parent with feedback."""
         assert expansion.node is not None
         name = (*self.seed, expansion.node) if self.seed else ()
+        logged = (self.id, expansion.node) if self.id else None
         if expansion.parent == 0:
-            return Request(self.problem, name=name)
+            return Request(self.problem, name=name, node=logged)
         parent = self.written[expansion.parent]
         public = parent.verification.public if self.error_feedback else None
-        return Request(self.problem, Feedback(parent.answer.program, public), name)
+        return Request(self.problem, Feedback(parent.answer.program, public), name, logged)
 
     def close(self, node: ClosedNode) -> None:
         """Records a closed node; updates posteriors and spending."""

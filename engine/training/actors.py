@@ -29,6 +29,7 @@ class PolicyActor:
         run: RunConfig,
         seeds: Sequence[int],
         number: int | None = None,
+        run_dir: Path | None = None,
     ):
         if run.compute.device != "cuda":
             keep_freed_memory()
@@ -36,7 +37,7 @@ class PolicyActor:
             os.nice(GIVES_WAY)
         from engine.policy.host import PolicyHost
 
-        self.host = PolicyHost(groups, run, seeds, number)
+        self.host = PolicyHost(groups, run, seeds, number, run_dir)
 
     def sizes(self) -> dict[str, Size]:
         return self.host.sizes()

@@ -107,7 +107,11 @@ def _train(
             log.append(LogLine("warning", cut))
         record = RunRecord.of(config, problems)
         checkpoint = _checkpoint(config, run_dir, record, log)
-        team = Team(config, lambda name, deadline: log.append(RunWaiting(name, deadline)))
+        team = Team(
+            config,
+            lambda name, deadline: log.append(RunWaiting(name, deadline)),
+            run_dir.absolute(),
+        )
         # Starting Ray installs its own SIGTERM handler, which aborts: ours is installed last.
         _stop_on_signals(stop)
         sizes = ", ".join(f"{name} {size}" for name, size in team.ready().items())

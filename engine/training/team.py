@@ -39,8 +39,10 @@ from engine.training.cluster import Seat, connect, reserve, seated, seats_of
 class Team:
     """Handles of all actors of one run."""
 
-    def __init__(self, config: RunConfig, waiting: Waiting):
+    def __init__(self, config: RunConfig, waiting: Waiting, run_dir: Path | None = None):
+        """With `run_dir` the actors write drafts there (`engine.events.drafts`)."""
         self.config = config
+        self.run_dir = run_dir
         self.waiting = waiting
         connect(config, waiting)
         self.agents: dict[str, PolicyHandle] = {}
@@ -185,7 +187,7 @@ class Team:
                 options |= seated(self._placed, seat)
                 # All have the same seeds: a node's answer does not depend on the actor that writes.
                 actor = ray.remote(PolicyActor).options(**options)
-                started = actor.remote(mine, self.config, seeds, number)
+                started = actor.remote(mine, self.config, seeds, number, self.run_dir)
                 role = "learner" if number is None else f"generator {number}"
                 owned = " and ".join(group[0].name for group in mine)
                 self._roles[started._actor_id.hex()] = f"{role} of {owned}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -55,6 +55,8 @@ class Generator(ABC):
     model: PreTrainedModel
     seed: int
     request_count: int = 0
+    observer: Callable[[], None] | None = None
+    """Called after every step that adds tokens to answers in flight, where there are steps."""
 
     def use(self, model: PreTrainedModel, version: int) -> None:
         """Samples from the weights of this model from now on, which change only with their
@@ -82,6 +84,11 @@ class Generator(ABC):
         """Generates until `least` more answers have ended, or `seconds` have passed, or none is in
         flight; returns the finished ones by ticket."""
 
+    def outputs(self, tail: int) -> dict[int, tuple[int, list[int]]]:
+        """Returns, by ticket, the number of tokens so far of every answer in flight, and the last
+        `tail` of them; nothing for a generator that returns answers only as a whole."""
+        return {}
+
     @abstractmethod
     def abort(self) -> None:
         """Discards all answers in flight."""
@@ -92,9 +99,10 @@ class Generator(ABC):
         sampling: SamplingConfig | Sequence[SamplingConfig],
         version: int,
         seeds: Sequence[int] | None = None,
+        began: Callable[[list[int]], None] = lambda tickets: None,
     ) -> list[Generation]:
         """Returns one answer per prompt, in order, of the version passed to `use`; settings are for
-        all or for each.
+        all or for each. `began` receives their tickets, by which `outputs` names them.
 
         Raises:
             RuntimeError: answers are in flight that `ended` has to return.
@@ -105,6 +113,7 @@ class Generator(ABC):
             )
         each = [sampling] * len(prompts) if isinstance(sampling, SamplingConfig) else sampling
         tickets = self.submit(prompts, each, version, seeds)
+        began(tickets)
         finished: dict[int, Generation] = {}
         try:
             while self.unfinished:

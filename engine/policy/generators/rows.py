@@ -112,6 +112,11 @@ class Rows:
         length = self.written[index]
         return self._ids[index, :length].tolist(), self._logprobs[index, :length].tolist()
 
+    def tail(self, index: int, most: int) -> tuple[int, list[int]]:
+        """Returns the number of tokens generated so far, and the last `most` ids."""
+        length = int(self.written[index])
+        return length, self._ids[index, max(0, length - most) : length].tolist()
+
     def stopped(self, index: int) -> bool:
         """Returns whether the row's newest token ends it, rather than its length."""
         return int(self.last[index]) in self.orders[index].stop_ids

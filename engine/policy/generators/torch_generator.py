@@ -124,9 +124,15 @@ class TorchGenerator(Generator):
         until = time.monotonic() + seconds
         while self.unfinished and len(finished) < least:
             finished |= self.step()
+            if self.observer:
+                self.observer()
             if time.monotonic() > until:
                 break
         return finished
+
+    def outputs(self, tail: int) -> dict[int, tuple[int, list[int]]]:
+        rows = self._rows
+        return {order.ticket: rows.tail(index, tail) for index, order in enumerate(rows.orders)}
 
     @torch.inference_mode()
     def step(self) -> dict[int, Generation]:

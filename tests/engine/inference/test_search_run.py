@@ -4,16 +4,24 @@ import os
 import re
 import signal
 import threading
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import active_children
 
 import pytest
 
 from engine.__main__ import main
+from engine.events.drafts import DraftReader
 from engine.events.log import read_all
 from engine.events.vocabulary import RunState
+from engine.inference.agents import inference_config
+from engine.inference.backends import AgentRequest, BackendError
+from engine.inference.local_backends import LocalBackend
 from engine.inference.run import prepare_search, search_run
+from engine.policy.types import Request
 from engine.run.exit_status import ExitCode
 from tests.engine.inference.server import MODEL, endpoints
 from tests.engine.inference.test_search import SHORT
+from tests.helpers.policies import tiny_policy
 from tests.js.test_resumed import on_the_wire
 from webapp.telemetry.fold import fold
 
@@ -124,3 +132,62 @@ def test_an_impossible_search_is_refused(arguments, reason, run_dir, capsys):
     assert main(["search", "--run-dir", str(run_dir), *arguments]) == ExitCode.REFUSED
     assert reason in capsys.readouterr().err
     assert list(run_dir.iterdir()) == []
+
+
+def test_what_local_models_write_is_shown_while_it_grows(tmp_path, problems, run_dir):
+    model = tiny_policy(tmp_path / "model", 1)
+    short = {f"agents.{name}.sampling.max_new_tokens": 16 for name in ("oak", "fern")}
+    config = inference_config([f"oak={model}", f"fern={model}"], FLAT | short)
+    prepare_search(run_dir, config, problems[0])
+    reader = DraftReader(run_dir)
+    reader.watch()
+    code, _, outcome = search_run(run_dir)
+    assert code is ExitCode.FINISHED
+    (tree,) = folded(run_dir).trees.values()
+    drafts = reader.read()
+    assert drafts and {draft.tree for draft in drafts} == {tree["id"]}
+    for draft in drafts:
+        node = outcome.tree.written[draft.node]
+        assert draft.agent == node.agent and node.answer.text.startswith(draft.text)
+
+
+def test_an_answer_does_not_wait_for_slower_ones(tmp_path, problems):
+    model = tiny_policy(tmp_path / "model", 1)
+    lengths = {
+        "agents.oak.sampling.max_new_tokens": 4,
+        "agents.fern.sampling.max_new_tokens": 1900,
+        # Never the token that ends a text.
+        "agents.fern.sampling.top_k": 1,
+    }
+    config = inference_config([f"oak={model}", f"fern={model}"], lengths)
+    backend = LocalBackend(config.agents, config, 0, None)
+    try:
+        backend.ready(60.0)
+        request = Request(problems[0])
+        slow, fast = (
+            backend.answer([AgentRequest(name, request)], None) for name in ("fern", "oak")
+        )
+        assert fast.result(60.0)[0].generation.tokens <= 4
+        assert not slow.done()
+        late = backend.answer([AgentRequest("oak", request)], 0.5)
+        assert late.result(60.0)[0].generation.temperature == 0.5
+        assert not slow.done()
+        assert slow.result(60.0)[0].generation.tokens == 1900
+    finally:
+        backend.close()
+
+
+def test_requests_in_flight_fail_with_their_process(tmp_path, problems):
+    model = tiny_policy(tmp_path / "model", 1)
+    config = inference_config([f"oak={model}"], {"agents.oak.sampling.max_new_tokens": 1900})
+    before = set(active_children())
+    backend = LocalBackend(config.agents, config, 0, None)
+    (process,) = set(active_children()) - before
+    backend.ready(60.0)
+    futures = [backend.answer([AgentRequest("oak", Request(problems[0]))], None) for _ in range(3)]
+    process.kill()
+    for future in futures:
+        assert isinstance(future.exception(60.0), BrokenProcessPool | BackendError)
+    with pytest.raises(BackendError, match="the process of its model ended"):
+        backend.answer([AgentRequest("oak", Request(problems[0]))], None)
+    backend.close()
