@@ -7,6 +7,7 @@ from typing import Any
 
 from django.urls import reverse
 
+from engine.config.agents import GeneratorName
 from engine.events.vocabulary import RunState, Verdict
 from webapp.experiments.models import Run
 from webapp.experiments.run_settings.registered_models import registered_models
@@ -131,4 +132,13 @@ def _agent(run: Run, agent: Mapping[str, Any]) -> dict[str, Any]:
         "trainable": agent["trainable"],
         "owner": agent.get("shares_weights_with"),
         "role": agent["role"],
+        "drafts": _shows_drafts(agent),
     }
+
+
+def _shows_drafts(agent: Mapping[str, Any]) -> bool:
+    """Returns whether the text of the agent's nodes is known while they are being written: vLLM and
+    endpoints return whole answers."""
+    is_endpoint = agent["model"].startswith(("http://", "https://"))
+    generator = agent.get("generator") or {}
+    return not is_endpoint and generator.get("name", GeneratorName.TORCH) == GeneratorName.TORCH

@@ -143,3 +143,18 @@ class Clock(models.Model):
     nodes = models.BigIntegerField(default=0)
 
     objects = InRunQuerySet.as_manager()
+
+
+class Drafts(models.Model):
+    """What the nodes in flight of a run have so far, for whoever watches now. Not a part of the
+    log: `telemetry.drafts` says who writes it."""
+
+    run = models.OneToOneField(
+        Run, on_delete=models.CASCADE, primary_key=True, related_name="drafts"
+    )
+    watched_until = models.DateTimeField()
+    version = models.BigIntegerField(default=0)
+    body = models.BinaryField(default=b"")
+    """JSON list of `engine.events.drafts.Draft`; empty before the first ones."""
+
+    objects = InRunQuerySet.as_manager()

@@ -30,6 +30,7 @@ from webapp.experiments.models import Run
 from webapp.experiments.scheduling import leases
 from webapp.registry.evaluations import record_figures
 from workers.runs import engine_process as ep
+from workers.runs.draft_shipper import DraftShipper
 from workers.runs.engine_parent import EXIT_FILE
 from workers.runs.engine_process import EngineProcess
 from workers.runs.log_shipper import Shipper, restore_log
@@ -70,6 +71,7 @@ class RunSupervisor:
         self.restarts = RestartPolicy(restart_pause)
         self.engine: EngineProcess | None = None
         self.shipper: Shipper
+        self.drafts: DraftShipper
         self.stop_requested = False
         self._renewed = 0.0
         self._stop_deadline: float | None = None
@@ -104,6 +106,7 @@ class RunSupervisor:
         if self.engine is None:
             restore_log(self.run_id, self.run_dir)
         self.shipper = Shipper(self.run_id, self.fencing, self.run_dir)
+        self.drafts = DraftShipper(self.run_id, self.run_dir)
         if self.engine is not None:
             logger.info("run %s: adopted engine %s", self.run_id, self.engine.pid)
             self._record_engine()
@@ -135,6 +138,7 @@ class RunSupervisor:
         if reason:
             self._append_event(ev.LogLine(level="warning", message=reason))
             self._ship_all()
+        self.drafts.clear()
         self.restarts.engine_started()
         self._stop_deadline = None
         (self.run_dir / EXIT_FILE).unlink(missing_ok=True)
@@ -165,6 +169,7 @@ class RunSupervisor:
         if time.monotonic() - self._renewed >= RENEW_SECONDS:
             self._renew()
         self._ship_some()
+        self.drafts.ship()
 
     def _renew(self) -> None:
         requests = leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
@@ -236,6 +241,7 @@ class RunSupervisor:
         leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
 
     def _finish(self, state: ev.RunState, cause: str = "") -> None:
+        self.drafts.clear()
         self._append_event(ev.RunStateChanged(state=state, reason=cause))
         self._ship_all()
         if state is ev.RunState.FINISHED:

@@ -1,9 +1,11 @@
 /** One node in full: prompt and answer, verdicts, credit, and why the search placed it here. */
 
-import { element } from "../lib/dom.js";
+import { element, setText } from "../lib/dom.js";
 import { outcome } from "../stream/fold.js";
 import { number, percent, seconds, words } from "../lib/format.js";
+import { draftNote } from "../run/drafts.js";
 import { childrenOf } from "../run/lineage.js";
+import { setDraft } from "../run/writing-card.js";
 import { markIcon } from "../forest/marks.js";
 import { programSection } from "./node-code.js";
 import { creditSection } from "./node-credit.js";
@@ -40,11 +42,15 @@ export class NodePanel {
    * Shows a node; redraws only if its content changed.
    *
    * @param context {lookOf, palette, state, config, collapsed}: lookOf(node) as in the forest,
-   *   the state that the page shows, the run's settings, the ids of collapsed nodes of this tree.
+   *   the state that the page shows, the run's settings, the ids of collapsed nodes of this tree; and
+   *   draft, as `#showDraft` takes it.
    */
   show(tree, node, context) {
     const key = this.#version(tree, node, context);
-    if (this.shown === key) return;
+    if (this.shown === key) {
+      this.#showDraft(context.draft);
+      return;
+    }
     const same = this.shown?.startsWith(`${tree.id},${node.id},`);
     const scrollTop = same ? this.host.scrollTop : 0;
     const focused = same ? this.#focused() : null;
@@ -60,14 +66,30 @@ export class NodePanel {
       this.#links(tree, node, context),
       this.#discussion(),
       node.error ? element("section", {}, element("pre", { class: "code" }, node.error)) : "",
-      node.closed ? programSection(tree, node, this.view, choose) : openSection(),
+      node.closed ? programSection(tree, node, this.view, choose) : this.#openSection(),
       node.closed && node.tests ? testsSection(node) : "",
       creditSection(tree, node, context, this.actions.toStep),
       thompsonSection(node),
       ...(node.closed ? this.texts.sections(tree, node) : []),
     );
+    if (!node.closed) this.#showDraft(context.draft);
     this.host.scrollTop = scrollTop;
     if (focused) this.host.querySelectorAll("button")[focused - 1]?.focus();
+  }
+
+  #openSection() {
+    this.draftNote = element("p", { class: "muted small" });
+    this.draftText = element("pre", { class: "code draft", tabindex: 0, "aria-label": "Text so far", hidden: true });
+    const title = element("p", { class: "muted" }, "In progress: the agent is writing this program.");
+    return element("section", {}, title, this.draftNote, this.draftText);
+  }
+
+  /** @param draft {draft, streams} of an open node, or undefined at an earlier event. */
+  #showDraft(draft) {
+    if (!this.draftText?.isConnected) return;
+    setText(this.draftNote, draft ? draftNote(draft.draft, draft.streams) : "");
+    this.draftText.hidden = !draft?.draft;
+    if (draft?.draft) setDraft(this.draftText, draft.draft.text);
   }
 
   #discussion() {
@@ -142,10 +164,6 @@ const SIGN = { open: "…", passed: "✓", partial: "◐", failed: "✗", failur
 function headline(node) {
   const how = node.parent === 0 ? "generated from the problem" : `refines node ${node.parent}`;
   return `${OUTCOMES[outcome(node)]}, ${how}`;
-}
-
-function openSection() {
-  return element("section", { class: "muted" }, "In progress: the agent is writing this program.");
 }
 
 function facts(node) {

@@ -9,6 +9,7 @@
 
 import { agentsOf, emptyState, fold } from "../stream/fold.js";
 import { clock } from "../lib/format.js";
+import { Drafts } from "../run/drafts.js";
 import { MachineBar } from "../run/machine-bar.js";
 import { looksOf, readPalette } from "../forest/marks.js";
 import { DrawScheduler } from "../forest/scheduler.js";
@@ -16,7 +17,7 @@ import { Progress } from "../run/progress.js";
 import { RunForest } from "../run/run-forest.js";
 import { RunLoads } from "../run/run-loads.js";
 import { drawLog, drawStream } from "../run/run-notes.js";
-import { browser, connectionNote, RunStream, TOPICS } from "../stream/stream.js";
+import { browser, connectionNote, hasEnded, RunStream, TOPICS } from "../stream/stream.js";
 import { firstPassed } from "../run/team.js";
 import { showTeam } from "../run/team-view.js";
 import { TimeMachine } from "../run/time-machine.js";
@@ -27,6 +28,7 @@ const partsOf = (kind) =>
   Object.fromEntries([...document.querySelectorAll(`[data-${kind}]`)].map((node) => [node.dataset[kind], node]));
 const page = JSON.parse(document.getElementById("page").textContent);
 
+const drafts = new Drafts(); // what nodes in flight have so far
 let live = emptyState(); // fold of all that has arrived
 let status = page.status;
 let streamStatus = { kind: "connecting" };
@@ -56,13 +58,20 @@ const trees = new RunForest({ part, partsOf }, page, {
   team,
   palette: () => palette,
   changed,
+  draftOf: (tree, node) => ({ draft: drafts.of(tree, node), streams: streams(node.agent) }),
 });
+const writing = page.search && new (await import("../run/writing-card.js")).WritingCard(part("writing"), { streams, open: (tree, node) => trees.open(tree, node) });
 const bar = new MachineBar(partsOf("machine"), machine, firstSolved);
 const moment = () => (machine.active ? machine.seq : null);
 let charts = null; // until the trees, which come first, are shown
 const answer = page.search && new (await import("../run/search-card.js")).SearchCard(part, page.search, (tree, node) => trees.open(tree, node));
 const strip = ["pill", "stop", "stopButton", "kill", "resume", "bar", "facts", "notes", "figures", "result"];
 const progress = new Progress(Object.fromEntries(strip.map((name) => [name, part(name)])), page);
+
+/** Returns whether what an agent is writing is known before it is complete. */
+function streams(name) {
+  return page.agents.find((agent) => agent.name === name)?.drafts ?? false;
+}
 
 /** Returns the state that the page shows: the newest, or an earlier one. */
 function shownState() {
@@ -137,6 +146,8 @@ function drawTexts() {
   trees.drawWords(state);
   showTeam(part("team"), trees.trees, agents, palette);
   answer?.show(state, statusAt(state));
+  const inFlight = drafts.inFlight(live);
+  writing?.show(machine.active || hasEnded(status.state) ? [] : inFlight);
   if (state.seq) charts?.show([state.steps.at(-1)?.seq, state.updates.length, state.evaluations.length, state.resumes].join());
   drawLog(part("logCard"), part("log"), state);
   drawStream(part("stream"), streamStatus, status.state, live.seq, state.seq);
@@ -179,7 +190,12 @@ const stream = new RunStream({
   },
   onReset: () => {
     live = emptyState();
+    drafts.clear();
     machine.live();
+  },
+  onDrafts: (nodes) => {
+    drafts.take(nodes);
+    dataArrived();
   },
   onRunStatus: (newStatus) => {
     if (newStatus.comments_changed !== status.comments_changed) trees.comments?.renew();

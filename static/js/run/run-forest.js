@@ -20,8 +20,9 @@ import { AccessibilityTree } from "../forest/accessibility-tree.js";
 export class RunForest {
   /**
    * @param parts {part(name), partsOf(kind)}; `page` is the page's JSON.
-   * @param run {machine, loads, live(), shown(), team(), palette(), changed()}: the states of the
-   *   run, its agents' looks, and the callback that requests a redraw.
+   * @param run {machine, loads, live(), shown(), team(), palette(), changed(), draftOf(tree, node)}: the
+   *   states of the run, its agents' looks, the callback that requests a redraw, and what an open node
+   *   has so far: {draft, streams}.
    */
   constructor({ part, partsOf }, page, run) {
     Object.assign(this, { part, page, run });
@@ -132,7 +133,8 @@ export class RunForest {
     if (!node || !this.panel) return;
     const palette = this.run.palette();
     const lookOf = lookup(this.run.team(), palette, colour);
-    this.panel.show(focus, node, { lookOf, palette, state, config: this.page.config, collapsed: folds.get(focus.id) });
+    const draft = this.run.machine.active ? undefined : this.run.draftOf(focus, node);
+    this.panel.show(focus, node, { lookOf, palette, state, config: this.page.config, collapsed: folds.get(focus.id), draft });
   }
 
   /** Loads the scripts of the open node, once; the next drawing retries after a failure. */

@@ -73,9 +73,10 @@ export const browser = {
 
 export class RunStream {
   /**
-   * @param options {url, run, stateUrl, first, epoch, topics, onEvents, onReset, onStatus, onRunStatus}:
+   * @param options {url, run, stateUrl, first, epoch, topics, onEvents, onReset, onStatus, onRunStatus, onDrafts}:
    *   `first` resolves to the state to start from, as `stateUrl` returns it; null starts at the
-   *   log's beginning. If it fails, the server's first frame says what to start from.
+   *   log's beginning. If it fails, the server's first frame says what to start from. With `onDrafts`
+   *   the texts of nodes that are being written are requested too; they are no part of the log.
    */
   constructor(options, env = browser) {
     Object.assign(this, options);
@@ -140,6 +141,7 @@ export class RunStream {
       after: this.last || null,
       epoch: this.epoch ?? null,
       max_hz: this.#hz(),
+      drafts: Boolean(this.onDrafts),
     });
   }
 
@@ -155,6 +157,8 @@ export class RunStream {
         return this.#gap(message);
       case "status":
         return this.onRunStatus(message.run);
+      case "drafts":
+        return this.onDrafts?.(message.nodes);
       case "error":
         return FATAL_ERRORS.has(message.code) && this.#refuse(message.message);
       case "bye":

@@ -1,8 +1,9 @@
 """Messages of the stream, subprotocol grove.v1: JSON text frames, tagged by `type`.
 
 Client: hello, sub, ack, set, unsub, ping. Server: welcome, subscribed, snapshot, batch, gap,
-status, error, bye, pong. `sid` is the client's name for a subscription. An event on the wire is
-[seq, t_ms, kind, payload], where payload also holds the event's `tree` and `node` if it has any.
+status, drafts, error, bye, pong. `sid` is the client's name for a subscription. An event on the
+wire is [seq, t_ms, kind, payload], where payload also holds the event's `tree` and `node` if it has
+any.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ class Sub(Message, tag="sub"):
     """Seq of the last event that the client has; null requests a snapshot."""
     epoch: uuid.UUID | None = None
     max_hz: Hertz = 10.0
+    drafts: bool = False
+    """Whether what is being written is to be sent too."""
 
 
 class Ack(Message, tag="ack"):
@@ -151,6 +154,14 @@ class Status(Reply, tag="status"):
 
     sid: Sid
     run: dict[str, Any]
+
+
+class Drafts(Reply, tag="drafts"):
+    """What nodes in flight have so far, as [{tree, node, agent, tokens, text}]. Not an event: it
+    has no seq, replaces the one before, and is skipped where a newer one is there."""
+
+    sid: Sid
+    nodes: msgspec.Raw
 
 
 class Error(Reply, tag="error"):

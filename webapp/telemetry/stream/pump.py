@@ -4,8 +4,8 @@ Invariants:
 - The cursor moves only over sent events; frames are contiguous: from = the last to + 1.
 - Nothing is queued: the next rows are read after the socket accepted the last frame, so a slow
   reader slows only itself.
-Waits: for changes of the run (the hub wakes it at least once a second), for its rate limit
-(1 / max_hz).
+Waits: for changes of the run (the hub wakes it at least once a second; a watcher of drafts after
+5 s in any case), for its rate limit (1 / max_hz).
 """
 
 from __future__ import annotations
@@ -13,15 +13,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 
 import msgspec
 
 from webapp.experiments.presentation import STATUS_COLUMNS, status
+from webapp.telemetry import drafts
 from webapp.telemetry.ingest import rows
 from webapp.telemetry.stream import protocol
 from webapp.telemetry.stream.hub import Hub
 from webapp.telemetry.stream.protocol import Batch, Gap, Reply, Snapshot, Status, Sub, Subscribed
 from webapp.telemetry.stream.view import View
+
+WATCH_SECONDS = 5.0
+"""Between two requests of drafts, each of which counts for 15 s."""
+DRAFT_SECONDS = 0.25
+"""Least time between two frames of drafts."""
 
 Send = Callable[[Reply], Awaitable[None]]
 
@@ -42,18 +49,33 @@ class Pump:
         self.cursor = 0
         self._last_status: dict | None = None
         self._kinds = frozenset(sub.topics)
+        self._shows_drafts = sub.drafts and view.until is None
+        self._drafts_version = 0
+        self._drafts_at = self._watched_at = -WATCH_SECONDS
+        self._drafts_late = False
+        """Whether the last news came too soon after a frame of drafts."""
 
     async def run(self) -> None:
         """Sends from the subscription's cursor on, until cancelled."""
         await self._begin()
         with self.hub.watch(self.sub.run) as news:
             while True:
-                await news.wait()
+                await self._wait(news)
                 news.clear()
                 began = time.monotonic()
                 await self._send_status()
                 await self._catch_up()
+                await self._send_drafts()
                 await asyncio.sleep(max(0.0, began + 1 / self.max_hz - time.monotonic()))
+
+    async def _wait(self, news: asyncio.Event) -> None:
+        """Waits for news; a watcher of drafts at most until it has to say so again."""
+        if not self._shows_drafts:
+            await news.wait()
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAFT_SECONDS if self._drafts_late else WATCH_SECONDS):
+                await news.wait()
 
     async def _begin(self) -> None:
         epoch, head, oldest = (await self.hub.rows(_ENDS, [self.sub.run]))[0]
@@ -92,6 +114,26 @@ class Pump:
                 self.cursor = to
             if len(batch) < protocol.BATCH_EVENTS:
                 return
+
+    async def _send_drafts(self) -> None:
+        """Sends the newest drafts; those that the socket was too slow for are never sent."""
+        now = time.monotonic()
+        if not self._shows_drafts:
+            return
+        self._drafts_late = now - self._drafts_at < DRAFT_SECONDS
+        if self._drafts_late:
+            return
+        self._drafts_at = now
+        if now - self._watched_at >= WATCH_SECONDS:
+            self._watched_at = now
+            await self.hub.rows(drafts.WATCH, [self.sub.run])
+        for version, body in await self.hub.rows(
+            drafts.NEWER, [self.sub.run, self._drafts_version]
+        ):
+            self._drafts_version = version
+            tree = self.view.tree
+            shown = body if tree is None else drafts.of_tree(body, tree)
+            await self.send(protocol.Drafts(self.sub.sid, msgspec.Raw(shown)))
 
     async def _next_rows(self) -> list[rows.Row]:
         limit = protocol.BATCH_EVENTS
