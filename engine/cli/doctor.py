@@ -14,6 +14,7 @@ from typing import Any
 from engine.config.errors import ConfigError
 from engine.config.sandbox import SandboxConfig
 from engine.config.schema import RunConfig
+from engine.hub.reference import is_hub
 from engine.policy.models.load import ModelError, check_agent
 from engine.problems.source import GENERATED, check_problem_set
 from engine.resources.requirements import Need, needs_of, report, this_machine, verdict
@@ -40,7 +41,14 @@ def examine(as_json: bool = False) -> int:
 
 def examine_recipe(config: RunConfig, as_json: bool = False) -> int:
     """Prints what a run of these settings needs and what the machine has; returns 0, or 2 if the
-    run cannot start here."""
+    run cannot start here. Models of a hub are downloaded, as a run does.
+
+    Raises:
+        ModelError: a model of a hub cannot be used.
+    """
+    for agent in config.agents:
+        if is_hub(agent.model):
+            check_agent(agent)  # its shape is needed next
     needs = [_opened(need, config) for need in needs_of(config, this_machine(config, Path.cwd()))]
     needs += _problems(config)
     fits = all(need.fits for need in needs)

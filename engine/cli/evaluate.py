@@ -35,7 +35,8 @@ def add_evaluate(command: Any) -> None:
     add_agents(command)
     command.add_argument(
         "--dataset", required=True, metavar="DATASET",
-        help="a file or folder of problems, or `generated` (its seed: --set problems.seed=N)",
+        help="a file or folder of problems, hf:ORG/NAME@REVISION, or `generated` (its seed: --set "
+        "problems.seed=N)",
     )  # fmt: skip
     command.add_argument("--problems", type=count, metavar="N", help="measure only N of them")
     command.add_argument(
@@ -143,21 +144,24 @@ def _config(arguments: argparse.Namespace) -> RunConfig:
 
 def _problems(arguments: argparse.Namespace, config: RunConfig) -> _ProblemSet:
     """Returns the problems in an order that depends only on their content and `problems.seed`."""
+    from engine.hub.pins import pinned_reference
+    from engine.hub.reference import RepoType
     from engine.problems.generator import GeneratedProblems, Split
     from engine.problems.identity import set_hash
     from engine.problems.load import load_dataset
     from engine.problems.splits import shuffled
 
     seed, left_out = config.problems.seed, 0
-    if arguments.dataset == GENERATED:
+    path = pinned_reference(arguments.dataset, RepoType.DATASET)
+    if path == GENERATED:
         number = arguments.problems or GENERATED_PROBLEMS
         problems = GeneratedProblems.of(config.problems).first(Split.TEST, number)
     else:
-        dataset = load_dataset(arguments.dataset, config.problems.format)
+        dataset = load_dataset(path, config.problems.format)
         left_out = len(dataset.left_out)
         problems = shuffled(dataset.problems, seed)[: arguments.problems]
     about = {
-        "path": arguments.dataset,
+        "path": path,
         "seed": seed,
         "problems": len(problems),
         "hash": set_hash(problems),

@@ -13,11 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from engine.cli.pull import add_pull
+from engine.hub.reference import RepoType
+
 
 def add_arguments(command: Any) -> None:
     """Declares the actions, each with its own arguments and function."""
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_import(actions)
+    add_pull(actions, RepoType.MODEL, "a model")
 
 
 def _add_import(actions: Any) -> None:

@@ -1,4 +1,4 @@
-"""`python -m engine problems`: check of a data set and overlap of two.
+"""`python -m engine problems`: check of a data set, overlap of two, download of one.
 
 Exit status: 0 if there are no findings, 1 if there are, 2 if a data set cannot be read.
 """
@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.cli.pull import add_pull
+from engine.hub.reference import RepoType
 from engine.problems.errors import DatasetIssue
 from engine.problems.formats import DETECTED
 from engine.problems.jsonl import save_problems
@@ -33,10 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def add_arguments(command: Any) -> None:
-    """Declares the arguments of `check` and `overlap`."""
+    """Declares the arguments of `check`, `overlap` and `pull`."""
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
     checking = actions.add_parser("check", help="run the reference of every problem on its tests")
-    checking.add_argument("file", type=Path, metavar="FILE", help="a file or folder of problems")
+    checking.add_argument("file", type=Path, metavar="FILE",
+                          help="a file or folder of problems, or hf:ORG/NAME@REVISION")  # fmt: skip
     checking.add_argument("--keep", type=Path, metavar="OUT", help="write what passes, as JSONL")
     checking.add_argument(
         "--workers", type=_workers, default=os.cpu_count(), help="programs at once (1-256)"
@@ -56,7 +59,8 @@ def add_arguments(command: Any) -> None:
     for action in (checking, comparing):
         action.add_argument("--format", default=DETECTED, choices=format_names())
         action.add_argument("--json", action="store_true", help="one JSON object, for machines")
-    command.set_defaults(run=run)
+        action.set_defaults(run=run)
+    add_pull(actions, RepoType.DATASET, "a data set")
 
 
 def _workers(text: str) -> int:

@@ -47,6 +47,8 @@ def _share(text: str) -> float:
 def _run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from engine.hub.pins import pinned_reference
+    from engine.hub.reference import RepoType
     from engine.inference.agents import team_of
     from engine.inference.reward_data import examples_of_run, split_by_problem
     from engine.policy.models.load import check_model_directory
@@ -55,6 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{arguments.out} exists; give a directory that does not")
     parts = split_by_problem(examples_of_run(arguments.run_dir), arguments.held_out, arguments.seed)
     model = team_of([arguments.model or str(arguments.run_dir)])[0]["model"]
+    model = pinned_reference(model, RepoType.MODEL)
     check_model_directory(model)
     with Console(stderr=True).status("loading the policy") as status:
         import torch

@@ -71,7 +71,8 @@ def add_agents(command: Any, required: bool = True) -> None:
     command.add_argument(
         "--agents", nargs="+", action="extend", required=required, metavar="AGENT",
         help="[NAME=]starter:NAME, a model's directory, a run's directory or checkpoint (all its "
-        "agents), registry:NAME@VERSION of a server (GROVE_ADDRESS, GROVE_TOKEN), or "
+        "agents), registry:NAME@VERSION of a server (GROVE_ADDRESS, GROVE_TOKEN), "
+        "hf:ORG/NAME@REVISION of a hub (GROVE_HUB=1), or "
         "http://HOST:PORT/v1#MODEL (key: OPENAI_API_KEY)",
     )  # fmt: skip
     command.add_argument("--format", default=DETECTED, choices=format_names())

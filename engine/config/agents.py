@@ -126,8 +126,8 @@ class AgentConfig(Settings):
     """`starter:NAME` for a starter that ships with Grove; in the browser and by REST also
     `registry:NAME@VERSION`, and `local:NAME` for a model that the server's operator has listed; on
     the command line a directory in Hugging Face layout, or of an adapter in peft's layout, which is
-    merged into its base. There `search` and `evaluate` also accept `http://HOST:PORT/v1#MODEL`, an
-    OpenAI-compatible endpoint."""
+    merged into its base, or `hf:ORG/NAME@REVISION` of a Hugging Face hub. There `search` and
+    `evaluate` also accept `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible endpoint."""
     role: str = Field("", max_length=4000)
     """System text that opens every prompt of this agent."""
     trainable: bool = True

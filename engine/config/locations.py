@@ -17,6 +17,9 @@ from pydantic import BaseModel
 
 M = TypeVar("M", bound=BaseModel)
 
+HUB = "hf:"
+"""Prefix of `hf:ORG/NAME@REVISION`, a model or a data set of a Hugging Face hub (`engine.hub`)."""
+
 
 class Kind(Enum):
     """Kind of object at a location."""

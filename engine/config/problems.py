@@ -17,7 +17,8 @@ class ProblemsConfig(Settings):
     dataset: DatasetPath = Field("generated", min_length=1)
     """`generated`; in the browser and by REST also `dataset:NAME/NUMBER`, and `local:NAME` for a
     data set that the server's operator has listed; on the command line the path of a file or folder
-    of problems: our own JSONL, or a published data set as JSON, JSONL, Parquet or Arrow."""
+    of problems: our own JSONL, or a published data set as JSON, JSONL, Parquet or Arrow, or
+    `hf:ORG/NAME@REVISION` of a Hugging Face hub."""
     format: str = Field("auto", min_length=1)
     """Format of the file; `auto` detects it by its fields."""
     seed: Whole = Field(0, ge=0)

@@ -31,6 +31,7 @@ from engine.events.vocabulary import (
     RunStateChanged,
     RunWaiting,
 )
+from engine.hub.pins import pin_run
 from engine.inference.local_team import LocalTeam
 from engine.inference.sources import Interrupted
 from engine.policy.models.load import check_agent
@@ -68,7 +69,7 @@ def evaluate_run(run_dir: Path, lease_seconds: float | None = None) -> int:
 
 def _evaluate(run_dir: Path, log: EventLog, stop: threading.Event) -> int:
     try:
-        config = read_config(run_dir / "config.json")
+        config = pin_run(read_config(run_dir / "config.json"), run_dir)
         for agent in config.agents:
             check_agent(agent)
         problems = _problems(config.problems)

@@ -2,9 +2,10 @@
 
 `REFERENCE` or `NAME=REFERENCE`, where a reference is `starter:NAME`; the directory of a model (a
 version in the registry is `models/AGENT` of its run); `registry:NAME@VERSION`, downloaded from a
-server (`engine.inference.registry`); a run's directory or one of its `checkpoints/step-N`, for all
-its agents; or `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible endpoint. Weights of a run keep the
-role and the sampling settings of their agent in that run.
+server (`engine.inference.registry`); `hf:ORG/NAME@REVISION`, downloaded from a hub (`engine.hub`);
+a run's directory or one of its `checkpoints/step-N`, for all its agents; or
+`http://HOST:PORT/v1#MODEL`, an OpenAI-compatible endpoint. Weights of a run keep the role and the
+sampling settings of their agent in that run.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any
 from engine.config.errors import ConfigError
 from engine.config.schema import RunConfig, parse_config, read_config
 from engine.config.weight_sharing import weight_owner
+from engine.hub.pins import pinned
+from engine.hub.reference import RepoType, is_hub, parse
 from engine.inference.registry import PREFIX as REGISTRY_PREFIX
 from engine.inference.registry import registered_model
 from engine.policy.models.load import STARTER_PREFIX, check_agent
@@ -49,7 +52,7 @@ def inference_config(references: Sequence[str], settings: Settings) -> RunConfig
         "sandbox": {"workers": min(256, os.cpu_count() or 1)},
     }
     override(data, settings)
-    config = parse_config(data)
+    config = pinned(parse_config(data))
     for agent in config.agents:
         if not is_endpoint(agent.model):
             check_agent(agent)
@@ -84,6 +87,9 @@ def _agents_behind(reference: str) -> list[Settings]:
         return [{"name": _slug(model.rsplit("/", 1)[-1]), "model": reference}]
     if reference.startswith(STARTER_PREFIX):
         return [{"name": _slug(reference.removeprefix(STARTER_PREFIX)), "model": reference}]
+    if is_hub(reference):
+        name = parse(reference, RepoType.MODEL).repository.rpartition("/")[2]
+        return [{"name": _slug(name), "model": reference}]
     if reference.startswith(REGISTRY_PREFIX):
         return [_registry_agent(reference)]
     directory = Path(reference).expanduser()

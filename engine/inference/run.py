@@ -15,6 +15,7 @@ from pathlib import Path
 from engine.config.schema import RunConfig, read_config
 from engine.events.log import EventLog
 from engine.events.vocabulary import LogLine, RunState, RunStateChanged, RunWaiting
+from engine.hub.pins import pin_run
 from engine.inference.agents import is_endpoint
 from engine.inference.backends import scoring
 from engine.inference.local_team import LocalTeam
@@ -49,10 +50,10 @@ def search_run(
     often. SIGTERM ends the search with the best answer so far, Ctrl-C after the open nodes finish.
 
     Raises:
-        ConfigError, ModelError, DatasetError: before anything has started.
+        ConfigError, HubError, ModelError, DatasetError: before anything has started.
     """
     try:
-        config = read_config(run_dir / "config.json")
+        config = pin_run(read_config(run_dir / "config.json"), run_dir)
         for agent in config.agents:
             if not is_endpoint(agent.model):
                 check_agent(agent)

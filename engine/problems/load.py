@@ -1,4 +1,5 @@
-"""Loading of a whole data set from a local file or folder, in any format and container.
+"""Loading of a whole data set from a local file or folder, or from a Hugging Face hub, in any
+format and container.
 
 Invariants:
 - Every row becomes a problem, or an issue in `left_out` with its file, row, field and remedy.
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
+from engine.hub.download import snapshot
+from engine.hub.reference import RepoType, is_hub, parse
 from engine.problems.containers import Row, files_below, is_folder, is_jsonl, rows_of
 from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.formats import DETECTED, FORMATS, OWN, format_of
@@ -53,16 +56,20 @@ def format_names() -> tuple[str, ...]:
 
 
 def load_dataset(path: str | Path, format: str = DETECTED) -> LoadedDataset:
-    """Reads a data set; `format` is `auto` or one of `format_names()`.
+    """Reads a data set: a path, or `hf:ORG/NAME@REVISION`, of which each file of rows is read;
+    `format` is `auto` or one of `format_names()`.
 
     Raises:
         DatasetError: no problem of it can be read, its format is unknown, or it is one of our own
             files and has issues.
+        HubError: a hub refuses it (`engine.hub.download.snapshot`).
     """
-    path = Path(path)
     if format not in format_names():
         remedy = f"unknown format; one of {', '.join(format_names())}"
         raise DatasetError([DatasetIssue(str(path), 0, "format", format, remedy)])
+    reference = str(path)
+    hub = is_hub(reference)
+    path = snapshot(parse(reference, RepoType.DATASET)) if hub else Path(path)
     if format == DETECTED:
         format = _detected(path)
     if format == OWN:

@@ -22,6 +22,8 @@ from engine.config.agents import AgentConfig
 from engine.config.generator_support import generator_gpus, uses_vllm
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, rank_processes, weight_groups
+from engine.hub.download import cached_model
+from engine.hub.reference import is_hub
 from engine.resources import memory
 from engine.resources.shapes import Shape, shape_of
 
@@ -119,6 +121,8 @@ def require(config: RunConfig, run_dir: Path) -> None:
 
 def _model(agent: AgentConfig) -> Need:
     here = agent.model.startswith("starter:") or Path(agent.model).expanduser().is_dir()
+    if is_hub(agent.model):
+        here = cached_model(agent.model) is not None
     shape = shape_of(agent.model)
     size = _format_size(shape) if shape else "of unknown size"
     remedy = (

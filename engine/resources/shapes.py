@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.config.schema import STARTERS
+from engine.hub.download import cached_model
+from engine.hub.reference import is_hub
 
 LOGITS_AT_ONCE = 2**26
 """Maximum number of logits that a learner holds at a time
@@ -80,11 +82,14 @@ AReaL-boba-2 was trained from it (its model card)."""
 
 
 def shape_of(model: str) -> Shape | None:
-    """Returns the shape of a directory, a starter or a known id; None if it is unknown."""
+    """Returns the shape of a directory, a starter, a downloaded model of a hub or a known id; None
+    if it is unknown."""
     if model in KNOWN_SHAPES:
         return KNOWN_SHAPES[model]
     starter = model.removeprefix("starter:")
     folder = STARTERS / starter if starter != model else Path(model)
+    if is_hub(model):
+        folder = cached_model(model) or folder
     try:
         return _shape(json.loads((folder / "config.json").read_text("utf-8")))
     except (OSError, ValueError, KeyError, TypeError):

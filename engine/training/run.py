@@ -16,6 +16,8 @@ from pathlib import Path
 from engine.config.schema import RunConfig, read_config
 from engine.events.log import EventLog
 from engine.events.vocabulary import LogLine, RunState, RunStateChanged, RunWaiting
+from engine.hub.pins import pin_run
+from engine.hub.reference import is_hub
 from engine.policy.models.load import check_agent
 from engine.problems.check import Verify
 from engine.problems.errors import DatasetIssue
@@ -46,10 +48,13 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
     often; an engine without a watcher stops by itself. SIGTERM and SIGINT stop it too.
 
     Raises:
-        ConfigError, HardwareError, ModelError, DatasetError: before anything has started.
+        ConfigError, HubError, HardwareError, ModelError, DatasetError: before anything has started.
     """
     try:
-        config = read_config(run_dir / "config.json")
+        config = pin_run(read_config(run_dir / "config.json"), run_dir)
+        for agent in config.agents:
+            if is_hub(agent.model):
+                check_agent(agent)  # downloads it: `require` needs its shape
         require(config, run_dir)
         for agent in config.agents:
             check_agent(agent)

