@@ -108,6 +108,20 @@ def test_only_the_operator_sets_the_address_of_ray(cast):
     assert "RAY_ADDRESS" in reason
 
 
+@pytest.mark.parametrize("switch", ["0", "1"])
+def test_nothing_is_downloaded_from_a_hub_whatever_the_server_allows(cast, monkeypatch, switch):
+    monkeypatch.setenv("GROVE_HUB", switch)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    reason = refused(cast.project, cast.alice, "agents.first.model", "hf:elms/oak@main")
+    assert "models pull hf:elms/oak@main DIR, then grove push-model DIR" in reason
+    reason = refused(cast.project, cast.alice, "problems.dataset", "hf:elms/acorns@main")
+    assert "problems pull hf:elms/acorns@main DIR, then grove push-dataset" in reason
+    reason = refused(cast.project, cast.alice, "agents.first.model", "hf:\x07" + "x" * 5000)
+    assert len(reason) < 400 and "\x07" not in reason
+    local = "local:hf:elms/oak@main"
+    assert "are not accepted" in refused(cast.project, cast.alice, "agents.first.model", local)
+
+
 @pytest.mark.parametrize("value", ["\x00", "\ud800", "x" * 5000, "~root", "http://host/file"])
 def test_values_that_are_no_name_are_refused(cast, value):
     refused(cast.project, cast.bob, "agents.first.model", value)

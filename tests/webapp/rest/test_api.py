@@ -80,6 +80,21 @@ def test_settings_that_cannot_run_are_named(client, cast, overrides, path, value
 
 
 @pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        ("agents.0.model", "models pull hf:elms/oak@main DIR, then grove push-model DIR"),
+        ("problems.dataset", "problems pull hf:elms/oak@main DIR, then grove push-dataset"),
+    ],
+)
+def test_a_reference_to_a_hub_is_refused_with_the_way_in(client, cast, path, remedy):
+    client.force_login(cast.bob)
+    response = post(client, "/runs", new_run(cast, overrides={path: "hf:elms/oak@main"}))
+    (problem,) = response.json()["problems"]
+    assert response.status_code == 422 and problem["path"] == path and remedy in problem["reason"]
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
     "overrides",
     [
         {"search.nodes_per_tree": 4, "search.nodes_in_flight": 5},

@@ -74,6 +74,7 @@ def test_a_pasted_problem_is_searched_by_the_team_with_the_settings_of_the_form(
         ({"team": []}, "team", "at least one"),
         ({"team": ["starter:birch"]}, "team", "no such model"),
         ({"team": ["registry:oak@champion"]}, "team", "no such model"),
+        ({"team": ["hf:elms/oak@main"]}, "team", "downloads nothing from a Hugging Face hub"),
         ({"statement": " "}, "statement", "must be a text that is not empty"),
         ({"entry_point": "1x"}, "entry_point", "name of the function"),
         ({"public_tests": ""}, "public_tests", "give at least one test"),

@@ -22,6 +22,7 @@ from engine.config.base import registered
 from engine.config.errors import ConfigError, unstorable, validation_errors
 from engine.config.schema import RunConfig
 from webapp.experiments.launch.sweeps import MOST_RUNS
+from webapp.experiments.run_settings.hub import hub_reason
 from webapp.experiments.run_settings.settings_schema import model_of
 from webapp.experiments.scheduling.states import DoesNotFit, NotAllowed, NotNow
 from webapp.rest.json_types import with_integers
@@ -69,7 +70,8 @@ class _Leaf:
             return [_problem(path, value, f"choose one of {', '.join(choices)}")]
         is_refused = self.reason and value is not None
         if is_refused and not (self.pattern and re.fullmatch(self.pattern, value, re.DOTALL)):
-            return [_problem(path, value, self.reason) | {"of_location": bool(self.pattern)}]
+            reason = hub_reason(path, value) or self.reason
+            return [_problem(path, value, reason) | {"of_location": bool(self.pattern)}]
         return []
 
 

@@ -11,6 +11,7 @@ Invariants:
 - The paths that names resolve to are stored with the run, and its clones and forks take them from
   there. Settings of an external engine's run were never located: they are user input.
 - Only the operator sets the address of a Ray cluster; any other source is refused.
+- `hf:ORG/NAME@REVISION` is refused, whatever the server's environment allows its engines.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from engine.config.errors import printable
 from engine.config.locations import Kind, Location, locations, relocated
 from engine.config.schema import RunConfig
 from webapp.datasets.references import BEGINNING, PATH, is_reference, trainable
+from webapp.experiments.run_settings.hub import hub_reason
 from webapp.experiments.run_settings.registered_models import (
     REGISTERED,
     STARTER,
@@ -188,6 +190,8 @@ def _forbidden(one: Location) -> dict[str, str]:
     rule = RULES.get(one.kind)
     if rule is None:
         reason = "the server's operator sets Ray's address (RAY_ADDRESS); leave it unset"
+        return {"path": one.path, "value": one.value, "reason": reason}
+    if reason := hub_reason(one.path, one.value):
         return {"path": one.path, "value": one.value, "reason": reason}
     names = ", ".join(f"{LOCAL}{name}" for name in sorted(rule.listed())[:_SHOWN])
     reason = (

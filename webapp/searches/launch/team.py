@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.config.errors import ConfigError
 from engine.recipes import load_recipe
+from webapp.experiments.run_settings.hub import hub_reason
 from webapp.experiments.run_settings.registered_models import REGISTERED, STARTER
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
@@ -69,7 +70,12 @@ def agents_of(project: Project, keys: Sequence[str]) -> list[dict[str, Any]]:
     available = {**starters(), **_versions(project, keys)}
     if unknown := [key for key in keys if key not in available]:
         reason = "this project has no such model; choose a starter or one of its versions"
-        raise ConfigError([{"path": "team", "value": key, "reason": reason} for key in unknown])
+        raise ConfigError(
+            [
+                {"path": "team", "value": key, "reason": hub_reason("team", key) or reason}
+                for key in unknown
+            ]
+        )
     team: list[dict[str, Any]] = []
     for key in keys:
         agent = available[key]
