@@ -16,7 +16,7 @@ from engine.sandbox.limits import DEFAULTS, MAX_CAPS, variable
 ROOT = Path(__file__).resolve().parents[2]
 MEANINGS = ROOT / "docs" / "environment.toml"
 NAME = re.compile(
-    r"GROVE_[A-Z0-9]+(?:_[A-Z0-9]+)*|DATABASE_URL|BROKER_URL|RAY_ADDRESS|OPENAI_API_KEY"
+    r"GROVE_[A-Z0-9]+(?:_[A-Z0-9]+)*|DATABASE_URL|BROKER_URL|RAY_ADDRESS|OPENAI_API_KEY|HF_ENDPOINT"
 )
 TITLES = {
     "services": "Services",
@@ -24,8 +24,11 @@ TITLES = {
     "limits": "Limits",
     "programs": "Programs and files on the server",
     "workers": "Workers",
+    "hub": "Hugging Face hub",
     "clients": "Clients",
 }
+OF_LIBRARIES = {"HF_TOKEN", "HF_HOME", "HF_HUB_DISABLE_XET"}
+"""Variables that a library reads, which this page describes nevertheless."""
 ABOUT = """
 Everything is embedded until a variable points it elsewhere. A value that cannot be used is refused
 at the start, with the variable, the value and the remedy.
@@ -39,7 +42,7 @@ class NotDescribed(Exception):
 def page(described_in: Path = MEANINGS) -> str:
     meanings = tomllib.loads(described_in.read_text("utf-8"))
     described = {name for section in meanings.values() for name in section}
-    if differing := described ^ read_names():
+    if differing := described ^ (read_names() | OF_LIBRARIES):
         raise NotDescribed(
             f"{described_in.name} and the code differ in {', '.join(sorted(differing))}"
         )

@@ -51,10 +51,12 @@ def test_help_names_every_verb_and_the_version_is_the_package_s(client_only):
         (["engine", "search", "--help"], "engine"),
         (["search", "--agents", "starter:oak", "--problem", "p.json"], "engine"),
         (["doctor", "demo"], "engine"),
+        (["push-hub", "1", "1", "forest/elm"], "hub"),
     ],
 )
 def test_a_verb_without_its_extra_says_what_to_install(client_only, words, extra):
-    done = client_only.run(client_only.grove, *words)
+    given = {"GROVE_TOKEN": "grove_x", "GROVE_HUB": "1"}  # checked before the extra
+    done = client_only.run(client_only.grove, *words, **given)
     assert done.returncode == 2 and done.stdout == ""
     assert one_line(done.stderr).endswith(f"Run: pip install 'grove-rl[{extra}]'")
 

@@ -20,7 +20,7 @@ import httpx
 import msgspec
 
 from webapp import __version__
-from webapp.client import doctor, local, login, models, pushing
+from webapp.client import doctor, hub, local, login, models, pushing
 from webapp.client.client import Grove
 from webapp.client.types import Event, Refused, Run
 
@@ -39,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Refused, login.NotLoggedIn, OSError, ValueError) as error:
         print(f"grove: {error}", file=sys.stderr)
         return 1
+    except hub.NotInstalled as error:
+        print(f"grove: {error}", file=sys.stderr)
+        return local.NOT_INSTALLED
     except httpx.TransportError as error:
         print(f"grove: the server cannot be reached: {error}", file=sys.stderr)
         return 3
@@ -75,6 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_logs(verbs)
     _add_datasets(verbs)
     _add_models(verbs)
+    _add_hub(verbs)
     for name, help_text in local.ENGINE_VERBS.items():
         verbs.add_foreign(name, f"{help_text} [engine]")
     verbs.add_foreign("engine", "any verb of python -m engine: grove engine search --help")
@@ -180,6 +184,23 @@ def _add_models(verbs: _Verbs) -> None:
     command.add_argument("model", type=int)
     command.add_argument("number", type=int)
     command.add_argument("file", type=Path)
+
+
+def _add_hub(verbs: _Verbs) -> None:
+    for name, handler, what, numbers in (
+        ("push-hub", _push_hub, "a model's version with its card", ("model", "number")),
+        (
+            "push-hub-dataset",
+            _push_hub_dataset,
+            "all problems of a dataset's version",
+            ("version",),
+        ),
+    ):
+        command = verbs.add(name, handler, f"commit {what} to a Hugging Face hub (GROVE_HUB) [hub]")
+        for number in numbers:
+            command.add_argument(number, type=int)
+        command.add_argument("repository", metavar="ORG/NAME", help="created if missing")
+        command.add_argument("--public", action="store_true", help="for everyone to read")
 
 
 def _grove() -> Grove:
@@ -358,4 +379,18 @@ def _pull_model(options: argparse.Namespace) -> int:
     with _grove() as grove:
         size = models.pull_model(grove, options.model, options.number, options.file)
     print(f"{options.file}: {size} bytes")
+    return 0
+
+
+def _push_hub(options: argparse.Namespace) -> int:
+    with _grove() as grove:
+        print(
+            hub.push_model(grove, options.model, options.number, options.repository, options.public)
+        )
+    return 0
+
+
+def _push_hub_dataset(options: argparse.Namespace) -> int:
+    with _grove() as grove:
+        print(hub.push_dataset(grove, options.version, options.repository, options.public))
     return 0
