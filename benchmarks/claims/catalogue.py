@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.claims.claim import Arm, Claim, Figure, Search
+from benchmarks.claims.claim import Arm, Claim, Figure, Search, Settings
 from benchmarks.claims.teams import DEEPER, in_roles, single
 
 TREE_1 = Figure("tree/pass@1", "Pass@1(tree)")
@@ -169,29 +169,65 @@ def _answers(part: str) -> dict[str, str]:
     }
 
 
-def _tree_or_samples(name: str, title: str, trained: bool) -> Claim:
+UNDERSPECIFIED = {"problems.underspecified_share": 1.0}
+STATED_NOTE = "The statement of each problem says all that its tests check."
+OPEN_NOTE = (
+    "The statement of each problem has 2 to 8 readings, of which the tests mean one: a first answer "
+    "has to guess, and the failing public tests that a repair sees leave one reading."
+)
+
+
+def _tree_or_samples(name: str, title: str, trained: bool, family: Settings) -> Claim:
     team = "trained team" if trained else "team of starters"
+    problems = "underspecified problems" if family else "problems"
+    training = family if trained else {}
     arms: list[Arm] = []
     for size in SIZES:
-        search = Search(size)
+        search, samples = Search(size, family), f"samples-{size}"
         arms += [
-            Arm(f"samples-{size}", f"{size} independent samples of the {team}", trained=trained,
-                search=search, reads=_answers("samples"), against=f"samples-{size}"),
-            Arm(f"tree-{size}", f"a tree of {size} nodes of the {team}", trained=trained,
-                search=search, reads=_answers("tree"), against=f"samples-{size}"),
+            Arm(samples, f"{size} independent samples of the {team}", settings=training,
+                trained=trained, search=search, reads=_answers("samples"), against=samples),
+            Arm(f"tree-{size}", f"a tree of {size} nodes of the {team}", settings=training,
+                trained=trained, search=search, reads=_answers("tree"), against=samples),
         ]  # fmt: skip
     return Claim(
         name=name,
         title=title,
-        statement=f"On 8, 16 and 60 nodes, the search of the {team} answers more problems than as "
-        "many independent samples, of which the same rule selects.",
+        statement=f"On 8, 16 and 60 nodes, the search of the {team} answers more {problems} than "
+        "as many independent samples, of which the same rule selects.",
         control=f"samples-{SIZES[0]}",
         expected="higher",
         primary="answer/pass@1",
         equal=("nodes", "parameters"),
         figures=(ANSWER_1, ANSWER_N, ANSWER_DIVERSITY),
         arms=tuple(arms),
-        note="The statement of each problem says all that its tests check.",
+        note=OPEN_NOTE if family else STATED_NOTE,
+    )
+
+
+def _feedback(name: str, title: str, family: Settings) -> Claim:
+    """Returns the claim that a tree's repairs need the results of the tests."""
+    nodes, blind = 16, {**family, "search.error_feedback": False}
+    problems = "underspecified problems" if family else "problems"
+    arms = (
+        Arm("feedback", "repairs see the results on the public tests", settings=family,
+            search=Search(nodes, family)),
+        Arm("feedback-off", "repairs see the program alone", settings=family,
+            search=Search(nodes, blind)),
+    )  # fmt: skip
+    return Claim(
+        name=name,
+        title=title,
+        statement=f"On {nodes} nodes, a trained team whose repairs see the results on the public "
+        f"tests answers more {problems} than one whose repairs see the program alone.",
+        control="feedback",
+        expected="lower",
+        primary="tree/pass@1",
+        equal=("nodes", "parameters"),
+        figures=OF_SEARCH,
+        arms=arms,
+        note=f"Both arms have the same weights, trained with feedback. "
+        f"{OPEN_NOTE if family else STATED_NOTE}",
     )
 
 
@@ -199,8 +235,26 @@ CLAIMS: tuple[Claim, ...] = (
     _team(),
     _shaping(),
     _advantage(),
-    _tree_or_samples("tree-samples", "Tree or samples, trained team", trained=True),
-    _tree_or_samples("tree-samples-starters", "Tree or samples, before training", trained=False),
+    _tree_or_samples("tree-samples", "Tree or samples, trained team", True, {}),
+    _tree_or_samples("tree-samples-starters", "Tree or samples, before training", False, {}),
+    _tree_or_samples(
+        "underspecified",
+        "Tree or samples on underspecified problems, trained team",
+        True,
+        UNDERSPECIFIED,
+    ),
+    _tree_or_samples(
+        "underspecified-starters",
+        "Tree or samples on underspecified problems, before training",
+        False,
+        UNDERSPECIFIED,
+    ),
+    _feedback("feedback", "Feedback of the tests", {}),
+    _feedback(
+        "feedback-underspecified",
+        "Feedback of the tests on underspecified problems",
+        UNDERSPECIFIED,
+    ),
     _thompson_search(),
     _switches(),
     _refinement(),

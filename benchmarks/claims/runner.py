@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.claims.cell import Cell, CellResult, ResultDamaged, read_result, write_result
-from benchmarks.claims.measure import measured
+from benchmarks.claims.measurement import measured
 from benchmarks.claims.stages import StageFailed, Workplace
 
 
@@ -40,7 +40,7 @@ def run_cells(
         started = time.monotonic()
         try:
             said = _complete(cell, results, place, done)
-        except (StageFailed, ResultDamaged, OSError) as error:
+        except (StageFailed, ValueError, OSError) as error:
             done.failed[cell.name] = str(error)
             said = f"failed: {error}"
         seconds = time.monotonic() - started

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def contents() -> dict[str, str]:
     """Returns the expected text of every page, by path from the repository's root."""
     _set_up_django()
-    from docs.generate import commands, environment, events, figures, rest, settings
+    from docs.generate import commands, environment, events, figures, rest, science, settings
 
     made: dict[str, Callable[[], str]] = {
         "docs/reference/settings.md": settings.page,
@@ -25,7 +25,7 @@ def contents() -> dict[str, str]:
         "docs/reference/environment.md": environment.page,
         "README.md": lambda: figures.with_figures((ROOT / "README.md").read_text("utf-8")),
     }
-    return {path: page() for path, page in made.items()}
+    return {path: page() for path, page in made.items()} | science.pages()
 
 
 def differing(pages: dict[str, str], root: Path = ROOT) -> dict[str, str]:

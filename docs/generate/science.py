@@ -1,0 +1,289 @@
+"""The pages of the scientific claims, from their results in `docs/science/results`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.claims.catalogue import CLAIMS
+from benchmarks.claims.claim import Claim, Figure
+from benchmarks.claims.record import ClaimRecord, claim_record
+from benchmarks.claims.statistics import (
+    CONFIDENCE,
+    ENOUGH_SEEDS,
+    Comparison,
+    Outcome,
+    Verdict,
+    mean_interval,
+)
+from docs.generate import markdown
+from docs.generate.markdown import code, table
+
+FOLDER = Path(__file__).resolve().parents[1] / "science" / "results"
+PLACES = {"learned_tokens": 0, "seconds": 0, "effective_clusters": 2}
+"""Decimals by the last part of a figure's name; 3 for rates."""
+WORDS = {
+    Outcome.SEEN: "Seen",
+    Outcome.NOT_SEEN: "Not seen",
+    Outcome.OPPOSITE: "Not seen; for an arm the opposite is seen",
+    Outcome.UNKNOWN: "Not measured",
+}
+INDEX = """
+What Grove's method claims, tested on the two starters, *oak* and *fern*, models of half a million
+weights, on problems of the built-in generator. Each claim names a control and arms that differ from
+it in one thing. The same seed is the same problems in the same order for every arm. A claim is
+written down as not seen where it is not seen.
+
+How a claim is decided:
+
+- Each arm is a training run of the engine in deterministic mode, and an evaluation of its final
+  weights on problems of compositions that it has not seen; some claims compare searches with the
+  same weights. [The algorithm](../algorithm.md#9-metrics) defines the figures; EA is the effective
+  number of clusters of different programs.
+- The difference of an arm and its control is taken seed by seed, and its 95 % interval is Student's
+  t over the seeds. An arm is better or worse only if the interval excludes 0; otherwise no
+  difference is seen, and the page says which difference would have been. A claim is seen if all of
+  its arms agree with it.
+- One figure of each claim, named before it was measured, decides. Others are shown without a
+  correction for their number.
+- Budgets (nodes, learned tokens, weights) are counted in the run's own events. Where they should be
+  equal and are not, the page says so: nodes must be the same, learned tokens and weights within
+  10 %.
+- A claim takes {enough} seeds per arm; with fewer its page says that they are too few.
+
+The runs are small, about a minute of two cores each: {budget}. They show the direction of a large
+effect at this size, and nothing about models of practical size.
+"""
+REMAKE = """
+The commands that measure what is missing, and write the pages. The first goes on where it was
+interrupted, and does nothing where every result is present:
+
+<!-- not run: hours; tests/benchmarks/test_claims.py runs a tiny claim -->
+```sh
+.venv/bin/python -m benchmarks claims {arguments}
+.venv/bin/python -m docs.generate
+```
+"""
+
+
+def pages(folder: Path = FOLDER) -> dict[str, str]:
+    """Returns the text of every page, by path from the repository's root."""
+    records = [claim_record(claim, folder) for claim in CLAIMS]
+    made = {"docs/science/index.md": _index(records)}
+    return made | {f"docs/science/{one.claim.name}.md": _page(one) for one in records}
+
+
+def _index(records: list[ClaimRecord]) -> str:
+    measured = [one for one in records if one.all()]
+    plans = list(dict.fromkeys(_plan(one) for one in measured or records))
+    about = INDEX.format(enough=ENOUGH_SEEDS, budget="; or ".join(plans))
+    rows = [
+        (f"[{one.claim.title}]({one.claim.name}.md)", _outcome(one), str(one.seeds()),
+         _summary(one)) for one in records
+    ]  # fmt: skip
+    head = ("claim", "outcome", "seeds", "difference to the control")
+    return markdown.page(
+        "Scientific claims", about, table(head, rows), REMAKE.format(arguments="--seeds 10")
+    )
+
+
+def _outcome(record: ClaimRecord) -> str:
+    said = WORDS[record.outcome()]
+    if 0 < record.seeds() < ENOUGH_SEEDS and record.outcome() is not Outcome.UNKNOWN:
+        said += ", too few seeds"
+    return said
+
+
+def _summary(record: ClaimRecord) -> str:
+    figure = _figure(record.claim, record.claim.primary)
+    parts = [
+        f"{arm.name} {_difference(record.comparison(arm, figure.name), figure)}"
+        for arm in record.tested()
+        if record.comparison(arm, figure.name).interval
+    ]
+    return f"{figure.label}: {', '.join(parts)}" if parts else ""
+
+
+def _page(record: ClaimRecord) -> str:
+    claim = record.claim
+    blocks = [f"**Statement.** {claim.statement}", claim.note, _arms(claim)]
+    if not record.all():
+        blocks.append("**Not measured yet.**")
+    else:
+        blocks += [
+            f"## {WORDS[record.outcome()]}",
+            *_verdicts(record),
+            "## Figures",
+            f"Mean over the seeds, ± half of its {CONFIDENCE:.0%} interval. Seconds are those of "
+            "the clock, and depend on what else the machine did.",
+            _means(record),
+            f"Difference to the control, and its {CONFIDENCE:.0%} interval, paired by seed; bold "
+            "where it excludes 0.",
+            _differences(record),
+            "## Budgets",
+            _budgets(record),
+            *_mismatches(record),
+            "## Conditions",
+            *_conditions(record),
+        ]
+    seeds = max(record.seeds(), 1) if record.all() else ENOUGH_SEEDS
+    arguments = f"{claim.name} --seeds {seeds}{_options(record)}"
+    blocks.append(REMAKE.format(arguments=arguments))
+    return markdown.page(claim.title, *blocks)
+
+
+def _options(record: ClaimRecord) -> str:
+    usual, own = asdict(record.claim.plan), asdict(record.plan)
+    return "".join(f" --{name} {own[name]}" for name in own if own[name] != usual[name])
+
+
+def _arms(claim: Claim) -> str:
+    rows = [
+        (arm.name, arm.about, control.name if (control := claim.control_of(arm)) else "control")
+        for arm in claim.arms
+    ]
+    return table(("arm", "", "compared with"), rows)
+
+
+def _verdicts(record: ClaimRecord) -> Iterator[str]:
+    figure = _figure(record.claim, record.claim.primary)
+    lines = []
+    for arm in record.tested():
+        comparison = record.comparison(arm, figure.name)
+        control = record.claim.control_of(arm)
+        assert control is not None
+        lines.append(f"- {arm.name} against {control.name}, {figure.label}: "
+                     f"{_sentence(comparison, figure)}")  # fmt: skip
+    yield "\n".join(lines)
+    if record.seeds() < ENOUGH_SEEDS:
+        yield (
+            f"**Too few seeds.** A comparison has {record.seeds()} of the {ENOUGH_SEEDS} seeds "
+            "that a claim takes; with so few, intervals are wide and a verdict is preliminary."
+        )
+
+
+def _sentence(comparison: Comparison, figure: Figure) -> str:
+    if comparison.verdict is Verdict.UNKNOWN:
+        return f"not measured ({comparison.seeds} seeds in common)."
+    assert comparison.detectable is not None
+    said = f"{comparison.verdict}, {_difference(comparison, figure)} over {comparison.seeds} seeds"
+    if comparison.verdict is Verdict.NO_DIFFERENCE:
+        shown = _number(comparison.detectable, figure)
+        return f"{said}; a mean difference of {shown} or more would have been seen."
+    return f"{said}."
+
+
+def _means(record: ClaimRecord) -> str:
+    rows = []
+    for arm in record.claim.arms:
+        cells = []
+        for figure in record.claim.figures:
+            mean, half = mean_interval(record.values(arm, figure.name))
+            shown = "" if mean is None else _number(mean, figure)
+            cells.append(shown if half is None else f"{shown} ± {_number(half, figure)}")
+        rows.append((arm.name, str(len(record.results[arm.name])), *cells))
+    return table(("arm", "seeds", *(one.label for one in record.claim.figures)), rows)
+
+
+def _differences(record: ClaimRecord) -> str:
+    rows = []
+    for arm in record.tested():
+        cells = []
+        for figure in record.claim.figures:
+            comparison = record.comparison(arm, figure.name)
+            shown = _difference(comparison, figure) if comparison.interval else ""
+            differs = comparison.verdict in (Verdict.BETTER, Verdict.WORSE)
+            cells.append(f"**{shown}**" if differs else shown)
+        rows.append((arm.name, *cells))
+    return table(("arm", *(one.label for one in record.claim.figures)), rows)
+
+
+def _difference(comparison: Comparison, figure: Figure) -> str:
+    interval = comparison.interval
+    assert interval is not None
+    places = _places(figure)
+    difference, low, high = (
+        f"{value:+,.{places}f}".replace("-", "−")
+        for value in (interval.difference, interval.low, interval.high)
+    )
+    return f"{difference} ({low} to {high})"
+
+
+def _budgets(record: ClaimRecord) -> str:
+    keys = {
+        "nodes": "training nodes",
+        "learned_nodes": "learned nodes",
+        "learned_tokens": "learned tokens",
+        "filtered_trees": "filtered trees",
+        "failed": "failed nodes",
+        "parameters": "weights",
+        "tree_answers": "answers of the trees",
+        "samples_answers": "answers of samples",
+    }
+    used = [key for key in keys if any(key in one.budget for one in record.all())]
+    rows = []
+    for arm in record.claim.arms:
+        results = record.results[arm.name].values()
+        means = [_mean([one.budget.get(key) for one in results]) for key in used]
+        rows.append((arm.name, *means))
+    return table(("mean per seed", *(keys[key] for key in used)), rows)
+
+
+def _mean(values: list[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{sum(known) / len(known):,.0f}" if known else ""
+
+
+def _mismatches(record: ClaimRecord) -> Iterator[str]:
+    lines = [
+        f"- {arm}, seed {seed}: {'; '.join(sentences)}"
+        for arm, seeds in record.mismatches().items()
+        for seed, sentences in sorted(seeds.items())
+    ]
+    if lines:
+        yield "**Budgets that should be equal to the control's and are not** (arm and control):"
+        yield "\n".join(lines)
+    elif record.seeds():
+        yield "All budgets that the claim holds equal are equal to the control's."
+
+
+def _conditions(record: ClaimRecord) -> Iterator[str]:
+    results = record.all()
+    versions = {f"{k} {v}" for one in results for k, v in one.versions.items()}
+    grove = {f"{one.grove} ({one.commit})" for one in results}
+    recipes = {f"`{one.recipe}` version {one.recipe_version}" for one in results}
+    resumed = sum(one.resumed for one in results)
+    rows = [
+        ("each cell", _plan(record)),
+        ("machine", "; ".join(sorted({one.machine for one in results}))),
+        ("Grove", "; ".join(sorted(grove))),
+        ("libraries", ", ".join(sorted(versions))),
+        ("recipes", ", ".join(sorted(recipes))),
+        ("measured", f"{min(o.finished_at for o in results)} to "
+                     f"{max(o.finished_at for o in results)} UTC"),
+        ("interrupted and resumed", str(resumed)),
+        ("results", code(f"docs/science/results/{record.claim.name}/")),
+    ]  # fmt: skip
+    if record.left_out:
+        names = ", ".join(record.left_out)
+        rows.append(("left out", f"results of other settings or sizes: {names}"))
+    yield table(("", ""), rows)
+
+
+def _plan(record: ClaimRecord) -> str:
+    plan = record.plan
+    return (f"{plan.steps} training steps of {plan.trees} trees of 8 nodes, and {plan.problems} "
+            f"problems to evaluate, with {plan.samples} samples each")  # fmt: skip
+
+
+def _figure(claim: Claim, name: str) -> Figure:
+    return next(one for one in claim.figures if one.name == name)
+
+
+def _number(value: float, figure: Figure) -> str:
+    return f"{value:,.{_places(figure)}f}"
+
+
+def _places(figure: Figure) -> int:
+    return PLACES.get(figure.name.rpartition("/")[2], 3)
