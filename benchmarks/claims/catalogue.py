@@ -172,8 +172,8 @@ def _answers(part: str) -> dict[str, str]:
 UNDERSPECIFIED = {"problems.underspecified_share": 1.0}
 STATED_NOTE = "The statement of each problem says all that its tests check."
 OPEN_NOTE = (
-    "The statement of each problem has 2 to 8 readings, of which the tests mean one: a first answer "
-    "has to guess, and the failing public tests that a repair sees leave one reading."
+    "The statement of each problem has 2 to 8 readings, of which the tests mean one: a first "
+    "answer has to guess, and the failing public tests that a repair sees leave one reading."
 )
 
 
