@@ -6,6 +6,7 @@ import { callTest, programTest, withTest } from "./typed-tests.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const form = part("form");
+const examples = form ? JSON.parse(document.getElementById("examples").textContent) : [];
 const problemsByAddress = new Map(); // address -> problems of a dataset version
 
 function showSource() {
@@ -78,8 +79,22 @@ function addTest({ currentTarget: button }) {
   }
 }
 
+/** Fills the fields of a pasted problem with an example. */
+function fillExample({ currentTarget: select }) {
+  const example = examples[select.value];
+  if (!example) return;
+  for (const name of ["statement", "entry_point", "public_tests", "private_tests"]) {
+    form.elements[name].value = example[name];
+    form.elements[name].dispatchEvent(new Event("input", { bubbles: true }));
+  }
+}
+
 if (form) {
   part("addTest").hidden = false;
+  part("exampleField").hidden = false;
+  part("example").addEventListener("change", fillExample);
+  const shown = examples.findIndex(({ statement }) => statement === form.elements.statement.value);
+  if (shown >= 0) part("example").value = shown;
   showTestForm();
   form.elements.entry_point.addEventListener("input", showTestForm);
   for (const button of document.querySelectorAll("[data-add]")) button.addEventListener("click", addTest);

@@ -8,14 +8,20 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
+from engine.config.sandbox import SandboxConfig
 from engine.problems.records import record
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verify import verify
 from tests.helpers.builders import A_PROBLEM, Cast, a_model_directory, a_run, a_search, an_event
 from tests.webapp.http.test_pages import page_json
 from webapp.experiments.models import Run
 from webapp.experiments.scheduling.leases import take_lease
 from webapp.experiments.services import mark_starting
+from webapp.registry.models import Model, ModelVersion
 from webapp.registry.services import register_final_weights
+from webapp.searches.launch.examples import EXAMPLES, LONGEST_RUN
 from webapp.searches.models import Search
+from webapp.searches.problems import Typed, typed_problem
 from webapp.sharing.services import create_share
 from webapp.telemetry.ingest.ingest import ingest
 
@@ -32,6 +38,18 @@ ANSWER = {
     "tokens": 9,
     "seconds": 0.5,
     "reward": None,
+}
+SOLUTIONS = {
+    "ascending-order": "def solve(x):\n    return sorted(x)\n",
+    "longest-run": (
+        "from itertools import groupby\n\n"
+        "def longest_run(values):\n"
+        "    return max((len(list(run)) for _, run in groupby(values)), default=0)\n"
+    ),
+    "missing-pages": (
+        "def missing_pages(pages, last):\n"
+        "    return [page for page in range(1, last + 1) if page not in pages]\n"
+    ),
 }
 PASTED = {
     "team": ["starter:oak"],
@@ -181,6 +199,65 @@ def test_without_dataset_and_versions_it_begins_with_the_starters_and_an_example
         "starter:oak",
         "starter:fern",
     ]
+
+
+def a_pretrained_model(cast, path, **fields):
+    """A version that no run made, as an import registers it."""
+    model = Model.objects.create(project=cast.project, name="smollm2-135m")
+    known = {"path": str(a_model_directory(path)), "parameters": 134_515_008, "sha256": "b" * 64}
+    return ModelVersion.objects.create(model=model, number=1, **(known | fields))
+
+
+def test_a_pretrained_model_is_a_team_of_two_roles_by_one_click(client, cast, tmp_path):
+    version = a_pretrained_model(cast, tmp_path / "smollm2")
+    client.force_login(cast.alice)
+    page = client.get(reverse("new-search"), {"project": cast.project.pk})
+    labels = {one.label: query for one, query in page.context["presets"]}
+    assert list(labels) == ["Starters", f"{version} in two roles"]
+    chosen = client.get(f"{reverse('new-search')}?{labels[f'{version} in two roles']}")
+    team = [f"registry:smollm2-135m@1#{role}" for role in ("writer", "checker")]
+    assert chosen.context["chosen"] == team and chosen.context["source"] == "paste"
+    assert set(team) <= {choice.key for choice in chosen.context["choices"]}
+    assert chosen.context["form"]["entry_point"].value() == "longest_run"
+    pasted = {name: chosen.context["form"][name].value() or "" for name in LONGEST_RUN.fields}
+    assert pasted == LONGEST_RUN.fields
+    requested = form(cast, **pasted, team=team)
+    assert client.post(reverse("new-search"), requested).status_code == 302
+    search = Search.objects.get()
+    one, other = search.run.config["agents"]
+    assert [one["name"], other["name"]] == ["smollm2-135m-writer", "smollm2-135m-checker"]
+    assert one["model"] == other["model"] == version.path
+    assert one["role"] != other["role"] and one["sampling"]["max_new_tokens"] == 256
+    assert search.run.model_uses.count() == 2
+
+
+@pytest.mark.parametrize("fields", [{"parameters": 4_000_000}, {"metadata": {"starter": "oak"}}])
+def test_small_models_and_starters_have_no_roles_to_choose(client, cast, tmp_path, fields):
+    a_pretrained_model(cast, tmp_path / "m", **fields)
+    client.force_login(cast.alice)
+    page = client.get(reverse("new-search"), {"project": cast.project.pk, "preset": "none"})
+    assert [one.label for one, _ in page.context["presets"]] == ["Starters"]
+    assert not [one.key for one in page.context["choices"] if "#" in one.key]
+
+
+def test_an_unknown_role_is_refused(client, cast, tmp_path):
+    a_pretrained_model(cast, tmp_path / "m")
+    client.force_login(cast.alice)
+    requested = form(cast, team=["registry:smollm2-135m@1#poet"])
+    response = client.post(reverse("new-search"), requested)
+    assert response.status_code == 422 and "no such model" in response.content.decode()
+    assert not Search.objects.exists()
+
+
+def test_every_example_is_a_problem_that_can_be_judged():
+    programs = [
+        (typed_problem(Typed(**one.fields)), program)
+        for one in EXAMPLES
+        for program in (SOLUTIONS[one.name], f"def {one.fields['entry_point']}(*x): return x")
+    ]
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        passed = [verification.passed for verification in verify(sandbox, programs)]
+    assert passed == [True, False] * len(EXAMPLES)
 
 
 def answered(search: Search) -> Run:

@@ -10,20 +10,12 @@ from webapp.datasets.models import DatasetVersion
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
 from webapp.registry.references import reference_to
+from webapp.searches.launch.examples import SORTED
 from webapp.searches.launch.team import starters
 from webapp.searches.problems import some_problems
 
 _MOST_LOOKED_AT = 5
 """Dataset versions that are opened to look for a problem."""
-
-EXAMPLE = {
-    "statement": "Write solve(x), which returns the list of integers x in ascending order.",
-    "entry_point": "solve",
-    "public_tests": '[{"arguments": [[3, 1, 2]], "expected": [1, 2, 3]}]',
-    "private_tests": '[{"arguments": [[]], "expected": []},'
-    ' {"arguments": [[2, 2, 1]], "expected": [1, 2, 2]}]',
-}
-"""A problem to paste, by field, for a project that has no dataset."""
 
 
 def team(project: Project | None) -> list[str]:
@@ -46,4 +38,4 @@ def problem(versions: Iterable[DatasetVersion]) -> dict[str, Any]:
             continue  # of a file that this machine does not have
         if problems:
             return {"source": "dataset", "version": version.pk, "problem": problems[0]["id"]}
-    return {"source": "paste", **EXAMPLE}
+    return {"source": "paste", **SORTED.fields}

@@ -23,7 +23,9 @@ from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 from webapp.searches.forms import DATASET, SearchForm
 from webapp.searches.launch import defaults
+from webapp.searches.launch.examples import EXAMPLES
 from webapp.searches.launch.preflight import preflight
+from webapp.searches.launch.presets import presets
 from webapp.searches.launch.team import Choice, choices
 from webapp.searches.models import Search
 from webapp.searches.services import create_search, planned
@@ -91,6 +93,11 @@ def page(form: SearchForm, projects: list[Project], user: User) -> dict[str, Any
     project = project or (projects[0] if projects else None)
     chosen = form.data.getlist("team") if form.is_bound else form.initial.get("team")
     versions = DatasetVersion.objects.filter(dataset__project=project).select_related("dataset")
+    offered = presets(project) if project else []
+    preset = next((one for one in offered if one.key == given.get("preset")), None)
+    if preset and not form.is_bound:
+        form.initial.update(preset.problem)
+        chosen = preset.team
     if not form.is_bound and not any(name in form.initial for name in _OF_PROBLEMS):
         form.initial.update(defaults.problem(versions))
     return {
@@ -102,6 +109,9 @@ def page(form: SearchForm, projects: list[Project], user: User) -> dict[str, Any
         "field": FIELD,
         "choices": _choices(project),
         "chosen": defaults.team(project) if chosen is None else chosen,
+        "presets": [(one, one.query(project)) for one in offered if project],
+        "preset": preset,
+        "examples": [{"title": one.title, **one.fields} for one in EXAMPLES],
         "versions": versions.order_by("dataset__name", "-number"),
         "source": given.get("source") or (DATASET if versions else "paste"),
     }

@@ -19,16 +19,19 @@ from webapp.experiments.run_settings.registered_models import REGISTERED, STARTE
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
 from webapp.registry.references import reference_to, version_of
+from webapp.searches.launch.roles import ROLES, SMALLEST, in_role, settings_of, split
 
 MOST_VERSIONS = 200
 """Newest versions that are offered; REST accepts any."""
+_NAME_CHARS = 24
+"""Characters of a model's name that are left in the name of an agent with a role."""
 _AGENT_SETTINGS = {"name", "role", "sampling"}
 
 
 @dataclass(frozen=True)
 class Choice:
     """A possible member; `key` is `starter:NAME`, or `registry:NAME@VERSION` with a number or an
-    alias."""
+    alias; `#ROLE` after it gives a version a role of `launch.roles`."""
 
     key: str
     label: str
@@ -51,7 +54,15 @@ def choices(project: Project) -> list[Choice]:
     ]
     versions = ModelVersion.objects.filter(model__project=project, metadata__starter__isnull=True)
     newest = versions.select_related("model", "run__experiment").order_by("-pk")[:MOST_VERSIONS]
-    return shipped + [Choice(reference_to(one), str(one), _about(one)) for one in newest]
+    return shipped + [choice for one in newest for choice in _choices(one)]
+
+
+def _choices(version: ModelVersion) -> Iterator[Choice]:
+    key = reference_to(version)
+    yield Choice(key, str(version), _about(version))
+    if version.run is None and ("origin" in version.metadata or version.parameters >= SMALLEST):
+        for role in ROLES:
+            yield Choice(in_role(key, role), f"{version} as {role}", _about(version))
 
 
 def _about(version: ModelVersion) -> str:
@@ -91,16 +102,23 @@ def _errors(keys: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def _versions(project: Project, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    versions = {key: version_of(key, project) for key in keys if key.startswith(REGISTERED)}
-    return {key: _agent(version) for key, version in versions.items() if version}
+    known = [key for key in keys if split(key)[1] in ("", *ROLES)]
+    versions = {key: version_of(split(key)[0], project) for key in known if _is_version(key)}
+    return {key: _agent(version, split(key)[1]) for key, version in versions.items() if version}
 
 
-def _agent(version: ModelVersion) -> dict[str, Any]:
+def _is_version(key: str) -> bool:
+    return key.startswith(REGISTERED)
+
+
+def _agent(version: ModelVersion, role: str = "") -> dict[str, Any]:
     agents = version.run.config["agents"] if version.run else []
     trained = next((one for one in agents if one["name"] == version.agent), {})
     inherited = {name: trained[name] for name in _AGENT_SETTINGS if name in trained}
     starter = starters().get(f"{STARTER}{version.metadata.get('starter')}", {})
-    return {**starter, **inherited, "name": _slug(version.model.name), "model": version.path}
+    name = _slug(version.model.name)
+    agent = {**starter, **inherited, "name": name, "model": version.path}
+    return agent | settings_of(name[:_NAME_CHARS].rstrip("-"), role) if role else agent
 
 
 def _slug(name: str) -> str:
