@@ -205,28 +205,30 @@ def _tree_or_samples(name: str, title: str, trained: bool, family: Settings) -> 
     )
 
 
-def _feedback(name: str, title: str, family: Settings) -> Claim:
+def _feedback(name: str, title: str, trained: bool, family: Settings) -> Claim:
     """Returns the claim that a tree's repairs need the results of the tests."""
     nodes, blind = 16, {**family, "search.error_feedback": False}
+    team = "trained team" if trained else "team of starters"
     problems = "underspecified problems" if family else "problems"
+    training = family if trained else {}
     arms = (
-        Arm("feedback", "repairs see the results on the public tests", settings=family,
-            search=Search(nodes, family)),
-        Arm("feedback-off", "repairs see the program alone", settings=family,
-            search=Search(nodes, blind)),
+        Arm("feedback", "repairs see the results on the public tests", settings=training,
+            trained=trained, search=Search(nodes, family)),
+        Arm("feedback-off", "repairs see the program alone", settings=training,
+            trained=trained, search=Search(nodes, blind)),
     )  # fmt: skip
     return Claim(
         name=name,
         title=title,
-        statement=f"On {nodes} nodes, a trained team whose repairs see the results on the public "
-        f"tests answers more {problems} than one whose repairs see the program alone.",
+        statement=f"On {nodes} nodes, a {team} whose repairs see the results on the public tests "
+        f"answers more {problems} than one whose repairs see the program alone.",
         control="feedback",
         expected="lower",
         primary="tree/pass@1",
         equal=("nodes", "parameters"),
         figures=OF_SEARCH,
         arms=arms,
-        note=f"Both arms have the same weights, trained with feedback. "
+        note="Both arms have the same weights, which learned from repairs with feedback. "
         f"{OPEN_NOTE if family else STATED_NOTE}",
     )
 
@@ -249,10 +251,18 @@ CLAIMS: tuple[Claim, ...] = (
         False,
         UNDERSPECIFIED,
     ),
-    _feedback("feedback", "Feedback of the tests", {}),
+    _feedback("feedback", "Feedback of the tests, trained team", True, {}),
+    _feedback("feedback-starters", "Feedback of the tests, before training", False, {}),
     _feedback(
         "feedback-underspecified",
-        "Feedback of the tests on underspecified problems",
+        "Feedback of the tests on underspecified problems, trained team",
+        True,
+        UNDERSPECIFIED,
+    ),
+    _feedback(
+        "feedback-underspecified-starters",
+        "Feedback of the tests on underspecified problems, before training",
+        False,
         UNDERSPECIFIED,
     ),
     _thompson_search(),
