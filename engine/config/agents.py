@@ -123,7 +123,8 @@ class AgentConfig(Settings):
     name: Name
     """Name that pages show and every node records."""
     model: ModelPath = Field(min_length=1)
-    """`starter:NAME` for a starter that ships with Grove; in the browser and by REST also
+    """`starter:NAME` for a starter that ships with Grove; `package:NAME` for a pretrained model
+    that `grove models add NAME` has installed; in the browser and by REST also
     `registry:NAME@VERSION`, and `local:NAME` for a model that the server's operator has listed; on
     the command line a directory in Hugging Face layout, or of an adapter in peft's layout, which is
     merged into its base, or `hf:ORG/NAME@REVISION` of a Hugging Face hub. There `search` and

@@ -22,6 +22,7 @@ from engine.config.errors import ConfigError, unstorable, validation_errors
 from engine.config.generator_support import generator_errors
 from engine.config.inference import InferenceConfig
 from engine.config.loss import LossConfig
+from engine.config.pretrained import PACKAGE_PREFIX, pretrained_model
 from engine.config.problems import ProblemsConfig
 from engine.config.sandbox import SandboxConfig
 from engine.config.search import SearchConfig
@@ -131,7 +132,11 @@ def read_config(path: Path) -> RunConfig:
 
 def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:
     # The registries' names are read from file names: importing them would load torch.
-    errors = [*_unknown_starters(config), *sharing_errors(config.agents)]
+    errors = [
+        *_unknown_starters(config),
+        *_unknown_packages(config),
+        *sharing_errors(config.agents),
+    ]
     for path, value, package in (
         ("credit.advantage", config.credit.advantage, "credit"),
         ("loss.policy", config.loss.policy, "losses"),
@@ -157,3 +162,20 @@ def _unknown_starters(config: RunConfig) -> list[dict[str, Any]]:
         and agent.model.removeprefix("starter:") not in names
         and not agent.shares_weights_with  # the owner's error, reported once
     ]
+
+
+def _unknown_packages(config: RunConfig) -> list[dict[str, Any]]:
+    errors = []
+    for position, agent in enumerate(config.agents):
+        if not agent.model.startswith(PACKAGE_PREFIX) or agent.shares_weights_with:
+            continue
+        try:
+            pretrained_model(agent.model.removeprefix(PACKAGE_PREFIX))
+        except ConfigError:
+            raise
+        except ValueError as error:
+            _, _, reason = str(error).partition(": ")
+            errors.append(
+                {"path": f"agents.{position}.model", "value": agent.model, "reason": reason}
+            )
+    return errors

@@ -1,11 +1,12 @@
 """References to agents on a command line, and the settings that they resolve to.
 
-`REFERENCE` or `NAME=REFERENCE`, where a reference is `starter:NAME`; the directory of a model (a
-version in the registry is `models/AGENT` of its run); `registry:NAME@VERSION`, downloaded from a
-server (`engine.inference.registry`); `hf:ORG/NAME@REVISION`, downloaded from a hub (`engine.hub`);
-a run's directory or one of its `checkpoints/step-N`, for all its agents; or
-`http://HOST:PORT/v1#MODEL`, an OpenAI-compatible endpoint. Weights of a run keep the role and the
-sampling settings of their agent in that run.
+`REFERENCE` or `NAME=REFERENCE`, where a reference is `starter:NAME`; `package:NAME`, which
+`grove models add NAME` installed; the directory of a model (a version in the registry is
+`models/AGENT` of its run); `registry:NAME@VERSION`, downloaded from a server
+(`engine.inference.registry`); `hf:ORG/NAME@REVISION`, downloaded from a hub (`engine.hub`); a run's
+directory or one of its `checkpoints/step-N`, for all its agents; or `http://HOST:PORT/v1#MODEL`, an
+OpenAI-compatible endpoint. Weights of a run keep the role and the sampling settings of their agent
+in that run.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.config.errors import ConfigError
+from engine.config.pretrained import PACKAGE_PREFIX
 from engine.config.schema import RunConfig, parse_config, read_config
 from engine.config.weight_sharing import weight_owner
 from engine.hub.pins import pinned
@@ -85,8 +87,9 @@ def _agents_behind(reference: str) -> list[Settings]:
     if is_endpoint(reference):
         model = reference.partition("#")[2] or reference.split("/")[2]
         return [{"name": _slug(model.rsplit("/", 1)[-1]), "model": reference}]
-    if reference.startswith(STARTER_PREFIX):
-        return [{"name": _slug(reference.removeprefix(STARTER_PREFIX)), "model": reference}]
+    for prefix in (STARTER_PREFIX, PACKAGE_PREFIX):
+        if reference.startswith(prefix):
+            return [{"name": _slug(reference.removeprefix(prefix)), "model": reference}]
     if is_hub(reference):
         name = parse(reference, RepoType.MODEL).repository.rpartition("/")[2]
         return [{"name": _slug(name), "model": reference}]

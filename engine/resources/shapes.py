@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.config.pretrained import PACKAGE_PREFIX, installed_directory, pretrained_model
 from engine.config.schema import STARTERS
 from engine.hub.download import cached_model
 from engine.hub.reference import is_hub
@@ -82,18 +83,28 @@ AReaL-boba-2 was trained from it (its model card)."""
 
 
 def shape_of(model: str) -> Shape | None:
-    """Returns the shape of a directory, a starter, a downloaded model of a hub or a known id; None
-    if it is unknown."""
+    """Returns the shape of a directory, a starter, an installed package, a downloaded model of a
+    hub or a known id; None if it is unknown."""
     if model in KNOWN_SHAPES:
         return KNOWN_SHAPES[model]
-    starter = model.removeprefix("starter:")
-    folder = STARTERS / starter if starter != model else Path(model)
-    if is_hub(model):
-        folder = cached_model(model) or folder
     try:
+        folder = model_folder(model)
         return _shape(json.loads((folder / "config.json").read_text("utf-8")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def model_folder(model: str) -> Path:
+    """Returns the directory of a model, which may not exist. Raises ValueError for an unknown
+    package."""
+    starter = model.removeprefix("starter:")
+    if starter != model:
+        return STARTERS / starter
+    if model.startswith(PACKAGE_PREFIX):
+        return installed_directory(pretrained_model(model.removeprefix(PACKAGE_PREFIX)))
+    if is_hub(model):
+        return cached_model(model) or Path(model)
+    return Path(model)
 
 
 def _shape(config: dict[str, Any]) -> Shape:

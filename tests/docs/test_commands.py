@@ -66,7 +66,13 @@ def test_every_command_is_understood(program, words):
 
 @pytest.mark.parametrize(
     ("program", "words"),
-    [("-m engine", "trian DIR"), ("grove", "stop"), ("manage.py", "serve"), ("make", "install")],
+    [
+        ("-m engine", "trian DIR"),
+        ("grove", "stop"),
+        ("grove", "models ad x"),
+        ("manage.py", "serve"),
+        ("make", "install"),
+    ],
 )
 def test_a_missing_command_is_reported(program, words):
     with pytest.raises((AssertionError, SystemExit)):
@@ -91,9 +97,12 @@ def understand(program, words):
 
         build_parser().parse_args(words)
     elif program == "grove":
-        from webapp.client.cli import build_parser
+        from webapp.client import cli, local
 
-        build_parser().parse_args(words)
+        if (target := local.local_verb(words)) and target[0] == local.ENGINE:
+            understand("-m engine", target[1])
+        else:
+            cli.build_parser().parse_args(words)
     elif program == "-m benchmarks":
         from benchmarks import COMMANDS
 

@@ -7,6 +7,8 @@ from typing import Any
 TREES, NODES = 6, 8
 REFILLED = "tree-single"
 """Recipe whose run replaces filtered trees; its trees are small, so that some are filtered."""
+PRETRAINED = "smollm2"
+"""Recipe of a model that has to be downloaded; it trains a starter instead."""
 RANKED = "dr-grpo"
 """Recipe whose policy learns in two ranks."""
 
@@ -33,6 +35,8 @@ def small_overrides(settings: dict[str, Any]) -> dict[str, Any]:
     }
     for number in range(len(settings["agents"])):
         overrides[f"agents.{number}.role"] = ""  # the starters were not trained with roles
+        if settings["recipe"] == PRETRAINED:
+            overrides[f"agents.{number}.model"] = "starter:oak"
         overrides[f"agents.{number}.sampling.max_prompt_tokens"] = 192
         overrides[f"agents.{number}.sampling.max_new_tokens"] = 32
     if settings["recipe"] == REFILLED:

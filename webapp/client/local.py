@@ -23,7 +23,7 @@ ENGINE_VERBS = {
     "evaluate": "measure a team on a data set",
     "compare": "difference of two evaluations, with intervals",
     "reward-model": "train a judge of a run's programs",
-    "models": "import models from elsewhere",
+    "models": "add a pretrained model, or convert a GGUF file",
     "same": "whether two runs are the same, bit for bit",
 }
 """Verbs of `python -m engine` under the same name. Its `search` and `doctor` share a name with a

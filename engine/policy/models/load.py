@@ -16,6 +16,12 @@ from safetensors import SafetensorError, safe_open
 
 from engine.config.agents import AgentConfig
 from engine.config.generator_support import uses_vllm
+from engine.config.pretrained import (
+    PACKAGE_PREFIX,
+    installed_directory,
+    is_installed,
+    pretrained_model,
+)
 from engine.hub.reference import is_hub
 from engine.policy.models.hub import hub_model_directory
 from engine.policy.starters import starter_directory
@@ -45,17 +51,36 @@ class LoadedModel:
 
 
 def model_directory(reference: str) -> Path:
-    """Returns the directory of `starter:NAME` or of `hf:ORG/NAME@REVISION`, which is downloaded
-    unless it is cached, or the path itself. Raises ValueError for unknown starters and what a hub
-    refuses."""
+    """Returns the directory of `starter:NAME`, of `package:NAME`, or of `hf:ORG/NAME@REVISION`,
+    which is downloaded unless it is cached, or the path itself.
+
+    Raises:
+        ValueError: there is no such starter or package, the package is not installed, or a hub
+            refuses it.
+    """
     if reference.startswith(STARTER_PREFIX):
         return starter_directory(reference.removeprefix(STARTER_PREFIX))
+    if reference.startswith(PACKAGE_PREFIX):
+        return _package_directory(reference)
     if is_hub(reference):
         return hub_model_directory(reference)
     try:
         return Path(reference).expanduser()
     except RuntimeError as error:  # ~NAME of an unknown user
         raise ValueError(f"model = {reference}: {error}") from None
+
+
+def _package_directory(reference: str) -> Path:
+    try:
+        model = pretrained_model(reference.removeprefix(PACKAGE_PREFIX))
+    except ValueError as error:
+        raise ValueError(f"model = {PACKAGE_PREFIX}{error}") from None
+    directory = installed_directory(model)
+    if not is_installed(directory):
+        raise ValueError(
+            f"model = {reference}: {directory} does not exist; run: grove models add {model.name}"
+        )
+    return directory
 
 
 def check_agent(agent: AgentConfig) -> None:

@@ -141,12 +141,20 @@ def test_the_doctor_opens_what_a_run_would_open(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_every_recipe_reports_a_remedy_for_each_missing_resource(name, capsys, monkeypatch):
+def test_every_recipe_reports_a_remedy_for_each_missing_resource(
+    name, capsys, monkeypatch, tmp_path
+):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    large = name in ("mars2-8b", "mars2-32b")
+    monkeypatch.setenv("GROVE_MODELS_DIR", str(tmp_path))
     short = doctor(capsys, name)
     assert all(need["remedy"] for need in short.values())
-    assert {"GPUs", "agents.first.model"} <= short.keys() if large else not short
+    if name in ("mars2-8b", "mars2-32b"):
+        assert {"GPUs", "agents.first.model"} <= short.keys()
+    elif name == "smollm2":
+        assert short.keys() == {"agents.writer.model", "agents.repairer.model"}
+        assert "run: grove models add smollm2" in short["agents.writer.model"]["remedy"]
+    else:
+        assert not short
 
 
 def test_processes_that_exceed_memory_are_reported():

@@ -441,6 +441,7 @@ class Operations(Transport):
             "mars2-homogeneous",
             "reinforce-pp",
             "rloo",
+            "smollm2",
             "tree-single",
         ]
         | UnsetType = UNSET,
@@ -491,6 +492,7 @@ class Operations(Transport):
             "mars2-homogeneous",
             "reinforce-pp",
             "rloo",
+            "smollm2",
             "tree-single",
         ]
         | UnsetType = UNSET,
@@ -600,6 +602,7 @@ class Operations(Transport):
             "mars2-homogeneous",
             "reinforce-pp",
             "rloo",
+            "smollm2",
             "tree-single",
         ],
         key: str | UnsetType = UNSET,

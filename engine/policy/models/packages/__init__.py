@@ -1,0 +1,1 @@
+"""Installation of the pretrained models that Python packages carry (`engine.config.pretrained`)."""
