@@ -52,11 +52,10 @@ class ClaimRecord:
     def outcome(self) -> Outcome:
         return overall(list(self.outcomes().values()))
 
-    def seeds(self) -> int:
-        """Returns the number of seeds of the comparison that has the fewest."""
-        return min(
-            (self.comparison(arm, self.claim.primary).seeds for arm in self.tested()), default=0
-        )
+    def seeds(self) -> tuple[int, int]:
+        """Returns the smallest and the largest number of seeds of a comparison."""
+        counts = [self.comparison(arm, self.claim.primary).seeds for arm in self.tested()]
+        return min(counts), max(counts)
 
     def mismatches(self) -> dict[str, dict[int, list[str]]]:
         """Returns the budgets that differ from the control's, by arm and seed."""

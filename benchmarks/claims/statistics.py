@@ -24,7 +24,7 @@ class Verdict(StrEnum):
     BETTER = "better"
     WORSE = "worse"
     NO_DIFFERENCE = "no difference seen"
-    UNKNOWN = "not measured"
+    UNKNOWN = "not decided"
 
 
 class Outcome(StrEnum):
@@ -33,7 +33,7 @@ class Outcome(StrEnum):
     SEEN = "seen"
     NOT_SEEN = "not seen"
     OPPOSITE = "the opposite is seen"
-    UNKNOWN = "not measured"
+    UNKNOWN = "not decided"
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,9 @@ def mean_interval(values: Mapping[int, float | None]) -> tuple[float | None, flo
 
 
 def overall(outcomes: list[Outcome]) -> Outcome:
-    """Returns the outcome of a statement about several arms: seen only if each of them is."""
-    for outcome in (Outcome.OPPOSITE, Outcome.UNKNOWN, Outcome.NOT_SEEN):
+    """Returns the outcome of a statement about several arms: seen only if each of them is, and not
+    seen as soon as one of them is not."""
+    for outcome in (Outcome.OPPOSITE, Outcome.NOT_SEEN, Outcome.UNKNOWN):
         if outcome in outcomes:
             return outcome
     return Outcome.SEEN if outcomes else Outcome.UNKNOWN

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.claims.catalogue import CLAIMS
-from benchmarks.claims.claim import Claim, Figure
+from benchmarks.claims.claim import Arm, Claim, Figure
 from benchmarks.claims.record import ClaimRecord, claim_record
 from benchmarks.claims.statistics import (
     CONFIDENCE,
@@ -27,7 +27,7 @@ WORDS = {
     Outcome.SEEN: "Seen",
     Outcome.NOT_SEEN: "Not seen",
     Outcome.OPPOSITE: "Not seen; for an arm the opposite is seen",
-    Outcome.UNKNOWN: "Not measured",
+    Outcome.UNKNOWN: "Not decided",
 }
 INDEX = """
 What Grove's method claims, tested on the two starters, *oak* and *fern*, models of half a million
@@ -79,7 +79,7 @@ def _index(records: list[ClaimRecord]) -> str:
     plans = list(dict.fromkeys(_plan(one) for one in measured or records))
     about = INDEX.format(enough=ENOUGH_SEEDS, budget="; or ".join(plans))
     rows = [
-        (f"[{one.claim.title}]({one.claim.name}.md)", _outcome(one), str(one.seeds()),
+        (f"[{one.claim.title}]({one.claim.name}.md)", _outcome(one), _seeds(one),
          _summary(one)) for one in records
     ]  # fmt: skip
     head = ("claim", "outcome", "seeds", "difference to the control")
@@ -89,10 +89,15 @@ def _index(records: list[ClaimRecord]) -> str:
 
 
 def _outcome(record: ClaimRecord) -> str:
+    if not record.all():
+        return "Not measured"
     said = WORDS[record.outcome()]
-    if 0 < record.seeds() < ENOUGH_SEEDS and record.outcome() is not Outcome.UNKNOWN:
-        said += ", too few seeds"
-    return said
+    return f"{said}, too few seeds" if min(record.seeds()) < ENOUGH_SEEDS else said
+
+
+def _seeds(record: ClaimRecord) -> str:
+    fewest, most = record.seeds()
+    return str(fewest) if fewest == most else f"{fewest} to {most}"
 
 
 def _summary(record: ClaimRecord) -> str:
@@ -118,16 +123,14 @@ def _page(record: ClaimRecord) -> str:
             f"Mean over the seeds, ± half of its {CONFIDENCE:.0%} interval. Seconds are those of "
             "the clock, and depend on what else the machine did.",
             _means(record),
-            f"Difference to the control, and its {CONFIDENCE:.0%} interval, paired by seed; bold "
-            "where it excludes 0.",
-            _differences(record),
+            *_differences(record),
             "## Budgets",
             _budgets(record),
             *_mismatches(record),
             "## Conditions",
             *_conditions(record),
         ]
-    seeds = max(record.seeds(), 1) if record.all() else ENOUGH_SEEDS
+    seeds = max((one.seed for one in record.all()), default=ENOUGH_SEEDS)
     arguments = f"{claim.name} --seeds {seeds}{_options(record)}"
     blocks.append(REMAKE.format(arguments=arguments))
     return markdown.page(claim.title, *blocks)
@@ -156,16 +159,16 @@ def _verdicts(record: ClaimRecord) -> Iterator[str]:
         lines.append(f"- {arm.name} against {control.name}, {figure.label}: "
                      f"{_sentence(comparison, figure)}")  # fmt: skip
     yield "\n".join(lines)
-    if record.seeds() < ENOUGH_SEEDS:
+    if min(record.seeds()) < ENOUGH_SEEDS:
         yield (
-            f"**Too few seeds.** A comparison has {record.seeds()} of the {ENOUGH_SEEDS} seeds "
+            f"**Too few seeds.** A comparison has {_seeds(record)} of the {ENOUGH_SEEDS} seeds "
             "that a claim takes; with so few, intervals are wide and a verdict is preliminary."
         )
 
 
 def _sentence(comparison: Comparison, figure: Figure) -> str:
     if comparison.verdict is Verdict.UNKNOWN:
-        return f"not measured ({comparison.seeds} seeds in common)."
+        return f"not decided, seeds in common: {comparison.seeds}."
     assert comparison.detectable is not None
     said = f"{comparison.verdict}, {_difference(comparison, figure)} over {comparison.seeds} seeds"
     if comparison.verdict is Verdict.NO_DIFFERENCE:
@@ -175,28 +178,44 @@ def _sentence(comparison: Comparison, figure: Figure) -> str:
 
 
 def _means(record: ClaimRecord) -> str:
-    rows = []
-    for arm in record.claim.arms:
-        cells = []
-        for figure in record.claim.figures:
-            mean, half = mean_interval(record.values(arm, figure.name))
-            shown = "" if mean is None else _number(mean, figure)
-            cells.append(shown if half is None else f"{shown} ± {_number(half, figure)}")
-        rows.append((arm.name, str(len(record.results[arm.name])), *cells))
-    return table(("arm", "seeds", *(one.label for one in record.claim.figures)), rows)
+    """Returns a row for each figure and a column for each arm, which fits on a page."""
+    arms = record.claim.arms
+    rows = [("seeds", *(str(len(record.results[arm.name])) for arm in arms))]
+    rows += [
+        (figure.label, *(_mean_of(record, arm, figure) for arm in arms))
+        for figure in record.claim.figures
+    ]
+    return table(("", *(arm.name for arm in arms)), rows)
 
 
-def _differences(record: ClaimRecord) -> str:
-    rows = []
-    for arm in record.tested():
-        cells = []
-        for figure in record.claim.figures:
-            comparison = record.comparison(arm, figure.name)
-            shown = _difference(comparison, figure) if comparison.interval else ""
-            differs = comparison.verdict in (Verdict.BETTER, Verdict.WORSE)
-            cells.append(f"**{shown}**" if differs else shown)
-        rows.append((arm.name, *cells))
-    return table(("arm", *(one.label for one in record.claim.figures)), rows)
+def _mean_of(record: ClaimRecord, arm: Arm, figure: Figure) -> str:
+    mean, half = mean_interval(record.values(arm, figure.name))
+    shown = "" if mean is None else _number(mean, figure)
+    return shown if half is None else f"{shown} ± {_number(half, figure)}"
+
+
+def _differences(record: ClaimRecord) -> Iterator[str]:
+    arms = record.tested()
+    if not any(record.comparison(arm, record.claim.primary).interval for arm in arms):
+        return
+    yield (
+        f"Difference to the control, and its {CONFIDENCE:.0%} interval, paired by seed; bold where "
+        "it excludes 0."
+    )
+    rows = [
+        (figure.label, *(_difference_of(record, arm, figure) for arm in arms))
+        for figure in record.claim.figures
+    ]
+    yield table(("", *(arm.name for arm in arms)), rows)
+
+
+def _difference_of(record: ClaimRecord, arm: Arm, figure: Figure) -> str:
+    comparison = record.comparison(arm, figure.name)
+    if comparison.interval is None:
+        return ""
+    shown = _difference(comparison, figure)
+    differs = comparison.verdict in (Verdict.BETTER, Verdict.WORSE)
+    return f"**{shown}**" if differs else shown
 
 
 def _difference(comparison: Comparison, figure: Figure) -> str:
@@ -221,13 +240,14 @@ def _budgets(record: ClaimRecord) -> str:
         "tree_answers": "answers of the trees",
         "samples_answers": "answers of samples",
     }
-    used = [key for key in keys if any(key in one.budget for one in record.all())]
-    rows = []
-    for arm in record.claim.arms:
-        results = record.results[arm.name].values()
-        means = [_mean([one.budget.get(key) for one in results]) for key in used]
-        rows.append((arm.name, *means))
-    return table(("mean per seed", *(keys[key] for key in used)), rows)
+    arms = record.claim.arms
+    results = [record.results[arm.name].values() for arm in arms]
+    rows = [
+        (label, *(_mean([one.budget.get(key) for one in of_arm]) for of_arm in results))
+        for key, label in keys.items()
+        if any(key in one.budget for one in record.all())
+    ]
+    return table(("mean per seed", *(arm.name for arm in arms)), rows)
 
 
 def _mean(values: list[float | None]) -> str:
@@ -244,7 +264,7 @@ def _mismatches(record: ClaimRecord) -> Iterator[str]:
     if lines:
         yield "**Budgets that should be equal to the control's and are not** (arm and control):"
         yield "\n".join(lines)
-    elif record.seeds():
+    elif max(record.seeds()):
         yield "All budgets that the claim holds equal are equal to the control's."
 
 

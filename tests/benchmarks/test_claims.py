@@ -88,6 +88,7 @@ def test_a_statement_about_several_arms_is_seen_only_if_each_is():
     assert overall([Outcome.SEEN, Outcome.SEEN]) is Outcome.SEEN
     assert overall([Outcome.SEEN, Outcome.NOT_SEEN]) is Outcome.NOT_SEEN
     assert overall([Outcome.UNKNOWN, Outcome.SEEN]) is Outcome.UNKNOWN
+    assert overall([Outcome.UNKNOWN, Outcome.NOT_SEEN]) is Outcome.NOT_SEEN
     assert overall([Outcome.OPPOSITE, Outcome.UNKNOWN, Outcome.SEEN]) is Outcome.OPPOSITE
     assert overall([]) is Outcome.UNKNOWN
 
@@ -293,6 +294,17 @@ def test_the_opposite_of_a_claim_is_named(tmp_path):
         "## Not seen; for an arm the opposite is seen"
         in science.pages(tmp_path)["docs/science/shaping.md"]
     )
+
+
+def test_arms_with_one_seed_are_not_decided(tmp_path):
+    values = {"two-models": [0.8, 0.8], "single-oak": [0.7, 0.9], "two-roles": [0.7]}
+    write_arms(tmp_path, TEAM, values)
+    pages = science.pages(tmp_path)
+    page = pages["docs/science/team.md"]
+    assert "- two-roles against two-models, Pass@1(tree): not decided, seeds in common: 1." in page
+    assert "## Not seen\n" in page  # single-oak is no worse, so not all arms can be
+    assert "A comparison has 0 to 2 of the 10 seeds" in page
+    assert "| Not seen, too few seeds | 0 to 2 |" in pages["docs/science/index.md"]
 
 
 def test_unequal_budgets_are_on_the_page(tmp_path):
