@@ -32,11 +32,13 @@ class JobsStep(bootsteps.StartStopStep):
     def start(self, worker: Any) -> None:
         from workers.jobs.exports import ExportCleanupJob, ExportJob
         from workers.jobs.model_files import ModelFileJob
+        from workers.jobs.model_imports import ModelImportJob
         from workers.jobs.reports import ReportJob
         from workers.jobs.requeue import RequeueJob
 
         RequeueJob(worker.concurrency).start()
         ModelFileJob().start()
+        ModelImportJob().start()
         ReportJob().start()
         ExportJob().start()
         ExportCleanupJob().start()

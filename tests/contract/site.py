@@ -40,6 +40,7 @@ from webapp.experiments.models import Run
 from webapp.experiments.runs_list.listing import RunQuery
 from webapp.exports.models import Format, Table
 from webapp.exports.services import request_export
+from webapp.registry.model_imports.requests import request_package
 from webapp.telemetry.ingest.ingest import ingest
 
 # The checks repeat every case without a token and with a wrong one; the fuzzing does so too, for
@@ -58,6 +59,7 @@ class Site:
     version: DatasetVersion
     registry: dict[str, int]
     """The id of a model, the number of its version, the ids of a promotion and of an evaluation."""
+    model_import: int
     comment: int
     search: uuid.UUID
     """The id of the search's run."""
@@ -85,6 +87,10 @@ class Site:
             "/exports": ({"run": run, "table": "nodes", "format": "jsonl"}, {}),
             "/uploads": ({"project": project.pk, "kind": "dataset", "name": "a", "size": 3}, {}),
             "/models": ({"project": project.pk}, {}),
+            "/projects/{project_id}/model-imports": (
+                {"package": "smollm2", "name": "smol"},
+                {"project_id": project.pk},
+            ),
             "/models/{model_id}/promotions": (moved, of_model),
             "/models/{model_id}/versions/{number}/evaluations": (dataset, of_model | number),
             "/datasets/versions/{dataset_version_id}/overlaps": (
@@ -128,7 +134,16 @@ def furnish(url: str, cast: Cast) -> Site:
     comment = write_comment(Target((run,)), cast.alice, "It learns.", url)
     export = request_export(run.project, cast.alice, Table.RUNS, Format.CSV, RunQuery())
     upload = begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3)
-    made = export.pk, version, a_registry(cast), comment.pk, a_search(cast).run_id, upload.pk
+    model_import = request_package(cast.project, "smollm2", cast.alice).pk
+    made = (
+        export.pk,
+        version,
+        a_registry(cast),
+        model_import,
+        comment.pk,
+        a_search(cast).run_id,
+        upload.pk,
+    )
     measured = DatasetVersion.objects.get(dataset__name="measured").pk
     made = *made, a_run(cast, RunState.FINISHED), measured
     return Site(url, secrets, run, *made)
@@ -174,7 +189,7 @@ def _configuration(site: Site | None) -> str:
         things |= {"dataset_id": version.dataset_id, "dataset_version_id": version.pk, "number": 1}
         things |= {"report_id": version.reports.get().pk}
         things |= {"workspace_id": project.workspace_id, "slug": project.workspace.slug}
-        things |= {"comment_id": site.comment, **site.registry}
+        things |= {"comment_id": site.comment, "import_id": site.model_import, **site.registry}
         things |= {"upload_id": site.upload, "recipe": "demo"}
         lines += ["[parameters]", *(f'"path.{name}" = "{value}"' for name, value in things.items())]
         lines += ["[[operations]]", 'include-path-regex = "/searches/"']

@@ -35,6 +35,7 @@ from webapp.exports.selectors import unavailable_reason
 from webapp.exports.services import request_export, take
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Role
+from webapp.registry.model_imports.requests import request_package
 from webapp.sharing import comparisons
 from webapp.sharing.services import create_share
 from webapp.telemetry.ingest.ingest import ingest
@@ -121,6 +122,7 @@ def plant(cast: Cast) -> dict[str, Any]:
         "name": "system.cpu_percent",
         "recipe": "demo",
         **a_registry(cast),
+        "import_id": request_package(cast.project, "smollm2", cast.alice).pk,
         "dataset_id": version.dataset_id,
         "dataset_version_id": version.pk,
         "dataset-problem.number": 1,

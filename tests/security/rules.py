@@ -94,6 +94,14 @@ def _new_model(cast: Any) -> dict[str, Any]:
     return {"project": cast.project.pk, "name": "elm"}
 
 
+def _new_import(cast: Any) -> dict[str, Any]:
+    return {"package": "smollm2"}
+
+
+def _pretrained_form(cast: Any) -> dict[str, Any]:
+    return {"package": "smollm2", "project": cast.project.pk, "name": "smol"}
+
+
 def _versions(cast: Any) -> dict[str, Any]:
     """Two versions of the project, or ids that do not exist."""
     result = ModelVersion.objects.filter(model__project=cast.project).order_by("number")
@@ -288,6 +296,10 @@ ROWS = (
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("new-model", "get", PAGE),
+    Row("pretrained-models", "get", PAGE),
+    Row("pretrained-models", "post", (302, 302, 302, 403, 422, 302), _pretrained_form),
+    Row("cancel-model-import", "post", MEMBER_FORM),
+    Row("retry-model-import", "post", MEMBER_FORM),
     Row("compare-versions", "get", TEAM_PAGE, _versions),
     Row("version", "get", TEAM_PAGE),
     Row("archive", "get", TEAM_FORM),  # its files were never listed; redirects to the version
@@ -390,6 +402,13 @@ ROWS = (
     Row("api-1:get_answer", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:create_model", "post", (201, 201, 201, 403, 404, 401), _new_model, ADD_MODELS),
+    Row("api-1:list_pretrained_models", "get", REST, scopes=READ),
+    Row("api-1:create_model_import", "post", MEMBER_ACCEPTED, _new_import, ADD_MODELS),
+    Row("api-1:list_model_imports", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_model_import", "get", TEAM_REST, scopes=READ),
+    Row("api-1:cancel_model_import", "post", MEMBER_REST, {}, ADD_MODELS),
+    # It is not over.
+    Row("api-1:retry_model_import", "post", (409, 409, 409, 403, 404, 401), {}, ADD_MODELS),
     Row("api-1:compare_versions", "get", TEAM_REST, _versions, READ),
     Row("api-1:get_model", "get", TEAM_REST, scopes=READ),
     Row("api-1:delete_model", "delete", (409, 409, 403, 403, 404, 401), scopes=ADD_MODELS),
@@ -562,6 +581,9 @@ IN_A_PROJECT = {
     "api-1:get_step_trees",
     "shares", "revoke-share", "version", "archive", "version-notes", "evaluate-version",
     "delete-evaluation", "delete-version", "delete-model", "promote", "decide-promotion",
+    "cancel-model-import", "retry-model-import", "api-1:create_model_import",
+    "api-1:list_model_imports", "api-1:get_model_import", "api-1:cancel_model_import",
+    "api-1:retry_model_import",
     "compare-versions", "api-1:create_model", "api-1:compare_versions", "api-1:get_model",
     "api-1:delete_model", "api-1:list_versions", "api-1:create_version", "api-1:get_version",
     "api-1:change_version", "api-1:delete_version", "api-1:get_card", "api-1:get_archive",

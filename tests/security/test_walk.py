@@ -35,7 +35,7 @@ from webapp.datasets.models import Dataset
 from webapp.experiments.models import Experiment, Run
 from webapp.projects.models import Project, Visibility
 from webapp.projects.services import create_project
-from webapp.registry.models import Model
+from webapp.registry.models import Model, ModelImport
 
 OF_DATASETS = {"dataset_id", "dataset_version_id", "report_id"}
 HIDDEN = "quercus-occulta"
@@ -290,7 +290,7 @@ def test_a_token_opens_no_page(cast, arguments):
 def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
     of_a_project = {
         "run_id", "model_id", "project_id", "comment_id", "notice_id", "export_id", *OF_DATASETS,
-        "experiment_id", "promotion_id", "evaluation_id",
+        "experiment_id", "promotion_id", "evaluation_id", "import_id",
     }  # fmt: skip
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
     named -= {name for name in named if name.startswith("above-")}  # redirect, and look up nothing
@@ -323,6 +323,7 @@ def test_no_response_reveals_a_private_project(cast, arguments, sessions):
     for table in (Experiment, Model, Dataset):
         table.objects.update(name=Concat(Value(HIDDEN), Cast("pk", CharField())))
     Run.objects.update(tags=[HIDDEN], notes=HIDDEN)
+    ModelImport.objects.update(name=HIDDEN, error=HIDDEN)
     Comment.objects.update(text=f"{HIDDEN} @mia")
     Notice.objects.update(user=cast.mia)
     seen = {"bob": set(), "mia": set(), "vera": set()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from django.conf import settings
 from django.db.models import PROTECT, Exists, ForeignKey, OuterRef, Q, QuerySet, Sum
 
 from webapp.accounts.models import User
@@ -54,3 +55,8 @@ def bytes_of(project: Project) -> int:
     stored = artifacts.aggregate(sum=Sum("size"))["sum"] or 0
     announced = project.uploads.filter(artifact=None).aggregate(sum=Sum("size"))["sum"] or 0
     return stored + announced
+
+
+def room_of(project: Project) -> int:
+    """Bytes that the project may still store; negative if its quota was lowered."""
+    return settings.ARTIFACT_QUOTA_BYTES - bytes_of(project)

@@ -27,7 +27,7 @@ from webapp.artifacts import store
 from webapp.artifacts.errors import OffsetMismatch, UploadRefused
 from webapp.artifacts.models import Charge, Upload
 from webapp.artifacts.names import name_error
-from webapp.artifacts.selectors import bytes_of
+from webapp.artifacts.selectors import room_of
 from webapp.projects.models import Project, Workspace
 from webapp.projects.permissions import Action, may
 from webapp.projects.revocation import access_changed
@@ -180,7 +180,7 @@ def _refuse_size(project: Project, kind: Upload.Kind, size: int) -> None:
     if size > most:
         reason = f"{Upload.Kind(kind).label}: {most} bytes at most; split or compress it"
         raise UploadRefused("size", size, reason, 413)
-    room = settings.ARTIFACT_QUOTA_BYTES - bytes_of(project)
+    room = room_of(project)
     if size > room:
         reason = (
             f"the project has room for {max(0, room)} bytes more of its "

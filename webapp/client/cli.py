@@ -22,7 +22,7 @@ import msgspec
 from webapp import __version__
 from webapp.client import doctor, hub, local, login, models, pushing
 from webapp.client.client import Grove
-from webapp.client.types import Event, Refused, Run
+from webapp.client.types import Event, ModelImport, Refused, Run
 
 TABLES = ("runs", "metrics", "nodes", "evaluations")
 FORMATS = ("csv", "jsonl", "parquet")
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(words)
     try:
         return options.handler(options)
-    except (Refused, login.NotLoggedIn, OSError, ValueError) as error:
+    except (Refused, login.NotLoggedIn, models.ImportFailed, OSError, ValueError) as error:
         print(f"grove: {error}", file=sys.stderr)
         return 1
     except hub.NotInstalled as error:
@@ -117,7 +117,7 @@ def _add_runs(verbs: _Verbs) -> None:
     command.add_argument("problem", type=Path, help="JSON file of one problem with its tests")
     command.add_argument(
         "--team", nargs="+", required=True, metavar="MODEL",
-        help="starter:NAME or registry:NAME@VERSION",
+        help="starter:NAME, registry:NAME@VERSION or package:NAME",
     )  # fmt: skip
     command.add_argument("--set", nargs="+", default=[], metavar="PATH=VALUE", dest="overrides")
     command.add_argument("--name", default="")
@@ -174,11 +174,13 @@ def _add_datasets(verbs: _Verbs) -> None:
 
 def _add_models(verbs: _Verbs) -> None:
     command = verbs.add(
-        "push-model", _push_model, "upload a folder in Hugging Face layout as a version"
+        "push-model",
+        _push_model,
+        "upload a folder in Hugging Face layout, or a GGUF file, as a version",
     )
-    command.add_argument("folder", type=Path)
+    command.add_argument("source", type=Path, metavar="FOLDER|FILE.gguf")
     command.add_argument("--project", type=int, required=True)
-    command.add_argument("--name", help="of the model (default: the folder's)")
+    command.add_argument("--name", help="of the model (default: the folder's or the file's)")
     command.add_argument("--parent", type=int, help="number of the version that it was made from")
     command = verbs.add("pull-model", _pull_model, "write a version as a zip")
     command.add_argument("model", type=int)
@@ -368,9 +370,31 @@ def _pull_dataset(options: argparse.Namespace) -> int:
 
 
 def _push_model(options: argparse.Namespace) -> int:
-    name = options.name or options.folder.resolve().name
+    source = options.source.resolve()
+    if source.is_file() and source.suffix.lower() == models.GGUF:
+        return _push_gguf(options, source)
+    name = options.name or source.name
     with _grove() as grove:
-        made = models.push_model(grove, options.project, name, options.folder, options.parent)
+        made = models.push_model(grove, options.project, name, source, options.parent)
+    print(f"{name} v{made.number} {made.sha256}")
+    return 0
+
+
+def _push_gguf(options: argparse.Namespace, file: Path) -> int:
+    if options.parent is not None:
+        raise ValueError(f"--parent {options.parent}: a GGUF file has no parent; leave it out")
+    name = options.name or file.stem
+    shown = ""
+
+    def show(one: ModelImport) -> None:
+        nonlocal shown
+        text = f"{one.state} {one.progress:.0%} {one.phase}".strip()
+        if text != shown:
+            print(text, file=sys.stderr, flush=True)
+        shown = text
+
+    with _grove() as grove:
+        made = models.push_gguf(grove, options.project, name, file, show)
     print(f"{name} v{made.number} {made.sha256}")
     return 0
 

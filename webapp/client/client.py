@@ -121,8 +121,8 @@ class Grove:
         *,
         key: str | None = None,
     ) -> Search:
-        """Creates a queued search of a team (`starter:NAME`, `registry:NAME@VERSION`) on a problem;
-        `key` as in `create_run`."""
+        """Creates a queued search of a team (`starter:NAME`, `registry:NAME@VERSION`,
+        `package:NAME`) on a problem; `key` as in `create_run`."""
         body = {"team": list(team), "problem": problem, "overrides": overrides or {}, "name": name}
         headers = {"Idempotency-Key": key} if key else {}
         path = f"/projects/{project}/searches"

@@ -93,6 +93,24 @@ class Model(msgspec.Struct, frozen=True):
     """The newest."""
 
 
+class ModelImport(msgspec.Struct, frozen=True):
+    """An import that a worker of the server does; `progress` is from 0 to 1."""
+
+    id: int
+    name: str
+    state: str
+    progress: float
+    phase: str
+    error: str
+    model: int | None
+    number: int | None
+    """Number of the version of the model, once it is done."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("done", "failed", "cancelled")
+
+
 class Search(msgspec.Struct, frozen=True):
     """A search; `id` is that of its run, which stop, watch and pull take."""
 

@@ -25,6 +25,8 @@ from webapp.offboarding.api import router as closing
 from webapp.projects.api import invitations, projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api.checkpoints import router as checkpoints
+from webapp.registry.api.model_imports import in_project as project_model_imports
+from webapp.registry.api.model_imports import router as model_imports
 from webapp.registry.api.models import router as models
 from webapp.registry.api.promotions import router as promotions
 from webapp.registry.api.promotions import workspaces as promotion_rules
@@ -116,6 +118,8 @@ api.add_router("/shared", shared_comparisons, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
+api.add_router("/models", model_imports, tags=["models"])
+api.add_router("/projects", project_model_imports, tags=["models"])
 api.add_router("/runs", checkpoints, tags=["models"])
 api.add_router("/models", promotions, tags=["models"])
 api.add_router("/workspaces", promotion_rules, tags=["workspaces"])

@@ -33,6 +33,8 @@ PAGES = {
     "invitations/": "workspaces",
     "models/evaluations/": "models",
     "models/evaluations/<int:evaluation_id>/": "models",
+    "models/imports/": "models",
+    "models/imports/<int:import_id>/": "models",
     "models/promotions/": "models",
     "models/promotions/<int:promotion_id>/": "models",
     f"{_MODEL}/versions/": "model",

@@ -203,6 +203,13 @@ DATASET_CHECK_SECONDS = 60.0 * environment.read_integer(
 # Limits of the process that checks the files of a model.
 MODEL_CHECK_SECONDS = 60
 MODEL_CHECK_BYTES = 2 << 30
+# Limits of the engine's command that converts a GGUF file, or downloads and converts a pretrained
+# model. The deadline is below the day after which a scratch directory counts as forgotten.
+IMPORT_SECONDS = 60.0 * environment.read_integer(os.environ, "GROVE_IMPORT_MINUTES", 60, 1, 1200)
+IMPORT_CPU_SECONDS = 60.0 * environment.read_integer(
+    os.environ, "GROVE_IMPORT_CPU_MINUTES", 120, 1, 10**5
+)
+IMPORT_MEMORY_BYTES = environment.read_mebibytes(os.environ, "GROVE_IMPORT_MEMORY_MIB", 16_384)
 # Indexes of the server's own problem files, from which a single problem can be read.
 PROBLEM_INDEX_DIR = GROVE_VAR / "problem-indexes"
 PROBLEM_INDEXES = 16

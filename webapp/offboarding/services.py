@@ -33,7 +33,7 @@ from webapp.offboarding.errors import CloseRefused
 from webapp.offboarding.state import state_of
 from webapp.projects.models import Workspace
 from webapp.registry.model_files.folders import remove_unused
-from webapp.registry.models import Alias, Evaluation, Model, ModelUse, ModelVersion
+from webapp.registry.models import Alias, Evaluation, Model, ModelImport, ModelUse, ModelVersion
 from webapp.sharing.models import ComparisonShare
 
 
@@ -45,6 +45,9 @@ def refusal(workspace: Workspace) -> str:
     checks = DatasetReport.objects.filter(version__dataset__project__workspace=workspace)
     if checks.filter(state__in=("queued", "running")).exists():
         return "A dataset is being checked: wait until it is done."
+    imports = ModelImport.objects.filter(project__workspace=workspace, finished=None)
+    if imports.exists():
+        return "A model is being imported: wait until it is done, or cancel it."
     if not workspace.exports.filter(state=state_of(workspace)).exists():
         return "There is no export of its current contents: export the workspace first."
     return ""

@@ -7,7 +7,10 @@ from typing import Any
 from django import forms
 from django.core.validators import RegexValidator
 
+from webapp.accounts.models import User
 from webapp.datasets.models import DatasetVersion
+from webapp.projects.models import Project
+from webapp.projects.selectors import visible_projects
 from webapp.registry.evaluations import EvaluationSettings
 from webapp.registry.models import ModelVersion
 from webapp.registry.promotion import MOST_REASON_CHARS, NAME
@@ -62,3 +65,19 @@ class EvaluationForm(forms.Form):
         return EvaluationSettings(
             **{name: self.cleaned_data[name] for name in ("problems", "samples", "nodes")}
         )
+
+
+class PretrainedForm(forms.Form):
+    """A request of a pretrained model; whether it must be accepted is decided with the request."""
+
+    package = forms.CharField(max_length=100, widget=forms.HiddenInput)
+    project = forms.ModelChoiceField(
+        Project.objects.none(), error_messages={"invalid_choice": "Choose a project from the list."}
+    )
+    name = forms.CharField(max_length=100, required=False)
+    """Of the model; empty is the short name of the catalogue."""
+    accept_licence = forms.BooleanField(required=False)
+
+    def __init__(self, user: User, *args: Any):
+        super().__init__(*args)
+        self.fields["project"].queryset = visible_projects(user)

@@ -11,7 +11,7 @@ from webapp.registry.models import ModelVersion, PromotionState
 from webapp.registry.promotion import USUAL, needs_second_pair
 from webapp.registry.references import reference_to
 from webapp.registry.selectors import versions_page, visible_promotions
-from webapp.registry.versions.cards import card
+from webapp.registry.versions.cards import card, source_of
 from webapp.registry.versions.lineage import lineage
 from webapp.registry.versions.metrics import evaluations_of, metrics_of
 
@@ -64,8 +64,9 @@ def version_page(
     evaluation_form: EvaluationForm | None = None,
 ) -> dict[str, Any]:
     """Returns `version`, `lineage` (LineageRow), `metrics`, `evaluations`, `card` (markdown),
-    `uses`, `reference`, `size` in bytes, `others` (versions to compare with), `can_add`,
-    `can_delete`, and the forms."""
+    `origin` (of a converted version: metadata) and `source` (in words), `uses`, `reference`,
+    `size` in bytes, `others` (versions to compare with), `can_add`, `can_delete`, and the forms.
+    """
     project = version.model.project
     evaluations = evaluations_of(version)
     uses = version.uses.filter(run__evaluation=None).select_related("run__experiment")
@@ -76,6 +77,8 @@ def version_page(
         "metrics": metrics_of(version, evaluations),
         "evaluations": evaluations,
         "card": card(version),
+        "origin": version.metadata.get("origin"),
+        "source": source_of(version),
         "uses": list(uses.order_by("-run__created")[:MOST_USES]),
         "reference": reference_to(version),
         "size": sum(file.size for file in version.files.all()),

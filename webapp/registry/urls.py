@@ -1,10 +1,15 @@
 from django.urls import path
 
-from webapp.registry.views import models, promotions
+from webapp.registry.views import model_imports, models, promotions
 
 urlpatterns = [
     path("models/", models.models, name="models"),
     path("models/new/", models.new_model, name="new-model"),
+    path("models/pretrained/", model_imports.pretrained, name="pretrained-models"),
+    path(
+        "models/imports/<int:import_id>/cancel/", model_imports.cancel, name="cancel-model-import"
+    ),
+    path("models/imports/<int:import_id>/retry/", model_imports.retry, name="retry-model-import"),
     path("models/compare/", models.compare, name="compare-versions"),
     path("models/<int:model_id>/", models.model, name="model"),
     path("models/<int:model_id>/delete/", models.delete_model, name="delete-model"),

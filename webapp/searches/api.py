@@ -37,7 +37,7 @@ router = Router()
 in_project = Router()
 Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
 _WITHOUT_NUL = r"^[^\x00]*$"
-MEMBER = r"^(starter|registry):[^\x00]+$"
+MEMBER = r"^(starter|registry|package):[^\x00]+$"
 _EXAMPLE = {
     "team": ["starter:oak", "starter:fern"],
     "problem": {
@@ -133,8 +133,8 @@ class NewSearch(Schema):
     team: list[Annotated[str, Field(max_length=200, pattern=MEMBER)]] = Field(
         min_length=1, max_length=64, json_schema_extra={"uniqueItems": True}
     )
-    """Agents: `starter:NAME`, or `registry:NAME@VERSION` with a number or an alias of this
-    project's models."""
+    """Agents: `starter:NAME`, `registry:NAME@VERSION` with a number or an alias of this project's
+    models, or `package:NAME` of a pretrained model that was added to it."""
     problem: Annotated[dict[str, Any] | None, WithJsonSchema(PROBLEM)] = None
     """A problem in Grove's format, with its tests."""
     dataset_version: integer(ge=0, le=LARGEST_ID) | None = None

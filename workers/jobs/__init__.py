@@ -1,1 +1,1 @@
-"""Jobs of a worker alongside its runs: exports, reports, model files."""
+"""Jobs of a worker alongside its runs: exports, reports, model files and imports."""

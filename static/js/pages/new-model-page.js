@@ -1,5 +1,6 @@
 /**
- * The page that adds a model: uploads its files one after the other, then makes a version of them.
+ * The page that adds a model: uploads its files one after the other, then makes a version of them,
+ * or requests the import of a GGUF file, which the page of models shows.
  *
  * The server keeps what was uploaded for a day: a new attempt after a failure resumes there.
  */
@@ -9,6 +10,7 @@ import { RequestError, Uploader } from "../lib/upload.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const form = part("form");
+const GGUF = "GGUF"; // the first bytes of the file, and its suffix
 let sending = null;
 
 /** Returns the REST response to a JSON body; throws `Refused`. */
@@ -60,10 +62,34 @@ async function versionOf(uploads, project) {
   return [existing, version.number];
 }
 
+const isGguf = (file) => file.name.toLowerCase().endsWith(`.${GGUF.toLowerCase()}`);
+
+/** Throws an error for what can be seen before the upload: it may take an hour. */
+async function refuseEarly(files) {
+  const file = files.find(isGguf);
+  if (!file) return;
+  if (files.length > 1) throw new Error(`${file.name}: give a GGUF file alone; it holds the whole model.`);
+  if (form.elements.parent?.value) throw new Error("Parent version: leave it empty for a GGUF file.");
+  const start = new TextDecoder("latin1").decode(await file.slice(0, GGUF.length).arrayBuffer());
+  if (start !== GGUF) throw new Error(`${file.name} is no GGUF file: it does not start with ${GGUF}.`);
+}
+
+/** Requests the import of an uploaded GGUF file. */
+async function requestImport(upload, project) {
+  const name = form.dataset.name ?? form.elements.name.value;
+  await post(`/api/v1/projects/${project}/model-imports`, { name, upload });
+  location.assign("/models/#imports");
+}
+
 async function send() {
   const project = Number(form.dataset.project ?? form.elements.project.value);
   const files = [...form.elements.files.files];
+  await refuseEarly(files);
   const uploads = await uploaded(files, project, sending.signal);
+  if (isGguf(files[0])) {
+    await requestImport(uploads[0], project);
+    return;
+  }
   setText(part("progress"), "Checking the files…");
   const [model, number] = await versionOf(uploads, project);
   location.assign(`/models/${model}/versions/${number}/`);

@@ -7,9 +7,12 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from threading import Event as Flag
+from threading import Thread
 
 import httpx
 import pytest
+from django.db import connection
 
 from engine.events.log import EventLog
 from engine.events.vocabulary import LogLine, RunStateChanged, StepStarted
@@ -24,6 +27,7 @@ from tests.helpers.builders import (
     some_events,
 )
 from tests.helpers.datasets import lines_of, some_problems
+from tests.helpers.gguf_uploads import a_header, a_tiny_gguf
 from tests.webapp.searches.test_searches import ANSWER
 from webapp.accounts.models import Scope
 from webapp.client import Grove, Refused
@@ -33,6 +37,7 @@ from webapp.experiments.scheduling.leases import take_lease
 from webapp.experiments.services import mark_finished, mark_starting
 from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.models import Event
+from workers.jobs.model_imports import ModelImportJob
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -269,3 +274,38 @@ def test_a_folder_is_pushed_as_a_version_promoted_and_pulled_again(
     assert command(*push)[0] == 1
     assert command(*push, "--name", "ash")[0] == 1, "and no model of the name stays"
     assert site.cast.project.models.get().versions.count() == 1
+
+
+@pytest.fixture
+def importing():
+    """A worker's thread that does imports."""
+    ended = Flag()
+
+    def work():
+        while not ended.wait(0.2):
+            ModelImportJob().do_one()
+        connection.close()
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    yield
+    ended.set()
+    thread.join(60)
+
+
+def test_a_gguf_file_is_pushed_and_followed_until_it_is_a_version(
+    command, site, tmp_path, var_directory, importing, monkeypatch, capsys
+):
+    scopes = (Scope.RUNS_READ, Scope.REGISTRY_WRITE)
+    monkeypatch.setenv("GROVE_TOKEN", a_token(site.cast.bob, site.cast.project, *scopes))
+    file = a_tiny_gguf(tmp_path / "tiny-1.Q4_1.gguf")
+    push = ("push-model", file, "--project", site.cast.project.pk)
+    status, output = command(*push)
+    assert status == 0 and output.startswith("tiny-1.Q4_1 v1 ")
+    assert command(*push) == (0, output), "the same file is the same version"
+    assert command(*push, "--parent", 1)[0] == 1
+    file.write_bytes(a_header())
+    assert main([str(word) for word in push]) == 1
+    assert "tiny-1.Q4_1.gguf: " in capsys.readouterr().err, "the cause"
+    file.write_bytes(b"PK")
+    assert command(*push)[0] == 1 and site.cast.project.models.get().versions.count() == 1

@@ -319,6 +319,11 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     stop_requested: bool
 
 
+ImportKind = Literal["gguf", "package"]
+
+ImportState = Literal["queued", "running", "done", "failed", "cancelled"]
+
+
 class InvitationList(msgspec.Struct, frozen=True, kw_only=True):
     invitations: list[InvitationOut]
     next: int | None
@@ -402,6 +407,32 @@ class MetricOut(msgspec.Struct, frozen=True, kw_only=True):
 class ModelEvaluationList(msgspec.Struct, frozen=True, kw_only=True):
     evaluations: list[EvaluationOut]
     next: int | None
+
+
+class ModelImportList(msgspec.Struct, frozen=True, kw_only=True):
+    imports: list[ModelImportOut]
+    next: int | None
+
+
+class ModelImportOut(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    project: int
+    kind: ImportKind
+    name: str
+    file: str
+    package: str
+    state: ImportState
+    progress: float
+    phase: str
+    error: str
+    can_retry: bool
+    model: int | None
+    number: int | None
+    created: datetime
+    created_by: str | None
+    started: datetime | None
+    finished: datetime | None
+    deadline: datetime | None
 
 
 class ModelList(msgspec.Struct, frozen=True, kw_only=True):
@@ -531,6 +562,24 @@ class PresetOut(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     help: str
     overrides: dict[str, Any]
+
+
+class PretrainedModelList(msgspec.Struct, frozen=True, kw_only=True):
+    models: list[PretrainedModelOut]
+
+
+class PretrainedModelOut(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    package: str
+    version: str
+    title: str
+    about: str
+    parameters: int
+    bytes: int
+    licence: str
+    licence_url: str
+    accept_licence: bool
+    source_url: str
 
 
 class ProblemChoice(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,6 +37,7 @@ from webapp.client.rest.models import (
     Format,
     HardnessList,
     Heard,
+    ImportState,
     InvitationList,
     Kind,
     Link,
@@ -47,6 +48,8 @@ from webapp.client.rest.models import (
     MemberOut,
     MetricList,
     ModelEvaluationList,
+    ModelImportList,
+    ModelImportOut,
     ModelList,
     ModelOut,
     Moments,
@@ -56,6 +59,7 @@ from webapp.client.rest.models import (
     NoticeList,
     Plan,
     PresetOut,
+    PretrainedModelList,
     ProblemChoice,
     ProblemDetail,
     ProblemList,
@@ -1312,6 +1316,79 @@ class Operations(Transport):
     def get_archive(self, model_id: int, number: int) -> Iterator[bytes]:
         """Returns the version's files in Hugging Face layout, as a zip."""
         return self._blocks("GET", f"/models/{part(model_id)}/versions/{part(number)}/archive")
+
+    def list_pretrained_models(self) -> PretrainedModelList:
+        """Lists the pretrained models that can be added by their package."""
+        return self._json(PretrainedModelList, "GET", "/models/pretrained")
+
+    def get_model_import(self, import_id: int) -> ModelImportOut:
+        """Returns an import with its progress, and the version that it became."""
+        return self._json(ModelImportOut, "GET", f"/models/imports/{part(import_id)}")
+
+    def cancel_model_import(
+        self, import_id: int, *, key: str | UnsetType = UNSET
+    ) -> ModelImportOut:
+        """Cancels an import that is queued or running; one that has ended is unchanged."""
+        return self._json(
+            ModelImportOut,
+            "POST",
+            f"/models/imports/{part(import_id)}/cancel",
+            headers=given(**{"Idempotency-Key": key}),
+        )
+
+    def retry_model_import(self, import_id: int, *, key: str | UnsetType = UNSET) -> ModelImportOut:
+        """Queues a failed or cancelled import again. The file of an import of yesterday, or of
+        one that was refused, is discarded (409): upload it again."""
+        return self._json(
+            ModelImportOut,
+            "POST",
+            f"/models/imports/{part(import_id)}/retry",
+            headers=given(**{"Idempotency-Key": key}),
+        )
+
+    def create_model_import(
+        self,
+        project_id: int,
+        *,
+        key: str | UnsetType = UNSET,
+        name: str | UnsetType | None = UNSET,
+        upload: UUID | UnsetType | None = UNSET,
+        package: str | UnsetType | None = UNSET,
+        accept_licence: bool | UnsetType = UNSET,
+    ) -> ModelImportOut:
+        """Queues an import, by a worker: of an uploaded GGUF file, or of a pretrained model
+        that it downloads. Poll it until its `state` is `done`, `failed` or `cancelled`. An
+        import of the same package that is not over is returned as it is."""
+        return self._json(
+            ModelImportOut,
+            "POST",
+            f"/projects/{part(project_id)}/model-imports",
+            content=body(
+                **{
+                    "name": name,
+                    "upload": upload,
+                    "package": package,
+                    "accept_licence": accept_licence,
+                }
+            ),
+            headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
+        )
+
+    def list_model_imports(
+        self,
+        project_id: int,
+        *,
+        cursor: int | UnsetType | None = UNSET,
+        limit: int | UnsetType = UNSET,
+        state: ImportState | UnsetType | None = UNSET,
+    ) -> ModelImportList:
+        """Lists the imports of a project, newest first."""
+        return self._json(
+            ModelImportList,
+            "GET",
+            f"/projects/{part(project_id)}/model-imports",
+            params=query({"cursor": cursor, "limit": limit, "state": state}),
+        )
 
     def create_version_of_checkpoint(
         self, run_id: UUID, step: int, *, agent: str, key: str | UnsetType = UNSET

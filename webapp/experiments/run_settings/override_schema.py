@@ -33,8 +33,8 @@ _UNKNOWN = "unknown setting; check the spelling against `python -m engine config
 _DROPPED = ("title", "default", "description")
 _NAMES = {
     "model": (
-        "(starter|registry|local):[^\\x00\\n]+",
-        "starter:NAME, registry:NAME@VERSION or local:NAME",
+        "(starter|registry|package|local):[^\\x00\\n]+",
+        "starter:NAME, registry:NAME@VERSION, package:NAME or local:NAME",
     ),
     "chat_template": (r"local:[^\x00\n]+\.jinja", "local:NAME.jinja"),
     "problems.dataset": (

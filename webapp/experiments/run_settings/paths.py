@@ -3,9 +3,10 @@ the server's operator has listed.
 
 Invariants:
 - No path and no address is accepted from a user, only names. A model is `starter:NAME`,
-  `registry:NAME@VERSION` or `local:NAME`, a dataset `generated`, `dataset:NAME/NUMBER` or
-  `local:NAME`, a reward model `local:NAME`, a chat template `local:NAME.jinja`; a local name is
-  looked up among those that the directories of GROVE_MODELS and GROVE_DATASETS hold.
+  `registry:NAME@VERSION`, `package:NAME` or `local:NAME`, a dataset `generated`,
+  `dataset:NAME/NUMBER` or `local:NAME`, a reward model `local:NAME`, a chat template
+  `local:NAME.jinja`; a local name is looked up among those that the directories of GROVE_MODELS and
+  GROVE_DATASETS hold.
 - A setting's type marks it as a location (`engine.config.locations`), not a list here; a kind
   without a rule is refused.
 - The paths that names resolve to are stored with the run, and its clones and forks take them from
@@ -29,6 +30,7 @@ from engine.config.schema import RunConfig
 from webapp.datasets.references import BEGINNING, PATH, is_reference, trainable
 from webapp.experiments.run_settings.hub import hub_reason
 from webapp.experiments.run_settings.registered_models import (
+    PACKAGED,
     REGISTERED,
     STARTER,
     registered_models,
@@ -71,8 +73,8 @@ def _datasets() -> Sequence[Path]:
 
 
 RULES = {
-    Kind.MODEL: Rule("starter:NAME, registry:NAME@VERSION or ", (STARTER, REGISTERED),
-                     "GROVE_MODELS", _models),
+    Kind.MODEL: Rule("starter:NAME, registry:NAME@VERSION, package:NAME or ",
+                     (STARTER, REGISTERED, PACKAGED), "GROVE_MODELS", _models),
     Kind.DATASET: Rule("generated, dataset:NAME/NUMBER or ", (BEGINNING,),
                        "GROVE_DATASETS", _datasets),
     Kind.REWARD_MODEL: Rule("", (), "GROVE_MODELS", _models),

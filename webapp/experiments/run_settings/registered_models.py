@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from engine.config.pretrained import PACKAGE_PREFIX
 from engine.config.schema import RunConfig
 from webapp.experiments.models import Run
 from webapp.projects.models import Project
@@ -13,6 +14,8 @@ STARTER = "starter:"
 """Prefix of the name of a starter model, which ships with Grove."""
 REGISTERED = "registry:"
 """Prefix of a reference to a registered version, `registry:NAME@VERSION`."""
+PACKAGED = PACKAGE_PREFIX
+"""Prefix of the name of a pretrained model, `package:NAME`: its newest version in the project."""
 
 
 @dataclass(frozen=True, slots=True)

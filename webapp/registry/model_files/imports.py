@@ -7,9 +7,10 @@ bytes behind; the same files are one version of a model, however often they are 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from django.db import transaction
 
@@ -27,6 +28,7 @@ from webapp.registry.model_files.layout import (
     check_model,
     digest_of,
     files_of,
+    is_gguf,
     refuse_names,
 )
 from webapp.registry.model_files.safetensors import WeightsError
@@ -89,17 +91,17 @@ def _imported(
     parent: ModelVersion | None,
     user: User,
 ) -> ModelVersion:
+    artifacts = {upload.name: artifact_of(upload, project) for upload in uploads}
     for upload in uploads:
-        _refuse_upload(upload, project)
-    artifacts = {upload.name: upload.artifact for upload in uploads}
+        _refuse_gguf(upload, project)
     try:
         layout = _checked(uploads)
         with transaction.atomic():
-            version = _version(model_of(), layout, artifacts, parent, user)
+            version = add_imported(model_of(), layout, artifacts, parent, user)
     except WeightsError:
         for upload in uploads:
             discard(upload)
-        _remove_unreferenced(artifacts.values())
+        remove_unreferenced(list(artifacts.values()))
         raise
     for upload in uploads:
         discard(upload)
@@ -117,17 +119,22 @@ def import_folder(project: Project, name: str, folder: Path) -> ModelVersion:
     layout = check_model(files)
     model, _ = Model.objects.get_or_create(project=project, name=name)
     artifacts = {file.name: store.put(_blocks(file)) for file in files}
-    return _version(model, layout, artifacts, None, None)
+    return add_imported(model, layout, artifacts, None, None)
 
 
 @transaction.atomic
-def _version(
+def add_imported(
     model: Model,
     layout: Layout,
     artifacts: dict[str, Artifact],
     parent: ModelVersion | None,
     user: User | None,
+    origin: Mapping[str, Any] | None = None,
 ) -> ModelVersion:
+    """Creates the version of checked files, by name; returns the existing one of the same files.
+
+    `origin`: where a converted model comes from, for its metadata.
+    """
     lock(model.project)
     sha256 = {name: artifact.pk for name, artifact in artifacts.items()}
     path = str(folders.fill(sha256))
@@ -140,7 +147,10 @@ def _version(
         parameters=layout.parameters,
         parent=parent,
         created_by=user,
-        metadata={"architecture": layout.architecture},
+        metadata={
+            "architecture": layout.architecture,
+            **({"origin": dict(origin)} if origin else {}),
+        },
     )
     VersionFile.objects.bulk_create(
         VersionFile(version=version, name=name, size=one.size, sha256=one.pk, artifact=one)
@@ -149,16 +159,27 @@ def _version(
     return version
 
 
-def _refuse_upload(upload: Upload, project: Project) -> None:
+def artifact_of(upload: Upload, project: Project) -> Artifact:
+    """Returns the content of an upload. Raises `RegistryRefused` unless it is a finished file of a
+    model in the project."""
     if upload.kind != Upload.Kind.MODEL or upload.project_id != project.pk:
         raise RegistryRefused(f"{upload} was not uploaded as a file of a model in {project}.")
     if upload.artifact is None:
         raise RegistryRefused(
             f"{upload} is not finished: send the remaining bytes, then finish it."
         )
+    return upload.artifact
 
 
-def _remove_unreferenced(artifacts: Sequence[Artifact]) -> None:
+def _refuse_gguf(upload: Upload, project: Project) -> None:
+    if is_gguf(upload.name):
+        raise RegistryRefused(
+            f"{upload} is a GGUF file, which a worker converts: give it alone to "
+            f"POST /api/v1/projects/{project.pk}/model-imports. The upload is kept."
+        )
+
+
+def remove_unreferenced(artifacts: Sequence[Artifact]) -> None:
     """Removes those artifacts that nothing else refers to."""
     for artifact in artifacts:
         store.remove(artifact)

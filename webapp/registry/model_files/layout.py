@@ -35,6 +35,7 @@ _TOKENS = {"added_tokens.json", "vocab.json"}
 _TEXTS = {"merges.txt", "README.md", "LICENSE", "LICENSE.txt", "NOTICE", TEMPLATE}
 _NAMES = {FILE_NAME, INDEX, *REQUIRED, *_SETTINGS, *_TOKENS, *_TEXTS}
 MOST_FILES = 600
+_GGUF = ".gguf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,12 @@ class Layout:
 def is_weights(name: str) -> bool:
     """Returns whether a file of this name holds weights."""
     return name == FILE_NAME or _SHARD.fullmatch(name) is not None
+
+
+def is_gguf(name: str) -> bool:
+    """Returns whether a file of this name is taken for a GGUF file, which is a whole model and no
+    part of this layout."""
+    return name.lower().endswith(_GGUF)
 
 
 def is_of_a_model(name: str) -> bool:

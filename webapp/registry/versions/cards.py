@@ -44,15 +44,31 @@ def _origin(version: ModelVersion) -> str:
     if starter := version.metadata.get("starter"):
         return f"The starter {_plain(starter)}, which ships with Grove."
     by = f" by {_plain(version.created_by)}" if version.created_by else ""
+    if source := source_of(version):
+        return f"Converted from {_plain(source)}, added{by} on {version.created:%-d %B %Y}."
     derived = f" It was derived from {_plain(version.parent)}." if version.parent else ""
     return f"Imported{by} on {version.created:%-d %B %Y}.{derived}"
 
 
+def source_of(version: ModelVersion) -> str:
+    """Returns what a converted version was made from; empty for any other."""
+    origin = version.metadata.get("origin") or {}
+    if origin.get("kind") == "package":
+        return f"the package {origin['package']} {origin['version']}"
+    return f"the GGUF file {origin['file']}" if origin.get("kind") == "gguf" else ""
+
+
 def _facts(version: ModelVersion) -> str:
+    origin = version.metadata.get("origin") or {}
     rows: list[tuple[str, Any]] = [
         ("Project", version.model.project),
         ("Parameters", f"{version.parameters:,}"),
         ("Architecture", version.metadata.get("architecture")),
+        ("Quantisation of the source", origin.get("quantisation")),
+        ("SHA-256 of the source", origin.get("sha256")),
+        ("Licence", origin.get("licence")),
+        ("Licence text", origin.get("licence_url")),
+        ("Licence accepted by", origin.get("licence_accepted_by")),
         ("Trained on", version.dataset_version),
         ("Recipe", version.run and version.run.config.get("recipe")),
         ("Seed", version.metadata.get("seed")),

@@ -18,6 +18,7 @@ from webapp.registry.checkpoints import register_checkpoint
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.forms import NotesForm
 from webapp.registry.model_files.safetensors import WeightsError
+from webapp.registry.model_imports.selectors import recent_imports
 from webapp.registry.presentation import model_page, version_page
 from webapp.registry.selectors import (
     compared_versions,
@@ -33,13 +34,23 @@ MOST_MODELS = 100
 @require_safe
 def models(request: HttpRequest) -> HttpResponse:
     """models.html: `models` (Model: name, project, version_count; `newest`, some versions, newest
-    first; `named`, its aliases), `can_add`, and `project`, the one that the list is narrowed to."""
+    first; `named`, its aliases), `imports` (ModelImport, each with `can_change`), `can_add`, and
+    `project`, the one that the list is narrowed to."""
     rows = visible_models(request.user)
     project = request.GET.get("project", "")
-    if project:
-        rows = rows.filter(project=_number("project", project))
-    can_add = bool(permitted_projects(request.user, Action.ADD_MODELS))
-    context = {"models": rows[:MOST_MODELS], "can_add": can_add, "project": project}
+    number = _number("project", project) if project else None
+    if number is not None:
+        rows = rows.filter(project=number)
+    projects = permitted_projects(request.user, Action.ADD_MODELS)
+    imports = recent_imports(request.user, number)
+    for one in imports:
+        one.can_change = one.project in projects
+    context = {
+        "models": rows[:MOST_MODELS],
+        "imports": imports,
+        "can_add": bool(projects),
+        "project": project,
+    }
     return render(request, "models.html", context)
 
 

@@ -15,10 +15,10 @@ from typing import Any
 from engine.config.errors import ConfigError
 from engine.recipes import load_recipe
 from webapp.experiments.run_settings.hub import hub_reason
-from webapp.experiments.run_settings.registered_models import REGISTERED, STARTER
+from webapp.experiments.run_settings.registered_models import PACKAGED, REGISTERED, STARTER
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
-from webapp.registry.references import reference_to, version_of
+from webapp.registry.references import absence, reference_to, version_of
 from webapp.searches.launch.roles import ROLES, SMALLEST, in_role, settings_of, split
 
 MOST_VERSIONS = 200
@@ -30,8 +30,8 @@ _AGENT_SETTINGS = {"name", "role", "sampling"}
 
 @dataclass(frozen=True)
 class Choice:
-    """A possible member; `key` is `starter:NAME`, or `registry:NAME@VERSION` with a number or an
-    alias; `#ROLE` after it gives a version a role of `launch.roles`."""
+    """A possible member; `key` is `starter:NAME`, `registry:NAME@VERSION` with a number or an
+    alias, or `package:NAME`; `#ROLE` after it gives a version a role of `launch.roles`."""
 
     key: str
     label: str
@@ -80,18 +80,22 @@ def agents_of(project: Project, keys: Sequence[str]) -> list[dict[str, Any]]:
         raise ConfigError(errors)
     available = {**starters(), **_versions(project, keys)}
     if unknown := [key for key in keys if key not in available]:
-        reason = "this project has no such model; choose a starter or one of its versions"
         raise ConfigError(
-            [
-                {"path": "team", "value": key, "reason": hub_reason("team", key) or reason}
-                for key in unknown
-            ]
+            [{"path": "team", "value": key, "reason": _absence(key, project)} for key in unknown]
         )
     team: list[dict[str, Any]] = []
     for key in keys:
         agent = available[key]
         team.append({**agent, "name": _free(agent["name"], {one["name"] for one in team})})
     return team
+
+
+def _absence(key: str, project: Project) -> str:
+    reference, role = split(key)
+    if reference.startswith(PACKAGED) and role in ("", *ROLES):
+        return absence(reference, project)
+    reason = "this project has no such model; choose a starter or one of its versions"
+    return hub_reason("team", key) or reason
 
 
 def _errors(keys: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -108,7 +112,7 @@ def _versions(project: Project, keys: Sequence[str]) -> dict[str, dict[str, Any]
 
 
 def _is_version(key: str) -> bool:
-    return key.startswith(REGISTERED)
+    return key.startswith((REGISTERED, PACKAGED))
 
 
 def _agent(version: ModelVersion, role: str = "") -> dict[str, Any]:

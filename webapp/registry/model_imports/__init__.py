@@ -1,0 +1,1 @@
+"""Imports that take minutes: a worker converts a GGUF file, or a package, to a version."""
