@@ -23,9 +23,10 @@ from engine.policy.models.load import is_adapter, weight_files
 
 def empty_model(directory: Path, dtype: torch.dtype) -> PreTrainedModel:
     """Returns the model of `config.json` with no memory behind its weights."""
-    config = AutoConfig.from_pretrained(directory)  # nosec B615
+    config = AutoConfig.from_pretrained(directory, trust_remote_code=False)  # nosec B615
     with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype, trust_remote_code=False)
+        return model.eval()
 
 
 def tensor_files(directory: Path) -> dict[str, Path] | None:

@@ -100,6 +100,31 @@ def test_a_model_passes_the_checks_of_every_model(hub, engine, oak, files, reaso
     assert done.returncode != 0 and reason in done.stderr.splitlines()[-1]
 
 
+LOADING = """
+import sys
+from engine.policy.models.load import ModelError, load_policy
+for reference in sys.argv[1:]:
+    try:
+        print(type(load_policy(reference).model).__name__)
+    except ModelError as error:
+        print(error)
+"""
+
+
+@pytest.mark.slow
+def test_code_of_a_model_is_not_fetched_whatever_the_user_types(hub, engine, oak):
+    code = {"AutoConfig": "elms/code--oak.Config", "AutoModelForCausalLM": "elms/code--oak.Oak"}
+    config = json.loads(oak["config.json"]) | {"auto_map": code}
+    for name, own in (("known", {}), ("unknown", {"model_type": "oak"})):
+        hub.add(f"models/elms/{name}", {**oak, "config.json": json.dumps(config | own).encode()})
+    hub.add("models/elms/code", {"oak.py": b"raise SystemExit('this was run')"})
+    done = engine.python(LOADING, "hf:elms/known@main", "hf:elms/unknown@main", input="y\n" * 9)
+    assert done.returncode == 0, done.stderr
+    loaded, error = done.stdout.splitlines()
+    assert loaded == "LlamaForCausalLM" and "config.json: " in error
+    assert not [path for _, path, _ in hub.requests if "elms/code" in path]
+
+
 def test_the_hub_is_off_by_default(hub, engine, oak, tmp_path):
     hub.add("datasets/elms/acorns", {"data.jsonl": PROBLEMS})
     check = ["problems", "check", "hf:elms/acorns@main"]

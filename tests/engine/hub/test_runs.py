@@ -27,7 +27,7 @@ def test_a_run_trains_on_a_hub_and_resumes_without_it(hub, engine, on_hub, tmp_p
     model, problems = (f"hf:elms/{n}@{c}" for n, c in zip(("oak", "acorns"), on_hub, strict=True))
     config = parse_config({
         "agents": [{"name": "oak", "model": "hf:elms/oak@main", "sampling": SAMPLING}],
-        "problems": {"dataset": "hf:elms/acorns@main", "train": 4, "validation": 1, "test": 1},
+        "problems": {"dataset": "hf:elms/acorns@main", "train": 4, "validation": 0, "test": 0},
         "search": {"nodes_per_tree": 2, "nodes_in_flight": 1},
         "training": {"steps": 1, "trees_per_step": 2, "checkpoint_every": 1},
         "credit": {"dynamic_filter": False},
@@ -54,7 +54,8 @@ def test_a_run_trains_on_a_hub_and_resumes_without_it(hub, engine, on_hub, tmp_p
 def test_an_evaluation_names_the_commits_that_it_measured(engine, on_hub):
     ((status, out, err),) = engine.run(
         ["evaluate", "--agents", "hf:elms/oak@main", "--dataset", "hf:elms/acorns@main",
-         "--no-search", "--json", "-", "--set", "agents.oak.sampling.max_new_tokens=8"],
+         "--no-search", "--problems", "1", "--json", "-",
+         "--set", "agents.oak.sampling.max_new_tokens=8"],
     )  # fmt: skip
     result = json.loads(out)
     assert status == 0, err

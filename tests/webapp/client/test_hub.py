@@ -1,5 +1,6 @@
 """Tests of pushes to a Hugging Face hub: the real command and server, against a local hub."""
 
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,17 @@ from webapp.registry.models import ModelVersion
 from webapp.registry.versions.cards import card
 
 ROOT = Path(__file__).resolve().parents[3]
+_MANY = """
+import contextlib, io, json, os, sys
+from webapp.client.cli import main
+before = dict(os.environ)
+for variables, words in json.load(sys.stdin):
+    os.environ.update(before | variables)
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(words)
+    print(json.dumps([status, out.getvalue(), err.getvalue()]))
+"""
 
 
 @pytest.fixture
@@ -26,15 +38,17 @@ def hub():
 
 @pytest.fixture
 def grove(site, hub, tmp_path):
-    """Runs the command with a token that reads; returns the finished process."""
+    """Runs one command with a token that reads, or `many`, each of (variables, words), in one
+    process; returns the finished process."""
     token = a_token(site.cast.vera, site.cast.project, Scope.RUNS_READ)
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "GROVE_HUB"))}
 
-    def run(*words, module="webapp.client", **variables):
+    def run(*words, module="webapp.client", many=()):
         environment = hub.environment(tmp_path / "home", TOKEN)
+        program = ["-c", _MANY] if many else ["-m", module, *map(str, words)]
         return subprocess.run(
-            [sys.executable, "-m", module, *map(str, words)], cwd=ROOT,
-            env={**clean, **site.environment, "GROVE_TOKEN": token, **environment, **variables},
+            [sys.executable, *program], cwd=ROOT, input=json.dumps(many),
+            env={**clean, **site.environment, "GROVE_TOKEN": token, **environment},
             capture_output=True, text=True, timeout=120,
         )  # fmt: skip
 
@@ -106,7 +120,7 @@ def test_a_push_that_cannot_be_made_says_why_in_one_line(site, hub, grove, tmp_p
     version = import_folder(site.cast.project, "elm", a_model_folder(tmp_path / "elm"))
     words = ("push-hub", version.model_id, 1)
     down = {"HF_ENDPOINT": "http://me:secret@127.0.0.1:9"}
-    for repository, variables, part in (
+    cases = [
         ("forest/elm", {"GROVE_HUB": "0"}, "the hub is switched off; set GROVE_HUB=1"),
         ("forest/elm", {"GROVE_HUB": "", "HF_ENDPOINT": ""}, "huggingface.co: the hub is switched"),
         ("forest/elm", {"GROVE_HUB": "on"}, "GROVE_HUB = on: write 1"),
@@ -116,13 +130,16 @@ def test_a_push_that_cannot_be_made_says_why_in_one_line(site, hub, grove, tmp_p
         ("forest/elm", down, "at http://127.0.0.1:9: the hub cannot be reached (ConnectError)"),
         ("elm", {}, "write ORG/NAME"),
         ("forest/e--lm", {}, "write ORG/NAME"),
-    ):
-        done = grove(*words, repository, **variables)
-        (line,) = done.stderr.splitlines()
-        assert (done.returncode, done.stdout) == (1, "") and part in line, line
+    ]
+    steps = [[variables, [*map(str, words), repository]] for repository, variables, _ in cases]
+    missing = [{}, ["push-hub", str(version.model_id), "7", "forest/elm"]]
+    done = grove(many=[*steps, missing])
+    assert done.returncode == 0, done.stderr
+    *results, (status, _, err) = map(json.loads, done.stdout.splitlines())
+    for (_, _, part), (code, out, line) in zip(cases, results, strict=True):
+        assert (code, out, line.count("\n")) == (1, "", 1) and part in line, line
         assert "hf_of" not in line and "secret" not in line
-    done = grove("push-hub", version.model_id, 7, "forest/elm")
-    assert done.returncode == 1 and "404" in done.stderr
+    assert status == 1 and "404" in err
     assert not hub.repositories, "nothing was made"
 
 
