@@ -59,6 +59,7 @@ def test_the_interval_is_that_of_student():
         ({1: 0.60, 2: 0.66, 3: 0.70}, Verdict.BETTER, Outcome.OPPOSITE),
         ({1: 0.40, 2: 0.44, 3: 0.50}, Verdict.WORSE, Outcome.SEEN),
         ({1: 0.40, 2: 0.66, 3: 0.50}, Verdict.NO_DIFFERENCE, Outcome.NOT_SEEN),
+        ({1: 0.60, 2: 0.44, 3: 0.70}, Verdict.NO_DIFFERENCE, Outcome.NOT_SEEN),
         ({1: 0.40}, Verdict.UNKNOWN, Outcome.UNKNOWN),
         ({4: 0.4, 5: 0.4, 6: 0.4}, Verdict.UNKNOWN, Outcome.UNKNOWN),  # no seed in common
         ({1: None, 2: 0.44, 3: None}, Verdict.UNKNOWN, Outcome.UNKNOWN),
