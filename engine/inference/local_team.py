@@ -56,15 +56,17 @@ class LocalTeam:
         self.backends: dict[str, AnswerBackend] = {}
         """Backend of each agent; agents of one model share one."""
         try:
-            for agents in _same_model(config.agents):
-                backend = _backend(agents, config, run_dir)
-                self._open.callback(backend.close)
-                self.backends |= dict.fromkeys((agent.name for agent in agents), backend)
             self.sandbox = self._open.enter_context(Sandbox(config.sandbox))
             self.check = SelfCheck(self.sandbox)
             self.verifier = CachingVerifier(self.sandbox)
             self.threads = ThreadPoolExecutor(config.sandbox.workers, "verifier")
             self._open.callback(self.threads.shutdown, wait=True, cancel_futures=True)
+            # While the processes of the models import what they need, which takes seconds.
+            self._checked = self.threads.submit(self.check.when_due)
+            for agents in _same_model(config.agents):
+                backend = _backend(agents, config, run_dir)
+                self._open.callback(backend.close)
+                self.backends |= dict.fromkeys((agent.name for agent in agents), backend)
         except BaseException:
             self.close()
             raise
@@ -86,7 +88,7 @@ class LocalTeam:
         """
         deadline = start_deadline(self.config.agents)
         self.waiting("sandbox and agents to start", deadline)
-        self.check.when_due()
+        self._checked.result()
         for backend in set(self.backends.values()):
             backend.ready(deadline)
         self.waiting("", 0.0)
