@@ -8,8 +8,8 @@ bounds and with the bytes that are left. In a file that passes, each tensor lies
 an aligned offset, without overlap or hole, and has exactly the bytes of its shape and type.
 
 `gguf.GGUFReader` is not used for this: it bounds no count (a number of entries of 2^60 loops, a
-dimension of 2^63 overflows) and keeps two arrays per element of the metadata, 1.3 kB each, which is
-1 GB for a vocabulary of 262,144 tokens. The tests hold both readers equal.
+dimension of 2^63 overflows) and keeps two arrays per element of the metadata, about 1 kB together:
+0.7 GB for a vocabulary of 262,144 tokens. The tests hold both readers equal.
 """
 
 from __future__ import annotations

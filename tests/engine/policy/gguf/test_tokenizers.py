@@ -111,6 +111,17 @@ def test_texts_are_cut_as_published(pre, tmp_path):
             assert ours(text, add_special_tokens=False).input_ids == expected.encode(text).ids, text
 
 
+@pytest.mark.parametrize(("pre", "whole"), [("llama-bpe", True), ("gpt-2", False)])
+def test_a_piece_that_no_merges_make_is_a_token_for_llama_3_alone(pre, whole, tmp_path):
+    vocabulary = byte_level(pre)
+    tokens, merges = (vocabulary[f"tokenizer.ggml.{name}"] for name in ("tokens", "merges"))
+    token = max((one for one in tokens if one.isascii() and one.isalpha()), key=len)
+    vocabulary["tokenizer.ggml.merges"] = [m for m in merges if m.replace(" ", "") != token]
+    assert len(vocabulary["tokenizer.ggml.merges"]) < len(merges)
+    ids = imported(tmp_path, vocabulary)(token, add_special_tokens=False).input_ids
+    assert (ids == [tokens.index(token)]) is whole
+
+
 def test_pre_tokenizers_differ_where_they_must(tmp_path):
     cuts = {}
     for pre, splitting in SPLITTINGS.items():

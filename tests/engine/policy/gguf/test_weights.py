@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 import torch
+from gguf import GGUFReader
 from safetensors import safe_open
 
 from engine.policy.models.gguf.architectures import plan_of
@@ -41,6 +43,19 @@ def test_groups_of_rows_do_not_change_a_byte(path, rows, tmp_path):
     whole = write(path, tmp_path / "whole") / "model.safetensors"
     parts = write(path, tmp_path / "parts", chunk_numbers=256 * rows) / "model.safetensors"
     assert whole.read_bytes() == parts.read_bytes()
+
+
+def test_a_late_value_above_f16_makes_the_whole_tensor_f32(path, tmp_path):
+    (tensor,) = (t for t in GGUFReader(path).tensors if t.name == "blk.1.ffn_up.weight")
+    content = bytearray(path.read_bytes())
+    at = tensor.data_offset + 200 * 256 // 32 * 20  # a block of row 200 in Q4_1
+    content[at : at + 2] = np.array([65000.0], "<f2").tobytes()
+    path.write_bytes(content)
+    whole = write(path, tmp_path / "whole") / "model.safetensors"
+    parts = write(path, tmp_path / "parts", chunk_numbers=256 * 64) / "model.safetensors"
+    assert whole.read_bytes() == parts.read_bytes()
+    with safe_open(whole, framework="np") as weights:
+        assert weights.get_tensor("model.layers.1.mlp.up_proj.weight").dtype == np.float32
 
 
 def test_shards_hold_the_same_model(path, tmp_path):
