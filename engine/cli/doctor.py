@@ -14,6 +14,7 @@ from typing import Any
 from engine.config.errors import ConfigError
 from engine.config.sandbox import SandboxConfig
 from engine.config.schema import RunConfig
+from engine.hub.pins import pinned
 from engine.hub.reference import is_hub
 from engine.policy.models.load import ModelError, check_agent
 from engine.problems.source import GENERATED, check_problem_set
@@ -44,8 +45,9 @@ def examine_recipe(config: RunConfig, as_json: bool = False) -> int:
     run cannot start here. Models of a hub are downloaded, as a run does.
 
     Raises:
-        ModelError: a model of a hub cannot be used.
+        HubError, ModelError: a model of a hub cannot be used.
     """
+    config = pinned(config)
     for agent in config.agents:
         if is_hub(agent.model):
             check_agent(agent)  # its shape is needed next

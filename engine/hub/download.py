@@ -92,8 +92,8 @@ def _commit_of(reference: HubReference) -> HubReference:
 
 
 def cached(reference: HubReference) -> Path | None:
-    """Returns the folder of the commit in the cache if all its files are there, without a request;
-    a branch or a tag means the commit that it named last."""
+    """Returns the folder of a commit in the cache if all its files are there, without a request;
+    else None."""
     from huggingface_hub import get_cached_repo_tree, snapshot_download
     from huggingface_hub.errors import CachedRepoTreeNotFoundError, LocalEntryNotFoundError
 
@@ -109,8 +109,7 @@ def cached(reference: HubReference) -> Path | None:
 
 
 def cached_model(reference: str) -> Path | None:
-    """Returns the folder of `hf:ORG/NAME@REVISION` as `cached` does; None also for any other
-    text."""
+    """Returns the folder of `hf:ORG/NAME@COMMIT` as `cached` does; None also for any other text."""
     try:
         return cached(parse(reference, RepoType.MODEL))
     except HubError:

@@ -250,6 +250,16 @@ def test_a_model_is_pulled_complete_with_its_commit_or_not_at_all(hub, engine, o
                  for p in target.iterdir()])  # fmt: skip
 
 
+def test_the_doctor_knows_the_size_of_a_model_that_a_run_would_download(hub, engine, oak):
+    hub.add("models/elms/oak", oak)
+    words = ["doctor", "demo", "agents.oak.model=hf:elms/oak@main", "--json"]
+    off, on = engine.run(({"GROVE_HUB": "0"}, words), ({"GROVE_HUB": "1"}, words))
+    assert off[0] == 2 and "the Hugging Face hub is switched off" in off[2]
+    needs = {need["what"]: need for need in json.loads(on[1])["needs"]}
+    model, starter = (needs[f"agents.{name}.model"] for name in ("oak", "fern"))
+    assert model["fits"] and "unknown" not in model["needs"] and model["has"] == starter["has"]
+
+
 PINNED = """
 import sys
 from pathlib import Path

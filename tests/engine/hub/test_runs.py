@@ -7,6 +7,7 @@ import pytest
 from engine.config.schema import parse_config
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.jsonl import save_problems
+from tests.helpers.hub_server import TOKEN
 
 pytestmark = pytest.mark.slow
 SAMPLING = {"max_prompt_tokens": 192, "max_new_tokens": 16}
@@ -37,8 +38,10 @@ def test_a_run_trains_on_a_hub_and_resumes_without_it(hub, engine, on_hub, tmp_p
     run_dir.mkdir()
     file = run_dir / "config.json"
     file.write_text(config.model_dump_json())
-    ((status, _, err),) = engine.run(["train", str(run_dir)])
+    ((status, _, err),) = engine.run(["train", str(run_dir)], token=TOKEN)
     assert status == 0, err
+    written = [path for path in run_dir.rglob("*") if path.is_file()]
+    assert written and not [path for path in written if TOKEN.encode() in path.read_bytes()]
     stored = json.loads(file.read_text())
     assert (stored["agents"][0]["model"], stored["problems"]["dataset"]) == (model, problems)
     for repository in hub.repositories.values():
