@@ -83,7 +83,7 @@ def _add_config(commands: Any) -> None:
 
 
 def _add_starters(commands: Any) -> None:
-    command = commands.add_parser("starters", help="make the two starter policies from a seed")
+    command = commands.add_parser("starters", help="make the starter policies from a seed")
     command.add_argument("--seed", type=_seed, default=1)
     command.add_argument("--out", type=Path, required=True, metavar="DIR")
     command.add_argument("--json", action="store_true", help="print where they are as JSON")

@@ -221,10 +221,12 @@ def checkout(ref: str, folder: Path) -> Iterator[Revision]:
         subprocess.run([*git, "remove", "--force", str(root)], check=True)
 
 
-def all_cases(here: Revision, folder: Path) -> Iterator[Case]:
+def all_cases(here: Revision, other: Revision, folder: Path) -> Iterator[Case]:
     """Returns every case; prints the omitted recipes, with the reason."""
     for path in sorted((HERE / "engine" / "recipes").glob("*.toml")):
-        if reason := left_out(settings_of(here, folder / path.stem, path.stem)):
+        if not (other.root / path.relative_to(HERE)).is_file():
+            print(f"left out: recipe {path.stem}: {other.name} has none", flush=True)
+        elif reason := left_out(settings_of(here, folder / path.stem, path.stem)):
             print(f"left out: recipe {path.stem}: {reason}", flush=True)
         else:
             yield recipe_case(path.stem)
@@ -245,7 +247,7 @@ def main(argv: list[str] | None = None) -> int:
         folder = Path(name)
         try:
             with checkout(arguments.ref, folder) as other:
-                cases = [c for c in all_cases(here, folder) if arguments.only in c.name]
+                cases = [c for c in all_cases(here, other, folder) if arguments.only in c.name]
                 if not cases:
                     print(f"--only {arguments.only}: no case has this in its name", file=sys.stderr)
                     return 2

@@ -1,5 +1,8 @@
 """Noisy demonstrations for the warm start: first programs and repairs of wrong ones.
 
+Underspecified problems are demonstrated as what they are: a first program guesses a reading, and
+the repair of another reading is the one that the feedback shows.
+
 Invariant: only compositions of the training split occur, so the starters never see validation or
 test problems either.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import count
 from traceback import extract_tb
 from typing import Any
 
@@ -16,9 +20,10 @@ import numpy as np
 
 from engine.events.vocabulary import TestReport, Verdict
 from engine.policy.prompts import Feedback, Message, refinement_prompts, root_prompt
-from engine.problems.generator.compose import Split, Step, draw_steps, program
+from engine.problems.generator.compose import Split, Step, draw_steps, program, split_of
 from engine.problems.generator.operations import BY_SOURCE, OPERATIONS
 from engine.problems.generator.stream import GeneratedProblems
+from engine.problems.generator.underspecified import Variants, make_variants
 from engine.problems.problem import Problem
 
 REFINEMENT_SHARE = 0.3
@@ -28,6 +33,10 @@ WRONG_STEP_SHARE = 0.4
 """Probability that each other step of a wrong program is wrong; half of it for a missing step, and
 for an extra one."""
 ANOTHER_TASK_SHARE = 0.2
+READING_REPAIR_SHARE = 0.5
+"""Share of repairs among the demonstrations of underspecified problems."""
+OTHER_READING_SHARE = 0.6
+"""Probability that the program to repair is another reading without further errors."""
 FILE_NAME = "program.py"
 
 
@@ -41,6 +50,9 @@ class NoiseLevels:
 
     def of(self, step: Step) -> float:
         return getattr(self, step.operation.source)
+
+    def scaled(self, factor: float) -> NoiseLevels:
+        return NoiseLevels(self.list * factor, self.number * factor, self.text * factor)
 
 
 CLEAN = NoiseLevels(0.0, 0.0, 0.0)
@@ -61,11 +73,15 @@ def demonstrations(seed: int, noise: NoiseLevels, start: int = 0) -> Iterator[De
         yield _demonstrate(problem, rng, noise)
 
 
-def _demonstrate(problem: Problem, rng: np.random.Generator, noise: NoiseLevels) -> Demonstration:
+def _demonstrate(
+    problem: Problem, rng: np.random.Generator, noise: NoiseLevels, repair_noise: float = 1.0
+) -> Demonstration:
     steps = steps_of(problem)
     answer = program(corrupt(steps, rng, noise))
     if rng.random() >= REFINEMENT_SHARE:
         return Demonstration(root_prompt(problem), answer)
+    if repair_noise != 1.0:
+        answer = program(corrupt(steps, rng, noise.scaled(repair_noise)))
     kind = rng.random()
     if kind < NO_PROGRAM_SHARE:
         parent = ""
@@ -74,6 +90,43 @@ def _demonstrate(problem: Problem, rng: np.random.Generator, noise: NoiseLevels)
     else:
         parent = program(wrong_version(steps, rng))
     feedback = Feedback(parent, public_reports(problem, parent))
+    return Demonstration(next(refinement_prompts(problem, feedback)), answer)
+
+
+def mixed_demonstrations(
+    seed: int, noise: NoiseLevels, share: float, repair_noise: float, start: int = 0
+) -> Iterator[Demonstration]:
+    """Yields demonstrations endlessly from problem `start` on; a pure function of its input.
+
+    `share` is that of the underspecified problems. In repairs the noise is `repair_noise` times as
+    large.
+    """
+    rng = np.random.default_rng([seed, 2, start])
+    problems = GeneratedProblems(seed, share)
+    for index in count(start):
+        readings = problems.readings_at(index)
+        if readings is None:
+            problem, split = problems.at(index)
+            if split is Split.TRAIN:
+                yield _demonstrate(problem, rng, noise, repair_noise)
+            continue
+        variants = make_variants(seed, index, readings)
+        if split_of(variants.names) is Split.TRAIN:
+            yield _demonstrate_reading(variants, rng, noise, repair_noise)
+
+
+def _demonstrate_reading(
+    variants: Variants, rng: np.random.Generator, noise: NoiseLevels, repair_noise: float
+) -> Demonstration:
+    problem, meant = variants.problem(variants.meant), variants.readings[variants.meant]
+    if rng.random() >= READING_REPAIR_SHARE:
+        return Demonstration(root_prompt(problem), program(corrupt(meant, rng, noise)))
+    written = variants.readings[int(rng.integers(len(variants.readings)))]
+    if written is meant or rng.random() >= OTHER_READING_SHARE:
+        written = wrong_version(written, rng)
+    parent = program(written)
+    feedback = Feedback(parent, public_reports(problem, parent))
+    answer = program(corrupt(meant, rng, noise.scaled(repair_noise)))
     return Demonstration(next(refinement_prompts(problem, feedback)), answer)
 
 

@@ -23,6 +23,7 @@ from engine.policy.starters.demonstrations import (
     Demonstration,
     NoiseLevels,
     demonstrations,
+    mixed_demonstrations,
 )
 from engine.policy.starters.vocabulary import train_tokenizer
 from engine.preload.allocator import keep_freed_memory
@@ -66,8 +67,30 @@ class StarterRecipe:
     clean: Phase
     noisy: Phase
 
+    def demonstrations(
+        self, seed: int, noise: NoiseLevels, start: int = 0
+    ) -> Iterator[Demonstration]:
+        """Yields the demonstrations of a phase."""
+        return demonstrations(seed, noise, start)
+
+
+@dataclass(frozen=True, slots=True)
+class MixedStarterRecipe(StarterRecipe):
+    """Recipe of a starter that also sees underspecified problems."""
+
+    underspecified_share: float
+    repair_noise: float
+    """Factor of the noise in demonstrated repairs."""
+
+    def demonstrations(
+        self, seed: int, noise: NoiseLevels, start: int = 0
+    ) -> Iterator[Demonstration]:
+        share, repairs = self.underspecified_share, self.repair_noise
+        return mixed_demonstrations(seed, noise, share, repairs, start)
+
 
 CLEAN_PHASE = Phase(steps=2000, batch_tokens=1300, learning_rate=6e-3)
+MIXED_CLEAN_PHASE = Phase(steps=2400, batch_tokens=1600, learning_rate=6e-3)
 NOISY_PHASE = Phase(steps=200, batch_tokens=2600, learning_rate=1e-3)
 RECIPES = (
     StarterRecipe(
@@ -77,13 +100,22 @@ RECIPES = (
         "fern", 896, 112, 3, 4, 224, NoiseLevels(0.5, 0.38, 0.38),
         replace(CLEAN_PHASE, learning_rate=7e-3), NOISY_PHASE,
     ),
+    MixedStarterRecipe(
+        "ash", 1280, 128, 2, 4, 320, NoiseLevels(0.35, 0.5, 0.5), MIXED_CLEAN_PHASE, NOISY_PHASE,
+        underspecified_share=0.5, repair_noise=0.5,
+    ),
+    MixedStarterRecipe(
+        "rowan", 1152, 112, 3, 4, 224, NoiseLevels(0.5, 0.38, 0.38),
+        replace(MIXED_CLEAN_PHASE, learning_rate=7e-3), NOISY_PHASE,
+        underspecified_share=0.5, repair_noise=0.5,
+    ),
 )  # fmt: skip
 
 Progress = Callable[[str, int, int, float], None]
 
 
 def make_starters(seed: int, out: Path, progress: Progress | None = None) -> list[Path]:
-    """Makes both starters concurrently, one process and one thread each."""
+    """Makes the starters concurrently, one process and one thread each."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     jobs = [
@@ -109,14 +141,14 @@ def make_starter(
     """Warm-starts one policy and saves it in Hugging Face layout under `out`."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    clean = demonstrations(seed, CLEAN)
+    clean = recipe.demonstrations(seed, CLEAN)
     first = list(islice(clean, TOKENIZER_TEXTS))
     tokenizer = train_tokenizer((_text(d) for d in first), recipe.vocabulary)
     model = _new_model(recipe, tokenizer)
     losses = {}
     phases = (
         (recipe.clean, chain(first, clean)),
-        (recipe.noisy, demonstrations(seed, recipe.noise, NOISY_START)),
+        (recipe.noisy, recipe.demonstrations(seed, recipe.noise, NOISY_START)),
     )
     for step, steps, loss in _warm_start(model, tokenizer, phases):
         losses[step] = round(loss, 5)
@@ -199,7 +231,7 @@ def _losses(model, tokenizer, phase: Phase, stream: Iterator[Demonstration]) -> 
         optimizer, phase.learning_rate, phase.steps, pct_start=0.1
     )
     average = None
-    for ids_NL, labels_NL in islice(_batches(tokenizer, stream, phase.batch_tokens), phase.steps):
+    for ids_NL, labels_NL in islice(batches_of(tokenizer, stream, phase.batch_tokens), phase.steps):
         mask_NL = (ids_NL != tokenizer.pad_token_id).long()
         loss = model(input_ids=ids_NL, attention_mask=mask_NL, labels=labels_NL).loss
         optimizer.zero_grad()
@@ -211,7 +243,7 @@ def _losses(model, tokenizer, phase: Phase, stream: Iterator[Demonstration]) -> 
         yield average
 
 
-def _batches(
+def batches_of(
     tokenizer, stream: Iterator[Demonstration], tokens: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yields batches of rows of similar length, which need little padding, in random order."""

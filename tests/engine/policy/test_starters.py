@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import re
+from ast import literal_eval
+from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import islice
@@ -17,12 +20,19 @@ from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.models.load import load_policy
 from engine.policy.prompts import root_prompt
 from engine.policy.starters import STARTERS, starter_directory
-from engine.policy.starters.demonstrations import CLEAN, demonstrations, steps_of
+from engine.policy.starters.demonstrations import (
+    CLEAN,
+    NoiseLevels,
+    demonstrations,
+    mixed_demonstrations,
+    steps_of,
+)
 from engine.policy.starters.make import (
     IGNORED,
     NOISY_START,
     NOTED_STEPS,
     RECIPES,
+    batches_of,
     encode,
     make_starter,
     pad,
@@ -33,12 +43,20 @@ from engine.problems.generator.compose import program, split_of
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import verify
 
+PAIRS = (("oak", "fern"), ("ash", "rowan"))
 PROBLEMS = 200
+OFTEN_WRONG = {"oak": 0.3, "fern": 0.3, "ash": 0.45, "rowan": 0.45}
+"""Upper bound of Pass@1 on fully stated problems; measured: 0.38 and 0.39 of ash and rowan."""
+DOUBT = 0.08
+"""Least rise of the loss on right demonstrations in the last phase."""
 REMADE_STEPS = 40
 MOST_OFF = 5e-3
 """Largest relative difference between losses of two makings with the same seed: another seed
 differs by one to eight percent, another processor's instructions by less than a tenth of a
 percent."""
+
+
+FAILURE = re.compile(r"^solve\((.*)\) (?:gave|ended with) [^$]*?, expected (.*)\.$", re.M)
 
 
 class Enough(Exception):
@@ -57,8 +75,9 @@ def test_the_shipped_weights_are_those_of_the_lineage(recipe):
     assert record["recipe"] == asdict(recipe)
 
 
-def test_both_together_take_at_most_five_megabytes():
-    files = [f for name in STARTERS for f in starter_directory(name).rglob("*") if f.is_file()]
+@pytest.mark.parametrize("pair", PAIRS, ids="+".join)
+def test_a_pair_takes_at_most_five_megabytes(pair):
+    files = [f for name in pair for f in starter_directory(name).rglob("*") if f.is_file()]
     assert sum(f.stat().st_size for f in files) <= 5_000_000
 
 
@@ -75,11 +94,12 @@ def test_a_starter_loads_with_the_standard_classes(name):
     assert sum(p.numel() for p in model.parameters()) == lineage(name)["parameters"]
 
 
-def test_the_two_differ_in_size_and_in_strengths():
-    assert len({lineage(name)["parameters"] for name in STARTERS}) == 2
-    oak, fern = (lineage(name)["recipe"]["noise"] for name in STARTERS)
-    assert oak["list"] < fern["list"]
-    assert oak["text"] > fern["text"]
+@pytest.mark.parametrize("pair", PAIRS, ids="+".join)
+def test_the_two_of_a_pair_differ_in_size_and_in_strengths(pair):
+    assert len({lineage(name)["parameters"] for name in pair}) == 2
+    first, second = (lineage(name)["recipe"]["noise"] for name in pair)
+    assert first["list"] < second["list"]
+    assert first["text"] > second["text"]
 
 
 def test_demonstrations_come_only_from_the_training_split():
@@ -87,6 +107,62 @@ def test_demonstrations_come_only_from_the_training_split():
     stream = demonstrations(6, CLEAN)
     for _, row in zip(range(300), stream, strict=False):
         assert row.messages[0]["content"].splitlines()[0] not in problems
+
+
+def test_the_demonstrations_of_oak_and_fern_are_what_they_were():
+    digest = hashlib.sha256()
+    for row in islice(demonstrations(1, RECIPES[0].noise), 300):
+        digest.update((row.messages[0]["content"] + row.answer).encode())
+    assert digest.hexdigest()[:16] == "1d36268469b63536"
+
+
+def test_mixed_demonstrations_are_those_of_the_training_split_and_of_their_arguments():
+    arguments = (6, NoiseLevels(0.2, 0.2, 0.2), 0.5, 0.5)
+    first, again = (list(islice(mixed_demonstrations(*arguments), 100)) for _ in range(2))
+    assert first == again
+    assert first != list(islice(mixed_demonstrations(*arguments, start=500), 100))
+    held_back = {
+        problem.statement
+        for split in (Split.VALIDATION, Split.TEST)
+        for problem in GeneratedProblems(6, 0.5).first(split, 40)
+    }
+    assert not held_back & {row.messages[0]["content"].splitlines()[0] for row in first}
+
+
+def test_a_demonstrated_repair_is_the_reading_that_its_feedback_shows():
+    rows = list(islice(mixed_demonstrations(6, CLEAN, 1.0, 1.0), 300))
+    repairs = [row for row in rows if "This program passed" in row.messages[0]["content"]]
+    assert 0.4 < len(repairs) / len(rows) < 0.6
+    readings = 0
+    for row in repairs:
+        prompt = row.messages[0]["content"]
+        shown = FAILURE.findall(prompt)
+        assert shown or "passed 3 of 3" in prompt, "nothing shows the reading"
+        given, wanted = [], []
+        for value, expected in shown:
+            given.append(function_of(row.answer)(literal_eval(value)))
+            wanted.append(literal_eval(expected))
+        assert given == wanted
+        parent = prompt[prompt.index("def solve") : prompt.index("    return x\n")]
+        answer = row.answer.removesuffix("    return x\n")
+        same = [a == b for a, b in zip(parent.split("\n"), answer.split("\n"), strict=False)]
+        readings += len(parent.split("\n")) == len(answer.split("\n")) and same.count(False) == 1
+    assert readings / len(repairs) > 0.5, "most repairs change the reading alone"
+
+
+def test_first_programs_guess_the_reading():
+    guesses = defaultdict(list)
+    for row in islice(mixed_demonstrations(6, CLEAN, 1.0, 1.0), 400):
+        if "This program passed" not in row.messages[0]["content"]:
+            guesses[row.messages[0]["content"]].append(row.answer)
+    often = [answers for answers in guesses.values() if len(answers) >= 6]
+    assert often and all(len(set(answers)) > 1 for answers in often)
+
+
+def function_of(text):
+    namespace = {}
+    exec(compile(text, "program.py", "exec"), namespace)
+    return namespace["solve"]
 
 
 def test_a_clean_demonstration_is_the_reference():
@@ -169,13 +245,22 @@ def test_a_remake_goes_the_way_of_the_shipped(recipe, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize("recipe", RECIPES[:2], ids=lambda recipe: recipe.name)
 def test_the_shipped_doubt_what_their_last_phase_made_them_doubt(recipe):
     """Checks the final weights of a whole making: on demonstrations of the last phase their loss is
     the lineage's last; on right ones it is far from the first phase's."""
     losses = lineage(recipe.name)["losses"]
     assert loss_of_shipped(recipe, recipe.noise) == pytest.approx(losses["2200"], rel=0.05)
     assert loss_of_shipped(recipe, CLEAN) > 2 * losses["2000"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES[2:], ids=lambda recipe: recipe.name)
+def test_the_shipped_of_the_mixture_doubt_so_too(recipe):
+    losses, clean = lineage(recipe.name)["losses"], recipe.clean.steps
+    last = losses[str(clean + recipe.noisy.steps)]
+    assert loss_of_batches(recipe, recipe.noise) == pytest.approx(last, rel=0.08)
+    assert loss_of_batches(recipe, CLEAN) > losses[str(clean)] + DOUBT
 
 
 def made_until(recipe, step, directory):
@@ -213,10 +298,26 @@ def loss_of_shipped(recipe, noise, rows=200):
     return sums / tokens
 
 
+def loss_of_batches(recipe, noise, batches=24):
+    """The same as a mean over batches, as a making records it: where repairs are less noisy than
+    first programs, it matters that long rows fill more batches."""
+    policy = load_policy(str(starter_directory(recipe.name)))
+    torch.manual_seed(0)
+    stream = recipe.demonstrations(lineage(recipe.name)["seed"], noise, 2 * NOISY_START)
+    rows = batches_of(policy.tokenizer, stream, recipe.noisy.batch_tokens)
+    sums = 0.0
+    for ids_NL, labels_NL in islice(rows, batches):
+        mask_NL = (ids_NL != policy.pad_id).long()
+        with torch.no_grad():
+            loss = policy.model(input_ids=ids_NL, attention_mask=mask_NL, labels=labels_NL).loss
+        sums += loss.item()
+    return sums / batches
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STARTERS)
 def test_a_starter_is_often_wrong_and_better_at_low_temperature(name):
-    assert 0.1 < (drawn := pass_at_1(starter_directory(name))) < 0.3
+    assert 0.1 < (drawn := pass_at_1(starter_directory(name))) < OFTEN_WRONG[name]
     assert pass_at_1(starter_directory(name), temperature=0.2) > drawn + 0.1
 
 

@@ -38,6 +38,7 @@ for run_dir in sys.argv[1:]:
 VERSIONS = {
     "cispo": (1, "b6c2787d1941"),
     "demo": (1, "72574767dfa9"),
+    "demo-mixture": (1, "94eb42f55b01"),
     "dr-grpo": (1, "d816e8d0e6d3"),
     "dr-mas": (1, "5bd6f9b69b37"),
     "grpo": (1, "063adb3db70b"),

@@ -435,6 +435,7 @@ class Operations(Transport):
             "",
             "cispo",
             "demo",
+            "demo-mixture",
             "dr-grpo",
             "dr-mas",
             "grpo",
@@ -486,6 +487,7 @@ class Operations(Transport):
             "",
             "cispo",
             "demo",
+            "demo-mixture",
             "dr-grpo",
             "dr-mas",
             "grpo",
@@ -596,6 +598,7 @@ class Operations(Transport):
         recipe: Literal[
             "cispo",
             "demo",
+            "demo-mixture",
             "dr-grpo",
             "dr-mas",
             "grpo",
