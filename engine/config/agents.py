@@ -124,11 +124,12 @@ class AgentConfig(Settings):
     """Name that pages show and every node records."""
     model: ModelPath = Field(min_length=1)
     """`starter:NAME` for a starter that ships with Grove; `package:NAME` for a pretrained model
-    that `grove models add NAME` has installed; in the browser and by REST also
-    `registry:NAME@VERSION`, and `local:NAME` for a model that the server's operator has listed; on
-    the command line a directory in Hugging Face layout, or of an adapter in peft's layout, which is
-    merged into its base, or `hf:ORG/NAME@REVISION` of a Hugging Face hub. There `search` and
-    `evaluate` also accept `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible endpoint."""
+    that `grove models add NAME` has installed or, in the browser and by REST, that was added to the
+    project; there also `registry:NAME@VERSION`, and `local:NAME` for a model that the server's
+    operator has listed; on the command line a directory in Hugging Face layout, or of an adapter in
+    peft's layout, which is merged into its base, or `hf:ORG/NAME@REVISION` of a Hugging Face hub.
+    Its `search` and `evaluate` also accept `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible
+    endpoint."""
     role: str = Field("", max_length=4000)
     """System text that opens every prompt of this agent."""
     trainable: bool = True
