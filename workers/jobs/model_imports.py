@@ -276,7 +276,7 @@ def _failure(status: int, errors: str, limits: dict[str, int]) -> ImportFailed:
     """Returns the first cause of an engine that ended with this status; the failures that do not
     depend on the file alone can be retried."""
     last = errors.splitlines()[-1].strip() if errors else ""
-    cause = re.sub(r"^\w+Error: ", "", last)
+    cause = re.sub(r"^\w+Error: ", "", last) if status == _EXIT_REFUSED else last
     if status == -signal.SIGXCPU:
         minutes = limits["cpu_seconds"] / 60
         return ImportFailed(
