@@ -4,7 +4,7 @@ The last line of output is {"name", "ratios", "figures", "versions"} as JSON; `a
 everything, each in a process of its own, and writes the page of the docs; `claims` tests the
 scientific claims. Exit status: 0, or 1 if a measurement (or a cell of a claim) failed, 2 for wrong
 arguments, 3 if a peer is not installed, and of `all` 4 if everything was measured and a goal was
-missed.
+missed; 130 if it was interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from types import ModuleType
 from benchmarks import COMMANDS, PeerMissing, WrongArguments
 from benchmarks.record import NotWritten
 
-GOAL_MISSED = 4
+GOAL_MISSED, INTERRUPTED = 4, 130
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -33,6 +33,9 @@ def main(argv: list[str] | None = None) -> int:
     except WrongArguments as error:
         print(f"{arguments.name}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"{arguments.name}: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except NotWritten as changed:
         print(f"{arguments.name}: {changed}", file=sys.stderr)
         return 1

@@ -442,7 +442,7 @@ def test_an_interrupted_runner_goes_on_and_gets_the_same_figures(number, uninter
     runner = subprocess.Popen(claims(tmp_path, *LONGER), stderr=subprocess.DEVNULL)
     eventually(lambda: steps_of(tmp_path) > 1, "two steps", seconds=240)
     os.kill(runner.pid, number)
-    runner.wait(timeout=120)
+    assert runner.wait(timeout=120) == (130 if number == signal.SIGTERM else -number)
     assert not (tmp_path / "results" / "shaping").exists()
     code, _, progress = run(tmp_path, *LONGER)
     assert code == 0, progress
