@@ -49,7 +49,7 @@ VERSIONS = {
     "mars2-homogeneous": (1, "383eb651f01d"),
     "reinforce-pp": (1, "3d99300c0f7f"),
     "rloo": (1, "5a8dac53cd76"),
-    "smollm2": (1, "cb34deeafd61"),
+    "smollm2": (2, "85c45af6c844"),
     "tree-single": (1, "f16135169bde"),
 }
 """Version of each recipe, and the hash of its settings at that version."""
