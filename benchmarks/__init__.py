@@ -20,6 +20,7 @@ MEASUREMENTS = {
     "async": "overlap",
     "siblings": "siblings",
     "step": "step",
+    "pretrained": "pretrained",
     "vllm": "vllm",
     "api": "api",
     "ui": "ui",

@@ -64,6 +64,44 @@ def test_a_step_is_compared_with_trls_after_loss_gradients_and_prompts():
     assert result["versions"]["trl"]
 
 
+def tiny_model(folder):
+    """Writes a Llama with random weights and the starters' tokenizer."""
+    import torch
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    from engine.policy.starters import starter_directory
+
+    tokenizer = AutoTokenizer.from_pretrained(starter_directory("oak"))
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, initializer_range=0.1,
+        bos_token_id=None, eos_token_id=tokenizer.eos_token_id, pad_token_id=0,
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def test_a_pretrained_model_is_compared_with_transformers_and_trl(tmp_path):
+    small = ("--tokens", "16", "--rounds", "1", "--threads", "1", "--steps", "1")
+    result = measured("pretrained", "--model", tiny_model(tmp_path / "tiny"), *small)
+    ways = ("vs_transformers", "same_dtype", "vs_bfloat16")
+    assert set(result["ratios"]) == {
+        *(f"{way}_{rows}" for way in ways for rows in (8, 32)), "vs_trl", "vs_trl_update"
+    }  # fmt: skip
+    figures = result["figures"]
+    assert figures["float32_mean_gap_nats_8"] < 1e-5 < figures["quick_mean_gap_nats_8"] < 0.1
+    assert figures["tokens_per_answer"] == pytest.approx(figures["trl_tokens_per_answer"], rel=0.1)
+
+
+def test_a_pretrained_model_that_is_not_installed_is_left_out(tmp_path):
+    command = [sys.executable, "-m", "benchmarks", "pretrained", "--json"]
+    environment = {**os.environ, "GROVE_MODELS_DIR": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    assert done.returncode == 3 and "python -m engine models add smollm2" in done.stderr
+
+
 @needs_vllm
 def test_vllm_and_torch_write_what_the_learner_computes():
     small = ("--sequences", "1", "4", "--prompt", "16", "--tokens", "8", "--rounds", "1")
@@ -89,5 +127,5 @@ def test_the_run_page_shows_all_that_was_sent_in_every_part():
 
 
 def test_no_benchmark_is_left_unstarted():
-    here = {"prefix_training", "async", "step", "vllm", "ui"}
+    here = {"prefix_training", "async", "step", "pretrained", "vllm", "ui"}
     assert here | STARTED_ELSEWHERE == set(MEASUREMENTS)
