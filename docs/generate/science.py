@@ -293,8 +293,10 @@ def _conditions(record: ClaimRecord) -> Iterator[str]:
 
 def _plan(record: ClaimRecord) -> str:
     plan = record.plan
-    return (f"{plan.steps} training steps of {plan.trees} trees of 8 nodes, and {plan.problems} "
-            f"problems to evaluate, with {plan.samples} samples each")  # fmt: skip
+    trained = any(arm.trained for arm in record.claim.arms)
+    training = f"{plan.steps} training steps of {plan.trees} trees of 8 nodes" if trained else ""
+    evaluation = f"{plan.problems} problems to evaluate, with {plan.samples} samples each"
+    return f"{training}, and {evaluation}" if trained else f"no training, and {evaluation}"
 
 
 def _figure(claim: Claim, name: str) -> Figure:

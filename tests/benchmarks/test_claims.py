@@ -308,6 +308,13 @@ def test_arms_with_one_seed_are_not_decided(tmp_path):
     assert "| Not seen, too few seeds | 0 to 2 |" in pages["docs/science/index.md"]
 
 
+def test_a_claim_on_starters_says_that_nothing_was_trained(tmp_path):
+    claim = BY_NAME["tree-samples-starters"]
+    write_arms(tmp_path, claim, {"samples-8": [0.5, 0.6], "tree-8": [0.5, 0.6]})
+    page = science.pages(tmp_path)["docs/science/tree-samples-starters.md"]
+    assert "| each cell | no training, and 100 problems to evaluate" in page
+
+
 def test_unequal_budgets_are_on_the_page(tmp_path):
     values = {"two-models": [0.5, 0.6], "shaping-off": [0.5, 0.6]}
     write_arms(tmp_path, SHAPING, values, **{"shaping-off": {"learned_tokens": 20000}})
