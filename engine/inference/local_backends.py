@@ -121,7 +121,7 @@ class LocalBackend:
                 except BackendError as error:
                     cause = error
             failed, self._futures = (self._futures, {}) if cause else ({}, self._futures)
-        # Outside of the lock: whoever waits for one may call `answer` at once.
+        # Outside of the lock: a thread that waits for one may call `answer` at once.
         for number, future in ended.items():
             future.set_result([answers[number]])
         for future in failed.values():

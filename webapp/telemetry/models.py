@@ -146,7 +146,7 @@ class Clock(models.Model):
 
 
 class Drafts(models.Model):
-    """What the nodes in flight of a run have so far, for whoever watches now. Not a part of the
+    """What the nodes in flight of a run have so far, for the users who watch now. Not a part of the
     log: `telemetry.drafts` says who writes it."""
 
     run = models.OneToOneField(

@@ -1,4 +1,4 @@
-"""Shipper of one run's drafts: what its agents are writing, to whoever watches.
+"""Shipper of one run's drafts: what its agents are writing, to the users who watch.
 
 Invariant: nothing depends on it: drafts that cannot be read are skipped, and the next ones replace
 them. While nobody watches, the engine writes none.
