@@ -10,11 +10,12 @@ over `generate` in bfloat16, which is fast only on a CPU that multiplies it.
 
 Learning: `vs_trl` is the time of a GRPO step without its rewards, generation and one update of LoRA
 adapters (rank 16, all linear layers, float32), of TRL's GRPOTrainer over ours, with the same
-prompts, 4 of them with 8 answers each; `vs_trl_update` is that of the update alone.
+statements, 4 of them with 8 answers each; `vs_trl_update` is that of the update alone.
 
 Guards: in float32 our greedy tokens are those of `generate`; the recorded log-probabilities in
 float32 are the learner's within 1e-4 nats, and of the copy in another precision within 0.1 on the
-mean; TRL has the same prompts, and the tokens of an answer agree within 10 %.
+mean; with TRL, on the same statements, the tokens of an answer agree within 10 % (its chat
+template makes its prompts; token by token they are not compared).
 """
 
 from __future__ import annotations

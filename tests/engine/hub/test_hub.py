@@ -69,7 +69,7 @@ def test_a_commit_is_downloaded_once_and_then_needs_no_hub(hub, engine, oak):
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_what_differs_from_the_list_is_refused_and_fetched_again(hub, engine, oak, name):
+def test_a_file_that_differs_from_the_list_is_refused_and_fetched_again(hub, engine, oak, name):
     hub.add("models/elms/oak", oak)
     hub.damaged = {name}
     done = engine.python(LOADED, "hf:elms/oak@main")

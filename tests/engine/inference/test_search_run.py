@@ -134,7 +134,7 @@ def test_an_impossible_search_is_refused(arguments, reason, run_dir, capsys):
     assert list(run_dir.iterdir()) == []
 
 
-def test_what_local_models_write_is_shown_while_it_grows(tmp_path, problems, run_dir):
+def test_text_of_local_models_is_shown_while_it_grows(tmp_path, problems, run_dir):
     model = tiny_policy(tmp_path / "model", 1)
     short = {f"agents.{name}.sampling.max_new_tokens": 16 for name in ("oak", "fern")}
     config = inference_config([f"oak={model}", f"fern={model}"], FLAT | short)

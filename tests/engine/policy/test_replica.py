@@ -65,7 +65,7 @@ def gaps(model, answers):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("with_adapter", [False, True], ids=["full", "adapter"])
-def test_what_a_copy_reports_is_near_what_the_learner_computes(model, precision, with_adapter):
+def test_log_probs_of_a_copy_are_near_those_of_the_learner(model, precision, with_adapter):
     weights = adapted(model) if with_adapter else None
     before = [parameter.clone() for parameter in model.parameters()]
     generator = TorchGenerator(model, [], 0, 0, Replica(precision))

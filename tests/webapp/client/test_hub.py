@@ -101,7 +101,7 @@ def test_a_later_push_leaves_no_file_of_the_earlier_one(site, hub, grove, tmp_pa
     assert own[1:] == [b"by hand", b"{}"] and files == expected(version, second)
 
 
-def test_what_others_can_read_is_written_on_request_alone(site, hub, grove, tmp_path):
+def test_a_public_repository_is_written_on_request_alone(site, hub, grove, tmp_path):
     folder = a_model_folder(tmp_path / "elm")
     version = import_folder(site.cast.project, "elm", folder)
     words = ("push-hub", version.model_id, 1)

