@@ -229,6 +229,7 @@ class SimulatedTeam(LocalTeam):
         self.backends = dict.fromkeys(AGENTS, self.model)
         self.threads = ThreadPoolExecutor(1, "verifier")
         self.report = lambda text: None
+        self.count = lambda: None
 
     def close(self) -> None:
         self.threads.shutdown()

@@ -114,7 +114,7 @@ def nothing_is_stored():
     "setting, value, why",
     [
         ("IMPORT_MEMORY_BYTES", 40 << 20, "GROVE_IMPORT_MEMORY_MIB"),
-        ("IMPORT_SECONDS", 1.0, "GROVE_IMPORT_MINUTES"),
+        ("IMPORT_SECONDS", 0.1, "GROVE_IMPORT_MINUTES"),
         ("ARTIFACT_MOST_BYTES", {"model": 1 << 20}, "GROVE_MODEL_FILE_MIB"),
     ],
 )
