@@ -11,6 +11,8 @@ from tests.engine.problems import rows
 from tests.helpers.hub_server import TOKEN, folder_contents
 from webapp.registry.model_files.layout import ModelFile, check_model
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = {
     "pytorch_model.bin": b"\x80\x04.",
     "modeling_oak.py": b"raise SystemExit('this was run')",

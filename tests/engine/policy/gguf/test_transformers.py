@@ -10,6 +10,8 @@ from engine.policy.models.gguf.convert import convert
 from tests.engine.policy.gguf.tiny import ARCHITECTURES, content_of, tiny_model
 from tests.engine.policy.gguf.vocabularies import byte_level
 
+pytestmark = pytest.mark.slow
+
 IDS = torch.arange(3, 30)[None]
 _OPTIONS = {
     # What transformers assumes, as it does not read these from a file.
