@@ -32,9 +32,13 @@ RESULTS = ROOT / "docs" / "science" / "results"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("claims", nargs="*", metavar="CLAIM", help="all of them, if none is named")
     parser.add_argument("--seeds", type=_count, default=10, help="seeds of each arm (10)")
+    parser.add_argument(
+        "--first-seed", type=_count, default=1, metavar="SEED",
+        help="leave smaller seeds to another runner with the same directories (1)",
+    )  # fmt: skip
     parser.add_argument("--arms", nargs="+", metavar="ARM", help="only these arms")
-    parser.add_argument("--steps", type=_count, help="training steps of each cell (40)")
-    parser.add_argument("--trees", type=_count, help="trees per step (16)")
+    parser.add_argument("--steps", type=_count, help="training steps of each cell (30)")
+    parser.add_argument("--trees", type=_count, help="trees per step (12)")
     parser.add_argument("--problems", type=_count, help="problems of the evaluation (100)")
     parser.add_argument(
         "--results", type=Path, default=RESULTS, metavar="DIR", help="docs/science/results"
@@ -81,7 +85,10 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
         given = {name: getattr(arguments, name) for name in ("steps", "trees", "problems")}
         return replace(claim.plan, **{name: v for name, v in given.items() if v is not None})
 
-    cells = [cell for claim in claims for cell in cells_of(claim, arguments.seeds, planned(claim))]
+    first, last = arguments.first_seed, arguments.seeds
+    if first > last:
+        raise WrongArguments(f"--first-seed {first}: the last seed is {last} (--seeds)")
+    cells = [one for claim in claims for one in cells_of(claim, last, planned(claim), first)]
     if arguments.arms:
         cells = [cell for cell in cells if cell.arm.name in arguments.arms]
     if not cells:

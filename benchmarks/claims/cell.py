@@ -21,6 +21,12 @@ VERSION = 1
 """Version of the JSON of a result."""
 PROBLEM_SEEDS = 1000
 """Added to a cell's seed: the seed of its problems."""
+EVALUATION = {
+    "compute.deterministic": True,
+    "evaluation.nodes_in_flight": 1,  # with more, nodes are opened before there is a verdict
+    "sandbox.workers": 2,
+}
+"""Settings of every evaluation."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Cell:
             "nodes": search.nodes,
             "seed": self.seed,
             "problem_seed": PROBLEM_SEEDS + self.seed,
-            "settings": {"compute.deterministic": True, "sandbox.workers": 2} | search.settings,
+            "settings": EVALUATION | dict(search.settings),
             "reward_model": search.reward_model,
             "agents": None if self.arm.trained else _without_defaults(self.config)["agents"],
         }
@@ -86,9 +92,10 @@ class Cell:
         return results / self.claim.name / f"{self.arm.name}-{self.seed}.json"
 
 
-def cells_of(claim: Claim, seeds: int, plan: Plan) -> list[Cell]:
-    """Returns the cells of a claim, seed by seed, so that every arm has as many when it stops."""
-    return [Cell(claim, arm, seed, plan) for seed in range(1, seeds + 1) for arm in claim.arms]
+def cells_of(claim: Claim, seeds: int, plan: Plan, first: int = 1) -> list[Cell]:
+    """Returns the cells of the seeds `first` to `seeds` of a claim, seed by seed, so that every arm
+    has as many when it stops."""
+    return [Cell(claim, arm, seed, plan) for seed in range(first, seeds + 1) for arm in claim.arms]
 
 
 def _without_defaults(config: RunConfig) -> dict[str, Any]:

@@ -21,8 +21,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Search:
-    """An evaluation: samples per problem of the whole team, nodes of its trees, and settings that
-    differ from the engine's defaults."""
+    """An evaluation: nodes of its trees, and settings that differ from the engine's defaults."""
 
     nodes: int = 8
     settings: Settings = field(default_factory=dict)
@@ -49,14 +48,16 @@ class Arm:
     """Arm that it is compared with, unless the claim's control; its own name makes it one."""
     equal: tuple[Budget, ...] | None = None
     """Budgets that must equal those of that arm, unless the claim's."""
+    decides: bool = True
+    """False: the arm is shown, and has no say in the claim's outcome."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """Size of each cell."""
 
-    steps: int = 40
-    trees: int = 16
+    steps: int = 30
+    trees: int = 12
     """Trees per step, of 8 nodes each."""
     problems: int = 100
     """Unseen problems of the evaluation."""
@@ -78,9 +79,11 @@ class Claim:
     expected: Expected
     """Whether the statement expects the other arms' primary figure to be higher or lower than the
     control's."""
+    figures: tuple[Figure, ...]
     primary: str
     """Name of the figure that decides; the others are shown."""
-    figures: tuple[Figure, ...]
+    goal: float | None = None
+    """Difference of the primary figure to the control's that the project aims at."""
     equal: tuple[Budget, ...] = ("nodes",)
     note: str = ""
     plan: Plan = Plan()

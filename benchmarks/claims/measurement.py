@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
 from benchmarks.claims.budgets import parameters, training_budget
 from benchmarks.claims.cell import Cell, CellResult, recipe_hash
+from benchmarks.claims.figures import readings_key
 from benchmarks.claims.stages import Workplace, evaluate, models_of, train, train_reward_model
 from benchmarks.conditions import commit, machine
+from engine.evaluation.measurement import mean
 from engine.events.log import read_all
+from engine.problems.generator.underspecified import readings_of
 from engine.run.summary import RunDigest
 
 PACKAGE = "grove-rl"
@@ -91,7 +95,20 @@ def evaluation_figures(report: dict[str, Any]) -> dict[str, float | None]:
         if name in ("tree/refined",)
         or name.partition("/")[2] in ("pass@1", "pass@n", "effective_clusters")
     }
-    return figures
+    return figures | _by_readings(report)
+
+
+def _by_readings(report: dict[str, Any]) -> dict[str, float | None]:
+    """Returns what the search and the samples select right, by the number of readings."""
+    rows: dict[int, list[Mapping[str, float | None]]] = {}
+    for problem in report["problems"]:
+        if (readings := readings_of(problem["id"])) is not None:
+            rows.setdefault(readings, []).append(problem["values"])
+    return {
+        readings_key(name, readings): mean([values.get(name) for values in of_count])
+        for name in ("tree/pass@1", "samples/pass@1")
+        for readings, of_count in sorted(rows.items())
+    }
 
 
 def _answers(report: dict[str, Any]) -> dict[str, float]:

@@ -44,17 +44,21 @@ class ClaimRecord:
         """Returns the arms that are compared with a control."""
         return [arm for arm in self.claim.arms if self.claim.control_of(arm)]
 
+    def deciding(self) -> list[Arm]:
+        """Returns those of them that have a say in the outcome."""
+        return [arm for arm in self.tested() if arm.decides]
+
     def outcomes(self) -> dict[str, Outcome]:
-        """Returns what each arm's primary figure says about the statement."""
+        """Returns what the primary figure of each arm that decides says about the statement."""
         primary, expected = self.claim.primary, self.claim.expected
-        return {a.name: self.comparison(a, primary).outcome(expected) for a in self.tested()}
+        return {a.name: self.comparison(a, primary).outcome(expected) for a in self.deciding()}
 
     def outcome(self) -> Outcome:
         return overall(list(self.outcomes().values()))
 
     def seeds(self) -> tuple[int, int]:
-        """Returns the smallest and the largest number of seeds of a comparison."""
-        counts = [self.comparison(arm, self.claim.primary).seeds for arm in self.tested()]
+        """Returns the smallest and the largest number of seeds of a comparison that decides."""
+        counts = [self.comparison(arm, self.claim.primary).seeds for arm in self.deciding()]
         return min(counts), max(counts)
 
     def mismatches(self) -> dict[str, dict[int, list[str]]]:

@@ -55,8 +55,8 @@ class Comparison:
 
     @property
     def detectable(self) -> float | None:
-        """Returns the half width: the smallest difference that this interval could have told from
-        0; None without an interval."""
+        """Returns the half width of the interval, the smallest mean difference at which its ends
+        would exclude 0; None without an interval."""
         return None if self.interval is None else (self.interval.high - self.interval.low) / 2
 
     def outcome(self, expected: Expected) -> Outcome:
@@ -79,6 +79,14 @@ def compared(control: Mapping[int, float | None], arm: Mapping[int, float | None
         return Comparison(len(both), None)
     before, after = [control[s] for s in both], [arm[s] for s in both]
     return Comparison(len(both), paired_student(before, after, CONFIDENCE))
+
+
+def reaches(comparison: Comparison, goal: float) -> bool:
+    """Returns whether the mean difference is at least the goal; a difference above 0 must be seen,
+    too."""
+    if comparison.interval is None or comparison.interval.difference < goal:
+        return False
+    return goal <= 0 or comparison.verdict is Verdict.BETTER
 
 
 def mean_interval(values: Mapping[int, float | None]) -> tuple[float | None, float | None]:

@@ -16,6 +16,7 @@ from benchmarks.claims.statistics import (
     Outcome,
     Verdict,
     mean_interval,
+    reaches,
 )
 from docs.generate import markdown
 from docs.generate.markdown import code, table
@@ -50,6 +51,10 @@ How a claim is decided:
 - Budgets (nodes, learned tokens, weights) are counted in the run's own events. Where they should be
   equal and are not, the page says so: nodes must be the same, learned tokens and weights within
   10 %.
+- Every search of an evaluation keeps one node in flight (`evaluation.nodes_in_flight = 1`), so that
+  each expansion knows the verdicts of all earlier ones.
+  [With more](../results.md#when-a-tree-beats-samples) a part of a tree is opened before there is a
+  verdict.
 - A claim takes {enough} seeds per arm; with fewer its page says that they are too few.
 
 The runs are small, about a minute of two cores each: {budget}. They show the direction of a large
@@ -157,13 +162,30 @@ def _verdicts(record: ClaimRecord) -> Iterator[str]:
         control = record.claim.control_of(arm)
         assert control is not None
         lines.append(f"- {arm.name} against {control.name}, {figure.label}: "
-                     f"{_sentence(comparison, figure)}")  # fmt: skip
+                     f"{_sentence(comparison, figure)}{_shown(arm)}")  # fmt: skip
     yield "\n".join(lines)
+    yield from _goal(record, figure)
     if min(record.seeds()) < ENOUGH_SEEDS:
         yield (
             f"**Too few seeds.** A comparison has {_seeds(record)} of the {ENOUGH_SEEDS} seeds "
             "that a claim takes; with so few, intervals are wide and a verdict is preliminary."
         )
+
+
+def _shown(arm: Arm) -> str:
+    return "" if arm.decides else " It does not decide."
+
+
+def _goal(record: ClaimRecord, figure: Figure) -> Iterator[str]:
+    """Yields whether the arms that decide reach the claim's goal."""
+    goal = record.claim.goal
+    for arm in record.deciding() if goal is not None else ():
+        comparison = record.comparison(arm, figure.name)
+        if comparison.interval is not None:
+            reached = "reached" if reaches(comparison, goal) else "missed"
+            clear = ", with an interval that excludes 0," if goal > 0 else ""
+            least = f"{goal:+.{_places(figure)}f}".replace("-", "−")
+            yield f"The goal, a difference of at least {least}{clear} is {reached}."
 
 
 def _sentence(comparison: Comparison, figure: Figure) -> str:

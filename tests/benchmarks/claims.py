@@ -3,7 +3,6 @@
 from dataclasses import asdict
 
 from benchmarks.claims.cell import Cell, CellResult, recipe_hash, write_result
-from benchmarks.claims.claim import Plan
 
 BUDGET = {
     "nodes": 5120, "learned_tokens": 30000, "parameters": 985760, "tree_answers": 800,
@@ -42,6 +41,6 @@ def write_arms(folder, claim, values, plan=None, **budgets):
         figure = claim.arm(name).reads.get(claim.primary, claim.primary)
         for seed, value in enumerate(by_seed, start=1):
             one = result_of(
-                claim, name, seed, plan or Plan(), {figure: value}, **budgets.get(name, {})
+                claim, name, seed, plan or claim.plan, {figure: value}, **budgets.get(name, {})
             )
             write_result(folder / claim.name / f"{name}-{seed}.json", one)

@@ -14,10 +14,11 @@ from benchmarks.claims.budgets import mismatches, training_budget
 from benchmarks.claims.catalogue import BY_NAME, CLAIMS
 from benchmarks.claims.cell import Cell, ResultDamaged, cells_of, read_result, write_result
 from benchmarks.claims.claim import Arm, Plan
+from benchmarks.claims.measurement import evaluation_figures
 from benchmarks.claims.record import claim_record
 from benchmarks.claims.runner import run_cells
 from benchmarks.claims.stages import StageFailed, Workplace
-from benchmarks.claims.statistics import Outcome, Verdict, compared, mean_interval, overall
+from benchmarks.claims.statistics import Outcome, Verdict, compared, mean_interval, overall, reaches
 from docs.generate import science
 from engine.events.log import read_all
 from engine.events.vocabulary import Event
@@ -27,6 +28,7 @@ from tests.benchmarks.claims import BUDGET, result_of, write_arms
 from tests.helpers.waiting import eventually
 
 TEAM, SHAPING, SAMPLES = BY_NAME["team"], BY_NAME["shaping"], BY_NAME["tree-samples"]
+OPEN, SEARCH = BY_NAME["underspecified"], BY_NAME["thompson-search"]
 TINY = Plan(steps=2, trees=2, problems=2, samples=2)
 WORKED = {1: 0.50, 2: 0.55, 3: 0.60}
 """Control of the worked numbers."""
@@ -144,13 +146,43 @@ def test_the_digest_is_of_settings_and_seed_and_of_nothing_else():
         replace(cell, plan=Plan(steps=41)),
         replace(cell, plan=Plan(problems=99)),
         Cell(SHAPING, SHAPING.arm("shaping-off"), 1, Plan()),
-        Cell(SAMPLES, SAMPLES.arm("tree-16"), 1, Plan()),
+        Cell(SEARCH, SEARCH.arm("thompson"), 1, Plan()),
     ]
     assert len({cell.digest, *(other.digest for other in others)}) == 6
     assert others[-1].training_digest == cell.training_digest  # one training, two searches
     assert others[2].training_digest == cell.training_digest
     explicit = replace(cell.arm, settings={"credit.shaping_gamma": 0.5})  # the default
     assert replace(cell, arm=explicit).digest == cell.digest
+
+
+def test_one_training_on_the_mixture_serves_every_claim_about_its_trees():
+    cells = [cell for claim in CLAIMS for cell in cells_of(claim, 1, claim.plan)]
+    mixed = [cell for cell in cells if cell.arm.trained and cell.arm.recipe == "demo-mixture"]
+    assert {cell.claim.name for cell in mixed} == {
+        "tree-samples", "underspecified", "feedback", "feedback-underspecified",
+    }  # fmt: skip
+    assert {agent.name for cell in mixed for agent in cell.config.agents} == {"ash", "rowan"}
+    assert len({cell.training_digest for cell in mixed}) == 1
+    tree, samples, seeing = (
+        Cell(claim, claim.arm(arm), 1, claim.plan).digest
+        for claim, arm in (
+            (OPEN, "tree-8"), (OPEN, "samples-8"), (BY_NAME["feedback-underspecified"], "feedback"),
+        )
+    )  # fmt: skip
+    assert tree == samples == seeing  # and one evaluation
+
+
+def test_every_evaluation_keeps_one_node_in_flight():
+    for claim in CLAIMS:
+        for cell in cells_of(claim, 1, claim.plan):
+            assert cell.evaluation()["settings"]["evaluation.nodes_in_flight"] == 1
+
+
+def test_starters_are_measured_as_the_team_that_is_trained():
+    before, after = (BY_NAME[name] for name in ("underspecified-starters", "underspecified"))
+    one, other = (Cell(claim, claim.arm("tree-8"), 1, claim.plan) for claim in (before, after))
+    assert one.config.agents == other.config.agents and not one.training()
+    assert {**one.evaluation(), "agents": None} == other.evaluation()
 
 
 def test_cells_are_deterministic_and_seeds_give_other_problems():
@@ -162,6 +194,7 @@ def test_cells_are_deterministic_and_seeds_give_other_problems():
 def test_cells_come_seed_by_seed():
     seeds = [cell.seed for cell in cells_of(TEAM, 3, Plan())]
     assert seeds == sorted(seeds) and seeds.count(2) == len(TEAM.arms)
+    assert {cell.seed for cell in cells_of(TEAM, 5, Plan(), first=4)} == {4, 5}
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path):
@@ -306,6 +339,51 @@ def test_arms_with_one_seed_are_not_decided(tmp_path):
     assert "## Not seen\n" in page  # single-oak is no worse, so not all arms can be
     assert "A comparison has 0 to 2 of the 10 seeds" in page
     assert "| Not seen, too few seeds | 0 to 2 |" in pages["docs/science/index.md"]
+
+
+def write_sizes(folder, tree):
+    samples = [0.5 + 0.01 * seed for seed in range(10)]
+    small = [one + tree + 0.01 * (n % 2) for n, one in enumerate(samples)]
+    large = [one - 0.2 for one in samples]
+    values = {"samples-8": samples, "tree-8": small, "samples-60": samples, "tree-60": large}
+    write_arms(folder, OPEN, values)
+    return science.pages(folder)["docs/science/underspecified.md"]
+
+
+def test_larger_trees_are_shown_and_do_not_decide(tmp_path):
+    page = write_sizes(tmp_path, tree=0.15)
+    assert "## Seen\n" in page and "Too few" not in page
+    assert "tree-60 against samples-60, Pass@1 of the selected answer: worse" in page
+    assert page.count("It does not decide.") == 2
+
+
+@pytest.mark.parametrize(("tree", "said"), [(0.15, "reached"), (0.05, "missed")])
+def test_the_page_says_whether_the_goal_is_reached(tree, said, tmp_path):
+    page = write_sizes(tmp_path, tree)
+    assert f"difference of at least +0.100, with an interval that excludes 0, is {said}." in page
+
+
+def test_a_goal_above_zero_needs_a_difference_that_is_seen():
+    clear = compared(WORKED, {1: 0.60, 2: 0.66, 3: 0.70})
+    wide = compared(WORKED, {1: 0.40, 2: 1.0, 3: 0.70})
+    assert [reaches(clear, goal) for goal in (0.1, 0.2, -0.01)] == [True, False, True]
+    assert [reaches(wide, goal) for goal in (0.1, -0.01)] == [False, True]
+    assert not reaches(compared(WORKED, {}), -0.01)
+
+
+def test_figures_by_readings_are_means_over_the_problems_with_so_many():
+    rows = [("underspecified-1-7-3-4", 1.0, 0.0), ("underspecified-1-7-5-4", 0.0, 0.0),
+            ("underspecified-1-7-9-2", 1.0, 1.0), ("generated-1-7-4", 0.0, 1.0)]  # fmt: skip
+    problems = [
+        {"id": name, "values": {"tree/pass@1": tree, "samples/pass@1": samples}}
+        for name, tree, samples in rows
+    ]
+    figures = evaluation_figures({"figures": {"pass@1/ash": {"value": 0.5}}, "problems": problems})
+    assert figures["tree/pass@1/4-readings"] == 0.5 and figures["samples/pass@1/4-readings"] == 0.0
+    assert (
+        figures["tree/pass@1/2-readings"] == 1.0
+        and len([k for k in figures if "readings" in k]) == 4
+    )
 
 
 def test_a_claim_on_starters_says_that_nothing_was_trained(tmp_path):

@@ -39,6 +39,8 @@ from engine.problems.generator.readings import OPEN_BY_SOURCE, OpenOperation
 from engine.problems.problem import CallTest, Problem
 
 UNDERSPECIFIED_VERSION = 1
+_FAMILY = "underspecified"
+"""First part of the ids."""
 SHOWN_FAILURES = 2
 """Failing tests in a refinement prompt (`engine.policy.prompts.FEEDBACK_TESTS`)."""
 OPEN_SHARE = 0.5
@@ -103,13 +105,19 @@ def make_variants(seed: int, index: int, readings: int) -> Variants:
         if inputs is not None:
             break
     return Variants(
-        id=f"underspecified-{UNDERSPECIFIED_VERSION}-{seed}-{index}-{readings}",
+        id=f"{_FAMILY}-{UNDERSPECIFIED_VERSION}-{seed}-{index}-{readings}",
         statement=statement(versions[0], rng),
         names=tuple(step.operation.name for step in versions[0]),
         readings=versions,
         inputs=inputs,
         meant=int(rng.integers(readings)),
     )
+
+
+def readings_of(problem_id: str) -> int | None:
+    """Returns the number of readings of a problem of this family by its id; None for any other."""
+    family, _, rest = problem_id.partition("-")
+    return int(rest.rpartition("-")[2]) if family == _FAMILY else None
 
 
 def _draw_readings(rng: np.random.Generator, readings: int) -> tuple[Steps, ...]:

@@ -1,0 +1,39 @@
+"""The figures that claims compare."""
+
+from __future__ import annotations
+
+from benchmarks.claims.claim import Figure
+from engine.config.problems import READING_COUNTS
+
+TREE_1 = Figure("tree/pass@1", "Pass@1(tree)")
+PASS_1 = Figure("pass@1", "Pass@1")
+PASS_8 = Figure("pass@8", "Pass@8")
+TREE_N = Figure("tree/pass@n", "Pass@N of the tree")
+DIVERSITY = Figure("samples/effective_clusters", "EA of independent samples")
+TREE_DIVERSITY = Figure("tree/effective_clusters", "EA of the tree")
+REFINED = Figure("tree/refined", "nodes at depth ≥ 2")
+TRAINED_REFINED = Figure("training/refined", "nodes at depth ≥ 2, training")
+LEARNED = Figure("learned_tokens", "learned tokens")
+SECONDS = Figure("seconds", "seconds")
+ANSWER_1 = Figure("answer/pass@1", "Pass@1 of the selected answer")
+ANSWER_N = Figure("answer/pass@n", "Pass@N")
+ANSWER_DIVERSITY = Figure("answer/effective_clusters", "EA")
+ANSWER_REFINED = Figure("answer/refined", "nodes at depth ≥ 2")
+
+OF_TRAINING = (TREE_1, PASS_1, PASS_8, DIVERSITY, TREE_DIVERSITY, TRAINED_REFINED, LEARNED, SECONDS)
+OF_SEARCH = (TREE_1, TREE_N, TREE_DIVERSITY, REFINED, SECONDS)
+OF_ANSWERS = (ANSWER_N, ANSWER_DIVERSITY, ANSWER_REFINED)
+"""The figures of a selected answer, without the first."""
+
+
+def by_readings(figure: Figure) -> tuple[Figure, ...]:
+    """Returns the figure for each number of readings that a statement can have."""
+    return tuple(
+        Figure(readings_key(figure.name, count), f"{figure.label}, {count} readings")
+        for count in READING_COUNTS
+    )
+
+
+def readings_key(name: str, readings: int) -> str:
+    """Returns the key of a figure over the problems with this number of readings."""
+    return f"{name}/{readings}-readings"

@@ -1,0 +1,187 @@
+"""Claims that compare searches of one team, which has the same weights in every arm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.claims.claim import Arm, Claim, Plan, Search, Settings
+from benchmarks.claims.figures import ANSWER_1, OF_ANSWERS, OF_SEARCH, TREE_1, by_readings
+from benchmarks.claims.trainings import uniform_choices
+
+DECIDING, *SHOWN = 8, 16, 60
+"""Nodes of the trees; larger trees are shown, since there as many samples guess every reading."""
+SWITCHED = 60
+"""Nodes at which the switches of MARS²-T+ are compared."""
+CHOSEN = 16
+"""Nodes at which the choices of a search are compared."""
+NOTHING: Settings = {}
+PLAN = Plan(samples=2)
+"""Samples outside of trees are not compared here: one of each agent."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Problems on which a search is measured."""
+
+    words: str
+    note: str
+    settings: Settings
+    goal: float
+    """Difference of a tree and as many samples that is aimed at."""
+    readings: bool = False
+    """Whether figures are also shown by the number of readings."""
+
+
+STATED = Family(
+    "fully stated problems",
+    "The statement of each problem says all that its tests check.",
+    {"problems.underspecified_share": 0.0},
+    goal=-0.01,
+)
+OPEN = Family(
+    "underspecified problems",
+    "The statement of each problem has 2, 3, 4, 6 or 8 readings, of which the tests mean one: a "
+    "first answer has to guess, and the failing public tests that a repair sees leave one reading.",
+    {"problems.underspecified_share": 1.0},
+    goal=0.1,
+    readings=True,
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The team ash and rowan, trained or not, and the problems on which it is measured."""
+
+    family: Family
+    trained: bool
+
+    @property
+    def team(self) -> str:
+        return "trained team" if self.trained else "team of starters"
+
+    @property
+    def note(self) -> str:
+        training = "trained by the recipe `demo-mixture`: half of its problems are underspecified"
+        return f"{self.family.note} The team is ash and rowan, " + (
+            f"{training}." if self.trained else "as they are shipped."
+        )
+
+    def name(self, before: str) -> str:
+        parts = (before, "underspecified" if self.family is OPEN else "")
+        return "-".join(filter(None, (*parts, "" if self.trained else "starters")))
+
+    def title(self, before: str) -> str:
+        problems = " on underspecified problems" if self.family is OPEN else ""
+        return f"{before}{problems}, {'trained team' if self.trained else 'before training'}"
+
+    def arm(
+        self, name: str, about: str, nodes: int, settings: Settings = NOTHING, **more: Any
+    ) -> Arm:
+        """Returns an arm of this team; `settings` are further ones of its search."""
+        search = Search(nodes, {**self.family.settings, **settings})
+        return Arm(name, about, "demo-mixture", trained=self.trained, search=search, **more)
+
+
+SUBJECTS = tuple(Subject(family, trained) for family in (STATED, OPEN) for trained in (True, False))
+
+
+def tree_or_samples(of: Subject) -> Claim:
+    figures = (ANSWER_1, *(by_readings(ANSWER_1) if of.family.readings else ()), *OF_ANSWERS)
+    arms: list[Arm] = []
+    for size in (DECIDING, *SHOWN):
+        samples = f"samples-{size}"
+        for part, name, about in (
+            ("samples", samples, f"{size} independent samples of the {of.team}"),
+            ("tree", f"tree-{size}", f"a tree of {size} nodes of the {of.team}"),
+        ):
+            reads = {one.name: one.name.replace("answer", part, 1) for one in figures}
+            more = {"reads": reads, "against": samples, "decides": size == DECIDING}
+            arms.append(of.arm(name, about, size, **more))
+    return Claim(
+        name=of.name("" if of.family.readings else "tree-samples"),
+        title=of.title("Tree or samples"),
+        statement=f"On {DECIDING} nodes, the search of the {of.team} answers more "
+        f"{of.family.words} than as many independent samples, of which the same rule selects.",
+        control=f"samples-{DECIDING}",
+        expected="higher",
+        primary=ANSWER_1.name,
+        goal=of.family.goal if of.trained else None,
+        equal=("nodes", "parameters"),
+        figures=figures,
+        arms=tuple(arms),
+        note=f"{of.note} Trees of {' and '.join(map(str, SHOWN))} nodes are shown and do not "
+        "decide.",
+        plan=PLAN,
+    )
+
+
+def feedback(of: Subject) -> Claim:
+    """Returns the claim that a tree's repairs need the results of the tests."""
+    blind = {"search.error_feedback": False}
+    return Claim(
+        name=of.name("feedback"),
+        title=of.title("Feedback of the tests"),
+        statement=f"On {DECIDING} nodes, a {of.team} whose repairs see the results on the public "
+        f"tests answers more {of.family.words} than one whose repairs see the program alone.",
+        control="feedback",
+        expected="lower",
+        primary=TREE_1.name,
+        equal=("nodes", "parameters"),
+        figures=(TREE_1, *(by_readings(TREE_1) if of.family.readings else ()), *OF_SEARCH[1:]),
+        arms=(
+            of.arm("feedback", "repairs see the results on the public tests", DECIDING),
+            of.arm("feedback-off", "repairs see the program alone", DECIDING, blind),
+        ),
+        note=f"{of.note} Both arms have the same weights, which have seen repairs with feedback.",
+        plan=PLAN,
+    )
+
+
+def thompson() -> Claim:
+    arms = (
+        Arm(name, about, search=Search(CHOSEN, settings))
+        for name, about, settings in uniform_choices()
+    )
+    return Claim(
+        name="thompson-search",
+        title="Thompson or uniform choice, at test time",
+        statement=f"On {CHOSEN} nodes, Thompson sampling over agents and nodes answers more "
+        "problems than uniform choices, with the same trained team.",
+        control="thompson",
+        expected="lower",
+        primary=TREE_1.name,
+        equal=("nodes", "parameters"),
+        figures=OF_SEARCH,
+        arms=(Arm("thompson", "Thompson sampling of both", search=Search(CHOSEN)), *arms),
+        plan=PLAN,
+    )
+
+
+def switches() -> Claim:
+    depth, off = {"search.rho": 0.97}, {"search.error_feedback": False}
+
+    def arm(name: str, about: str, settings: Settings = NOTHING, reward_model: bool = False) -> Arm:
+        return Arm(name, about, search=Search(SWITCHED, settings, reward_model))
+
+    return Claim(
+        name="search-switches",
+        title=f"The three switches of MARS²-T+ at {SWITCHED} nodes",
+        statement=f"On {SWITCHED} nodes, each switch of MARS²-T+, and all three together, raise "
+        "the share of problems that the same trained team answers.",
+        control="none",
+        expected="higher",
+        primary=TREE_1.name,
+        equal=("nodes", "parameters"),
+        figures=OF_SEARCH,
+        arms=(
+            arm("none", "no switch", off),
+            arm("feedback", "error feedback"),
+            arm("depth", "depth-guided exploration, rho = 0.97", off | depth),
+            arm("reward-model", "a reward model chooses among equals", off, reward_model=True),
+            arm("all", "all three", depth, reward_model=True),
+        ),
+        note="The reward model is trained on the nodes of the same seed's training run; its "
+        "weights are not counted among the parameters.",
+        plan=PLAN,
+    )
