@@ -64,7 +64,7 @@ REMAKE = """
 The commands that measure what is missing, and write the pages. The first goes on where it was
 interrupted, and does nothing where every result is present:
 
-<!-- not run: hours; tests/benchmarks/test_claims.py runs a tiny claim -->
+<!-- not run: hours; tests/benchmarks/claims/test_runner.py runs a tiny claim -->
 ```sh
 .venv/bin/python -m benchmarks claims {arguments}
 .venv/bin/python -m docs.generate

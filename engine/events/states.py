@@ -3,77 +3,50 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 
-class RunState(StrEnum):
-    """State of a run; `engine` reports running, finished, failed and stopped.
+class ShownState(StrEnum):
+    """State that every page shows by its `label` and `colour`, the name of a palette entry."""
 
-    Every page shows `label` and `colour`; a colour is the name of a palette entry.
-    """
+    _value_: str
+    colour: str
 
-    QUEUED = "queued"
-    STARTING = "starting"
-    RUNNING = "running"
-    STOPPING = "stopping"
-    STOPPED = "stopped"
-    FINISHED = "finished"
-    FAILED = "failed"
-
-    @property
-    def label(self) -> str:
-        return self.value.capitalize()
-
-    @property
-    def colour(self) -> str:
-        return _STATE_COLOURS[self]
-
-
-_STATE_COLOURS = {
-    RunState.QUEUED: "grey",
-    RunState.STARTING: "violet",
-    RunState.RUNNING: "blue",
-    RunState.STOPPING: "amber",
-    RunState.STOPPED: "amber",
-    RunState.FINISHED: "green",
-    RunState.FAILED: "red",
-}
-
-
-class Verdict(StrEnum):
-    """Outcome of a program's execution on one test, or on all of them."""
-
-    PASSED = "passed"
-    WRONG_ANSWER = "wrong_answer"
-    RUNTIME_ERROR = "runtime_error"
-    SYNTAX_ERROR = "syntax_error"
-    NO_PROGRAM = "no_program"
-    TIME_LIMIT = "time_limit"
-    MEMORY_LIMIT = "memory_limit"
-    OUTPUT_LIMIT = "output_limit"
-    KILLED = "killed"
-    SANDBOX_FAILURE = "sandbox_failure"
+    def __new__(cls, value: str, colour: str) -> Self:
+        member = str.__new__(cls, value)
+        member._value_, member.colour = value, colour
+        return member
 
     @property
     def label(self) -> str:
         return self.value.replace("_", " ").capitalize()
 
-    @property
-    def colour(self) -> str:
-        return _VERDICT_COLOURS[self]
+
+class RunState(ShownState):
+    """State of a run; `engine` reports running, finished, failed and stopped."""
+
+    QUEUED = "queued", "grey"
+    STARTING = "starting", "violet"
+    RUNNING = "running", "blue"
+    STOPPING = "stopping", "amber"
+    STOPPED = "stopped", "amber"
+    FINISHED = "finished", "green"
+    FAILED = "failed", "red"
 
 
-_VERDICT_COLOURS = {
-    Verdict.PASSED: "green",
-    Verdict.WRONG_ANSWER: "red",
-    Verdict.RUNTIME_ERROR: "orange",
-    Verdict.SYNTAX_ERROR: "orange",
-    Verdict.NO_PROGRAM: "grey",
-    Verdict.TIME_LIMIT: "violet",
-    Verdict.MEMORY_LIMIT: "violet",
-    Verdict.OUTPUT_LIMIT: "violet",
-    Verdict.KILLED: "violet",
-    Verdict.SANDBOX_FAILURE: "amber",
-}
+class Verdict(ShownState):
+    """Outcome of a program's execution on one test, or on all of them."""
+
+    PASSED = "passed", "green"
+    WRONG_ANSWER = "wrong_answer", "red"
+    RUNTIME_ERROR = "runtime_error", "orange"
+    SYNTAX_ERROR = "syntax_error", "orange"
+    NO_PROGRAM = "no_program", "grey"
+    TIME_LIMIT = "time_limit", "violet"
+    MEMORY_LIMIT = "memory_limit", "violet"
+    OUTPUT_LIMIT = "output_limit", "violet"
+    KILLED = "killed", "violet"
+    SANDBOX_FAILURE = "sandbox_failure", "amber"
 
 
 class StopReason(StrEnum):

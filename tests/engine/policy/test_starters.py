@@ -138,11 +138,11 @@ def test_a_demonstrated_repair_is_the_reading_that_its_feedback_shows():
         prompt = row.messages[0]["content"]
         shown = FAILURE.findall(prompt)
         assert shown or "passed 3 of 3" in prompt, "nothing shows the reading"
-        given, wanted = [], []
-        for value, expected in shown:
-            given.append(function_of(row.answer)(literal_eval(value)))
-            wanted.append(literal_eval(expected))
-        assert given == wanted
+        given, expected = [], []
+        for argument, result in shown:
+            given.append(function_of(row.answer)(literal_eval(argument)))
+            expected.append(literal_eval(result))
+        assert given == expected
         parent = prompt[prompt.index("def solve") : prompt.index("    return x\n")]
         answer = row.answer.removesuffix("    return x\n")
         same = [a == b for a, b in zip(parent.split("\n"), answer.split("\n"), strict=False)]

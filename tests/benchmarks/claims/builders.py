@@ -2,8 +2,11 @@
 
 from dataclasses import asdict
 
+from benchmarks.claims.catalogue import BY_NAME
 from benchmarks.claims.cell import Cell, CellResult, recipe_hash, write_result
 
+TEAM, SHAPING, SAMPLES = BY_NAME["team"], BY_NAME["shaping"], BY_NAME["tree-samples"]
+OPEN, SEARCH = BY_NAME["underspecified"], BY_NAME["thompson-search"]
 BUDGET = {
     "nodes": 5120, "learned_tokens": 30000, "parameters": 985760, "tree_answers": 800,
     "samples_answers": 800, "single_answers": 1600,
