@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from benchmarks.claims import searches, trainings
 from benchmarks.claims.claim import Claim
+from benchmarks.claims.searches import OPEN, SEVERAL, STATED
 
 CLAIMS: tuple[Claim, ...] = (
     trainings.team(),
     trainings.shaping(),
     trainings.advantage(),
-    *map(searches.tree_or_samples, searches.SUBJECTS),
-    *map(searches.feedback, searches.SUBJECTS),
+    *map(searches.tree_or_samples, searches.subjects(STATED, OPEN, SEVERAL)),
+    *map(searches.feedback, searches.subjects(STATED, OPEN)),
     searches.thompson(),
     searches.switches(),
     trainings.refinement(),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from benchmarks.claims.claim import Figure
-from engine.config.problems import READING_COUNTS
 
 TREE_1 = Figure("tree/pass@1", "Pass@1(tree)")
 PASS_1 = Figure("pass@1", "Pass@1")
@@ -26,11 +27,11 @@ OF_ANSWERS = (ANSWER_N, ANSWER_DIVERSITY, ANSWER_REFINED)
 """The figures of a selected answer, without the first."""
 
 
-def by_readings(figure: Figure) -> tuple[Figure, ...]:
-    """Returns the figure for each number of readings that a statement can have."""
+def by_readings(figure: Figure, counts: Sequence[int]) -> tuple[Figure, ...]:
+    """Returns the figure over the problems of each number of readings."""
     return tuple(
         Figure(readings_key(figure.name, count), f"{figure.label}, {count} readings")
-        for count in READING_COUNTS
+        for count in counts
     )
 
 

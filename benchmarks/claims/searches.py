@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.claims.claim import Arm, Claim, Plan, Search, Settings
 from benchmarks.claims.figures import ANSWER_1, OF_ANSWERS, OF_SEARCH, TREE_1, by_readings
 from benchmarks.claims.trainings import uniform_choices
+from engine.config.problems import FEW_READINGS, MANY_READINGS
 
 DECIDING, *SHOWN = 8, 16, 60
 """Nodes of the trees; larger trees are shown, since there as many samples guess every reading."""
@@ -29,8 +31,14 @@ class Family:
     settings: Settings
     goal: float
     """Difference of a tree and as many samples that is aimed at."""
-    readings: bool = False
-    """Whether figures are also shown by the number of readings."""
+    name: str = ""
+    """Part of the names of its claims."""
+    readings: Sequence[int] = ()
+    """Numbers of readings for which figures are also shown one by one."""
+
+    @property
+    def title(self) -> str:
+        return f" on {self.words}" if self.name else ""
 
 
 STATED = Family(
@@ -39,13 +47,24 @@ STATED = Family(
     {"problems.underspecified_share": 0.0},
     goal=-0.01,
 )
+UNDERSPECIFIED = {"problems.underspecified_share": 1.0}
 OPEN = Family(
     "underspecified problems",
     "The statement of each problem has 2, 3, 4, 6 or 8 readings, of which the tests mean one: a "
     "first answer has to guess, and the failing public tests that a repair sees leave one reading.",
-    {"problems.underspecified_share": 1.0},
+    UNDERSPECIFIED,
     goal=0.1,
-    readings=True,
+    name="underspecified",
+    readings=FEW_READINGS,
+)
+SEVERAL = Family(
+    "problems with several open details",
+    "The statement of each problem leaves two or three details open, which have 12 or 16 readings "
+    "together; the demonstrations and the training had at most 8.",
+    {**UNDERSPECIFIED, "problems.fewest_readings": 12, "problems.most_readings": 16},
+    goal=0.1,
+    name="several-details",
+    readings=MANY_READINGS,
 )
 
 
@@ -68,12 +87,13 @@ class Subject:
         )
 
     def name(self, before: str) -> str:
-        parts = (before, "underspecified" if self.family is OPEN else "")
-        return "-".join(filter(None, (*parts, "" if self.trained else "starters")))
+        parts = (before, self.family.name, "" if self.trained else "starters")
+        return "-".join(filter(None, parts))
 
     def title(self, before: str) -> str:
-        problems = " on underspecified problems" if self.family is OPEN else ""
-        return f"{before}{problems}, {'trained team' if self.trained else 'before training'}"
+        return (
+            f"{before}{self.family.title}, {'trained team' if self.trained else 'before training'}"
+        )
 
     def arm(
         self, name: str, about: str, nodes: int, settings: Settings = NOTHING, **more: Any
@@ -83,11 +103,14 @@ class Subject:
         return Arm(name, about, "demo-mixture", trained=self.trained, search=search, **more)
 
 
-SUBJECTS = tuple(Subject(family, trained) for family in (STATED, OPEN) for trained in (True, False))
+def subjects(*families: Family) -> Iterator[Subject]:
+    """Yields the trained team and the starters on each family."""
+    for family in families:
+        yield from (Subject(family, trained=True), Subject(family, trained=False))
 
 
 def tree_or_samples(of: Subject) -> Claim:
-    figures = (ANSWER_1, *(by_readings(ANSWER_1) if of.family.readings else ()), *OF_ANSWERS)
+    figures = (ANSWER_1, *by_readings(ANSWER_1, of.family.readings), *OF_ANSWERS)
     arms: list[Arm] = []
     for size in (DECIDING, *SHOWN):
         samples = f"samples-{size}"
@@ -99,7 +122,7 @@ def tree_or_samples(of: Subject) -> Claim:
             more = {"reads": reads, "against": samples, "decides": size == DECIDING}
             arms.append(of.arm(name, about, size, **more))
     return Claim(
-        name=of.name("" if of.family.readings else "tree-samples"),
+        name=of.name("" if of.family.name else "tree-samples"),
         title=of.title("Tree or samples"),
         statement=f"On {DECIDING} nodes, the search of the {of.team} answers more "
         f"{of.family.words} than as many independent samples, of which the same rule selects.",
@@ -128,7 +151,7 @@ def feedback(of: Subject) -> Claim:
         expected="lower",
         primary=TREE_1.name,
         equal=("nodes", "parameters"),
-        figures=(TREE_1, *(by_readings(TREE_1) if of.family.readings else ()), *OF_SEARCH[1:]),
+        figures=(TREE_1, *by_readings(TREE_1, of.family.readings), *OF_SEARCH[1:]),
         arms=(
             of.arm("feedback", "repairs see the results on the public tests", DECIDING),
             of.arm("feedback-off", "repairs see the program alone", DECIDING, blind),

@@ -7,8 +7,11 @@ from pydantic import Field, model_validator
 from engine.config.base import Settings, Whole
 from engine.config.locations import DatasetPath
 
-READING_COUNTS = (2, 3, 4, 6, 8)
-"""Numbers of readings that an underspecified problem can have."""
+FEW_READINGS = (2, 3, 4, 6, 8)
+"""Numbers of readings of an underspecified problem, unless others are requested."""
+MANY_READINGS = (12, 16)
+"""Further numbers, of which each needs several open details in one statement."""
+READING_COUNTS = FEW_READINGS + MANY_READINGS
 MIXTURE = ("underspecified_share", "fewest_readings", "most_readings")
 """Settings of the mixture of fully stated and underspecified problems."""
 
@@ -33,9 +36,10 @@ class ProblemsConfig(Settings):
     """Share of generated problems whose statement has several readings, of which only the failing
     public tests show the one that is meant."""
     fewest_readings: int = Field(READING_COUNTS[0], ge=READING_COUNTS[0], le=READING_COUNTS[-1])
-    """Fewest readings of an underspecified problem: 2, 3, 4, 6 or 8."""
-    most_readings: int = Field(READING_COUNTS[-1], ge=READING_COUNTS[0], le=READING_COUNTS[-1])
-    """Most readings of an underspecified problem."""
+    """Fewest readings of an underspecified problem: 2, 3, 4, 6, 8, 12 or 16."""
+    most_readings: int = Field(FEW_READINGS[-1], ge=READING_COUNTS[0], le=READING_COUNTS[-1])
+    """Most readings of an underspecified problem. With 12 or 16 its statement always leaves several
+    details open."""
 
     @model_validator(mode="after")
     def _underspecified_problems_exist(self) -> ProblemsConfig:

@@ -14,7 +14,7 @@ from itertools import count, islice
 
 import numpy as np
 
-from engine.config.problems import READING_COUNTS, ProblemsConfig
+from engine.config.problems import FEW_READINGS, READING_COUNTS, ProblemsConfig
 from engine.problems.generator.compose import Split, make_problem
 from engine.problems.generator.underspecified import UNDERSPECIFIED_VERSION, make_underspecified
 from engine.problems.problem import Problem
@@ -30,7 +30,7 @@ class GeneratedProblems:
     seed: int
     underspecified_share: float = 0.0
     fewest_readings: int = READING_COUNTS[0]
-    most_readings: int = READING_COUNTS[-1]
+    most_readings: int = FEW_READINGS[-1]
 
     @classmethod
     def of(cls, config: ProblemsConfig) -> GeneratedProblems:

@@ -1,8 +1,9 @@
 """Generated problems whose statement has k readings, each a pure function of (version, seed, index,
 k).
 
-One or two steps are open operations (`readings`); the reading that the tests mean is drawn last,
-uniformly, so neither statement nor inputs depend on it. Invariants:
+One to three steps are open operations (`readings`), and each combination of theirs is a reading of
+the statement; the one that the tests mean is drawn last, uniformly, so neither statement nor inputs
+depend on it. Invariants:
 
 - All readings of a statement differ from each other on the public and on the private tests.
 - What a refinement prompt shows of a wrong reading (its first `SHOWN_FAILURES` failing public

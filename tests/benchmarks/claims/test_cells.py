@@ -78,7 +78,7 @@ def test_one_training_on_the_mixture_serves_every_claim_about_its_trees():
     cells = [cell for claim in CLAIMS for cell in cells_of(claim, 1, claim.plan)]
     mixed = [cell for cell in cells if cell.arm.trained and cell.arm.recipe == "demo-mixture"]
     assert {cell.claim.name for cell in mixed} == {
-        "tree-samples", "underspecified", "feedback", "feedback-underspecified",
+        "tree-samples", "underspecified", "several-details", "feedback", "feedback-underspecified",
     }  # fmt: skip
     assert {agent.name for cell in mixed for agent in cell.config.agents} == {"ash", "rowan"}
     assert len({cell.training_digest for cell in mixed}) == 1

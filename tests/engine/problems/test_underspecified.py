@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from engine.config.problems import READING_COUNTS, ProblemsConfig
+from engine.config.problems import FEW_READINGS, MANY_READINGS, READING_COUNTS, ProblemsConfig
 from engine.config.sandbox import SandboxConfig
 from engine.policy.prompts import FEEDBACK_TESTS, Feedback, refinement_prompts
 from engine.policy.starters.demonstrations import public_reports
@@ -19,6 +19,7 @@ from engine.problems.generator.underspecified import (
     Variants,
     draw_edge_input,
     make_variants,
+    readings_of,
 )
 from engine.problems.identity import content_hash
 from engine.problems.overlap import code_tokens, words
@@ -29,7 +30,10 @@ from engine.sandbox.host.verify import verify
 
 STATED_DIGEST = "f4e96cfa36f501e2"
 """Of the fully stated problems that three seeds have always had."""
-SOME = [(k, index) for k in READING_COUNTS for index in range(30)]
+MIXED_DIGEST = "82954c4a9698c819"
+"""Of the half underspecified problems that they have always had."""
+SOME = [(k, index) for k in FEW_READINGS for index in range(30)]
+SOME += [(k, index) for k in MANY_READINGS for index in range(6)]
 
 
 @pytest.fixture(scope="module")
@@ -48,23 +52,24 @@ def outputs(variants: Variants, reading: int) -> list[str]:
     return [repr(run_steps(steps, value)) for value in variants.inputs]
 
 
-def test_the_stream_of_fully_stated_problems_is_what_it_always_was():
+@pytest.mark.parametrize(("share", "expected"), [(0.0, STATED_DIGEST), (0.5, MIXED_DIGEST)])
+def test_the_streams_of_problems_are_what_they_always_were(share, expected):
     digest = hashlib.sha256()
     for seed in (0, 5, 2026):
         for index in range(100):
-            problem, split = make_problem(seed, index)
-            assert (problem, split) == GeneratedProblems(seed).at(index)
+            problem, split = GeneratedProblems(seed, share).at(index)
             line = f"{problem.id} {content_hash(problem)} {problem.reference} {problem.tags}"
             digest.update(f"{line} {split.value}\n".encode())
-    assert digest.hexdigest()[:16] == STATED_DIGEST
+            assert share or (problem, split) == make_problem(seed, index)
+    assert digest.hexdigest()[:16] == expected
 
 
 def test_a_problem_is_a_function_of_seed_index_and_number_of_readings():
     first, again = ([make_underspecified(5, i, 4) for i in range(20)] for _ in range(2))
     assert first == again
     assert make_underspecified(5, 0, 4) != make_underspecified(6, 0, 4)
-    assert len({make_underspecified(5, 0, k)[0].id for k in READING_COUNTS}) == 5
-    with pytest.raises(ValueError, match="readings = 5: a statement has 2, 3, 4, 6, 8 readings"):
+    assert len({make_underspecified(5, 0, k)[0].id for k in READING_COUNTS}) == 7
+    with pytest.raises(ValueError, match="readings = 5: a statement has 2, 3, 4, 6, 8, 12, 16 rea"):
         make_underspecified(5, 0, 5)
 
 
@@ -140,7 +145,7 @@ def test_the_code_of_every_reading_does_what_its_function_does(sandbox):
     rng = np.random.default_rng(0)
     pairs = []
     for operation in OPEN_OPERATIONS:
-        assert len(operation.readings) in READING_COUNTS
+        assert len(operation.readings) in FEW_READINGS  # so that more need several open details
         for reading in operation.readings:
             for constant in reading.constants or (0,):
                 step, tests = Step(reading, constant), []
@@ -188,7 +193,7 @@ def test_the_splits_share_no_composition_statement_or_program():
 def test_every_open_operation_occurs():
     names = {
         name
-        for k in READING_COUNTS
+        for k in FEW_READINGS
         for index in range(400)
         for name in make_variants(0, index, k).names
     }
@@ -216,6 +221,26 @@ def test_a_mixture_has_its_share_and_a_larger_one_keeps_its_problems():
         assert more.at(index) == make_problem(2, index)
 
 
+def test_many_readings_are_of_several_open_details_and_only_on_request(some_variants):
+    for variants in some_variants:
+        details = [name for name in variants.names if name in OPEN_BY_NAME]
+        assert len(variants.readings) in FEW_READINGS or len(details) > 1
+    usual, more = GeneratedProblems(2, 1.0), GeneratedProblems(2, 1.0, most_readings=16)
+    assert {usual.readings_at(index) for index in range(200)} == set(FEW_READINGS)
+    assert {more.readings_at(index) for index in range(200)} == set(READING_COUNTS)
+    several = GeneratedProblems.of(
+        ProblemsConfig(seed=2, underspecified_share=1, fewest_readings=12, most_readings=16)
+    )
+    assert {several.readings_at(index) for index in range(50)} == set(MANY_READINGS)
+
+
+@pytest.mark.parametrize("k", READING_COUNTS)
+def test_the_id_of_a_problem_names_its_number_of_readings(k):
+    assert readings_of(make_underspecified(5, 3, k)[0].id) == k
+    assert readings_of(make_problem(5, 3)[0].id) is None
+    assert readings_of("HumanEval/4-2") is None
+
+
 def test_the_settings_choose_the_mixture():
     sizes = {"train": 20, "validation": 20, "test": 20}
     config = ProblemsConfig(seed=4, underspecified_share=1, fewest_readings=8, **sizes)
@@ -234,7 +259,8 @@ def test_the_settings_choose_the_mixture():
         ({"fewest_readings": 5, "most_readings": 5}, "between 5 and 5 readings"),
         ({"fewest_readings": 6, "most_readings": 3}, "between 6 and 3 readings"),
         ({"fewest_readings": 1}, "greater than or equal to 2"),
-        ({"most_readings": 9}, "less than or equal to 8"),
+        ({"most_readings": 17}, "less than or equal to 16"),
+        ({"fewest_readings": 12}, "fewest_readings = 12 and most_readings = 8"),
     ],
 )
 def test_an_impossible_mixture_is_refused(settings, reason):
