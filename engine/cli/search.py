@@ -15,12 +15,13 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.config.schema import RunConfig
+from engine.config.schema import RunConfig, read_config
+from engine.inference.model_forks import prepare_forks
 from engine.inference.signals import ended_alike, stopping
 from engine.problems.formats import DETECTED
 from engine.problems.load import format_names, load_dataset
@@ -112,6 +113,7 @@ def _search(arguments: argparse.Namespace) -> int:
 
     _require(arguments)
     config = _search_config(arguments)
+    prepare_forks(config)
     problem = _one_problem(arguments)
     check_writable(arguments.out)
     try:
@@ -133,19 +135,33 @@ def _search(arguments: argparse.Namespace) -> int:
 
 def _search_run_dir(arguments: argparse.Namespace) -> int:
     """Searches in a run directory, which it first prepares if a problem and a team are given."""
-    from engine.inference.run import prepare_search, search_run
-    from engine.inference.search import summary
-
     run_dir = arguments.run_dir.absolute()
     if arguments.out:
         raise ValueError("--out: the events in --run-dir already hold the whole tree; leave it out")
-    if arguments.problem or arguments.agents:
+    if is_given := bool(arguments.problem or arguments.agents):
         _require(arguments)
-        prepare_search(run_dir, _search_config(arguments), _one_problem(arguments))
+        config = _search_config(arguments)
+    else:
+        config = _readable_config(run_dir)
+    if config:
+        prepare_forks(config)  # before the imports below, which happen alongside
+    from engine.inference.run import prepare_search, search_run
+    from engine.inference.search import summary
+
+    if config and is_given:
+        prepare_search(run_dir, config, _one_problem(arguments))
     code, problem, outcome = search_run(run_dir, arguments.lease_seconds)
     if outcome:
         _print_result(arguments, problem, summary(outcome))
     return code
+
+
+def _readable_config(run_dir: Path) -> RunConfig | None:
+    """Returns the settings of a run directory; None if they cannot be read, which the search
+    reports."""
+    with suppress(ValueError, OSError):
+        return read_config(run_dir / "config.json")
+    return None
 
 
 def _require(arguments: argparse.Namespace) -> None:

@@ -35,6 +35,11 @@ def generator_gpus(owners: Sequence[AgentConfig]) -> int:
     return sum(size for size in sizes if size > 1)
 
 
+def is_endpoint(model: str) -> bool:
+    """Returns whether an agent's model is an HTTP endpoint."""
+    return model.startswith(("http://", "https://"))
+
+
 def uses_vllm(agent: AgentConfig) -> bool:
     return agent.generator.name == VLLM
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.config.errors import ConfigError
+from engine.config.generator_support import is_endpoint
 from engine.config.pretrained import PACKAGE_PREFIX
 from engine.config.schema import RunConfig, parse_config, read_config
 from engine.config.weight_sharing import weight_owner
@@ -34,11 +35,6 @@ from engine.run.checkpoint import STATE, Checkpoints
 _NAMED = re.compile(r"([a-z][a-z0-9-]{0,39})=(.+)", re.DOTALL)
 
 Settings = dict[str, Any]
-
-
-def is_endpoint(model: str) -> bool:
-    """Whether an agent's model is an HTTP endpoint."""
-    return model.startswith(("http://", "https://"))
 
 
 def inference_config(references: Sequence[str], settings: Settings) -> RunConfig:

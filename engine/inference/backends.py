@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from engine.config.schema import RunConfig
+from engine.inference.model_forks import has_gpus
 from engine.policy.types import Answer, Request
-from engine.preload.server import MODULES
+from engine.preload.fork_server import start_fork_server
 from engine.problems.problem import Problem
-from engine.resources.requirements import this_machine
 
 START_DEADLINE = 300.0
 SCORE_DEADLINE = 3600.0
@@ -82,7 +82,7 @@ class ModelProcess:
         self.name = name
         context = get_context("spawn" if apart else "forkserver")
         if not apart:
-            context.set_forkserver_preload(list(MODULES))
+            start_fork_server()
         self._pool = ProcessPoolExecutor(1, mp_context=context)
         before = active_children()
         self._loaded = self._pool.submit(_load, load, arguments)
@@ -170,11 +170,6 @@ def scoring(config: RunConfig) -> Iterator[Callable[..., list[float]] | None]:
         yield process.score
     finally:
         process.close()
-
-
-def has_gpus(run: RunConfig) -> bool:
-    """Whether a model may be on a GPU, whose driver does not survive a fork."""
-    return bool(this_machine(run, Path.cwd()).gpus)
 
 
 _model: Any = None

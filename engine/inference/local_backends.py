@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from engine.config.agents import AgentConfig
-from engine.config.generator_support import uses_vllm
 from engine.config.schema import RunConfig
 from engine.inference.backends import (
     AgentRequest,
     BackendError,
     ModelProcess,
-    has_gpus,
     quiet_libraries,
 )
+from engine.inference.model_forks import needs_own_start
 from engine.policy.types import Answer, Request
 from engine.preload.allocator import sums_in_one_order
 
@@ -139,9 +138,7 @@ def _process(
 ) -> ModelProcess:
     names = ", ".join(agent.name for agent in agents)
     title = f"agent{'s' if len(agents) > 1 else ''} {names}"
-    # The order of summation has to be set before torch is imported, and vLLM starts processes of
-    # its own.
-    apart = run.compute.deterministic or any(map(uses_vllm, agents)) or has_gpus(run)
+    apart = needs_own_start(run, agents)
     return ModelProcess(title, _load_agents, agents, run, position, run_dir, apart=apart)
 
 

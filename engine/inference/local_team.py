@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from engine.config.agents import AgentConfig
-from engine.config.generator_support import start_deadline
+from engine.config.generator_support import is_endpoint, start_deadline
 from engine.config.schema import RunConfig
-from engine.inference.agents import is_endpoint
 from engine.inference.backends import AnswerBackend
 from engine.inference.local_backends import BatchBackend, LocalBackend
 from engine.inference.sources import local_scheduler
@@ -28,6 +27,9 @@ from engine.rollout.types import Judged, RolloutSink
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.self_check import SelfCheck
 from engine.sandbox.host.verdict_cache import CachingVerifier
+
+_START = "sandbox and agents to start"
+"""Name of the wait that begins with the team and ends when it is ready."""
 
 
 class LocalTeam:
@@ -56,6 +58,7 @@ class LocalTeam:
         self.backends: dict[str, AnswerBackend] = {}
         """Backend of each agent; agents of one model share one."""
         try:
+            waiting(_START, start_deadline(config.agents))
             self.sandbox = self._open.enter_context(Sandbox(config.sandbox))
             self.check = SelfCheck(self.sandbox)
             self.verifier = CachingVerifier(self.sandbox)
@@ -87,7 +90,6 @@ class LocalTeam:
             SandboxUnavailable: programs cannot be run here.
         """
         deadline = start_deadline(self.config.agents)
-        self.waiting("sandbox and agents to start", deadline)
         self._checked.result()
         for backend in set(self.backends.values()):
             backend.ready(deadline)

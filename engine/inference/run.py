@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from engine.config.generator_support import is_endpoint
 from engine.config.schema import RunConfig, read_config
 from engine.events.log import EventLog
 from engine.events.vocabulary import LogLine, RunState, RunStateChanged, RunWaiting
 from engine.hub.pins import pin_run
-from engine.inference.agents import is_endpoint
 from engine.inference.backends import scoring
 from engine.inference.local_team import LocalTeam
 from engine.inference.search import Outcome, search_problem

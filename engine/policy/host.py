@@ -53,7 +53,10 @@ class PolicyHost:
         for agents, weights, seed in zip(
             groups, self._weights(groups, loaded, seeds), seeds, strict=True
         ):
-            own = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
+            # Every policy sets a chat template of its own.
+            shared = len(groups) > 1
+            tokenizer = copy.deepcopy(loaded.tokenizer) if shared else loaded.tokenizer
+            own = replace(loaded, tokenizer=tokenizer)
             learns, drafts = generator_index is None, self._drafts(agents[0].name, run_dir)
             policy = Policy(agents, run, own, weights, seed, learns, drafts)
             self.policies[agents[0].name] = policy
