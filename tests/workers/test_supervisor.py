@@ -11,6 +11,7 @@ import pytest
 from django.db import connection
 
 from engine.config.errors import ConfigError
+from engine.events.drafts import Draft, DraftWriter
 from engine.events.log import EventLog, read_all
 from engine.events.vocabulary import LogLine, RunState
 from tests.helpers.builders import a_model_folder
@@ -29,6 +30,7 @@ from webapp.experiments.services import request_stop, resume_run
 from webapp.projects.services import ensure_demo
 from webapp.registry.evaluations import EvaluationSettings, evaluate
 from webapp.registry.model_files.imports import import_folder
+from webapp.telemetry.models import Drafts
 from workers.runs.active_runs import supervise_run
 from workers.runs.engine_process import EngineProcess
 from workers.runs.log_shipper import Shipper, offset_after, restore_log
@@ -41,12 +43,12 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 class Kept:
     """A `RunSupervisor` at work in its own thread, as in a worker."""
 
-    def __init__(self, run, owner="worker", **options):
+    def __init__(self, run, owner="worker", pause_seconds=0.05, **options):
         self.closing = threading.Event()
         self.fencing = take_lease(run.pk, owner, 15)
         assert self.fencing is not None
         self.run_supervisor = RunSupervisor(
-            run.pk, self.fencing, self.closing, small_engine(**options), restart_pause=0.05
+            run.pk, self.fencing, self.closing, small_engine(**options), pause_seconds
         )
         self.error = None
         self._thread = threading.Thread(target=self._keep, daemon=True)
@@ -103,6 +105,22 @@ def test_a_killed_engine_is_started_again_and_no_step_counts_twice():
     assert state_of(run) is RunState.FINISHED
     assert "run.resumed" in kinds_of(run)
     assert steps_counted(run_directory(run.pk)) == list(range(1, 21))
+
+
+def test_what_a_killed_engine_was_writing_is_discarded_before_the_next_one_starts():
+    run = a_run()
+    kept = Kept(run, pause_seconds=600, steps=3, hold_at=2)
+    wait_for(lambda: kinds_of(run).count("step.start") == 2)
+    writer = DraftWriter(run_directory(run.pk), "oak")
+    Drafts.objects.create(run=run, watched_until="2100-01-01T00:00Z")
+    wait_for(writer.is_due)
+    writer.write([Draft(1, 1, "oak", 3, "def")])
+    wait_for(lambda: b"def" in bytes(Drafts.objects.get(run=run).body))
+    os.kill(kept.run_supervisor.engine.pid, signal.SIGKILL)
+    wait_for(lambda: bytes(Drafts.objects.get(run=run).body) == b"[]", 30)
+    assert "run.resumed" not in kinds_of(run)
+    kept.closing.set()
+    kept.join()
 
 
 def test_an_engine_that_crashes_once_recovers():

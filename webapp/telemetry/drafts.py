@@ -45,12 +45,19 @@ def publish(run_id: uuid.UUID, drafts: Sequence[Draft]) -> None:
         announce(run_id)
 
 
+def clear(run_id: uuid.UUID) -> None:
+    """Replaces the drafts by none, which says that the run's engine has ended."""
+    publish(run_id, [])
+
+
 def forget(run_id: uuid.UUID) -> None:
     """Discards the drafts of a run that has ended, or begins again."""
     Drafts.objects.filter(pk=run_id).delete()
 
 
-def of_tree(body: bytes, tree: int) -> bytes:
-    """Returns the drafts of one tree."""
+def of_tree(body: bytes, tree: int) -> bytes | None:
+    """Returns the drafts of one tree; None if only other trees have drafts, so that a reader of
+    this one does not take their absence for the end of the engine."""
     drafts = msgspec.json.decode(body, type=list[Draft])
-    return msgspec.json.encode([draft for draft in drafts if draft.tree == tree])
+    mine = [draft for draft in drafts if draft.tree == tree]
+    return msgspec.json.encode(mine) if mine or not drafts else None

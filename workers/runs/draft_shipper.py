@@ -39,11 +39,17 @@ class DraftShipper:
         except OSError as error:  # a full disk
             logger.debug("run %s: no drafts: %s", self.run_id, error)
             return
-        if changed is not None:
+        if changed:  # nodes that have no token yet are no news
             drafts.publish(self.run_id, changed)
 
     def clear(self) -> None:
-        """Discards all drafts; for a run whose engine does not run."""
+        """Discards all drafts of an engine that has ended, also on the pages of who watches."""
+        with suppress(OSError):
+            self._reader.clear()
+        drafts.clear(self.run_id)
+
+    def forget(self) -> None:
+        """Discards all drafts, and who watches, of a run that has ended or begins again."""
         with suppress(OSError):
             self._reader.clear()
         drafts.forget(self.run_id)

@@ -138,7 +138,7 @@ class RunSupervisor:
         if reason:
             self._append_event(ev.LogLine(level="warning", message=reason))
             self._ship_all()
-        self.drafts.clear()
+        self.drafts.forget()
         self.restarts.engine_started()
         self._stop_deadline = None
         (self.run_dir / EXIT_FILE).unlink(missing_ok=True)
@@ -204,6 +204,7 @@ class RunSupervisor:
     # Ending
 
     def _after_exit(self, code: int) -> None:
+        self.drafts.clear()
         self._ship_all()
         if code == ep.EXIT_FINISHED:
             register_weights(self.run_id, self.run_dir)
@@ -241,7 +242,7 @@ class RunSupervisor:
         leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
 
     def _finish(self, state: ev.RunState, cause: str = "") -> None:
-        self.drafts.clear()
+        self.drafts.forget()
         self._append_event(ev.RunStateChanged(state=state, reason=cause))
         self._ship_all()
         if state is ev.RunState.FINISHED:
@@ -268,6 +269,7 @@ class RunSupervisor:
         finally:
             if self.engine.poll() is None:
                 self.engine.kill()
+        self._try_step(self.drafts.clear)
         self._try_step(self._ship_all)
         self._try_step(lambda: leases.release(self.run_id, self.fencing))
         logger.info("run %s: given back", self.run_id)

@@ -80,14 +80,16 @@ export class NodePanel {
   #openSection() {
     this.draftNote = element("p", { class: "muted small" });
     this.draftText = element("pre", { class: "code draft", tabindex: 0, "aria-label": "Text so far", hidden: true });
-    const title = element("p", { class: "muted" }, "In progress: the agent is writing this program.");
-    return element("section", {}, title, this.draftNote, this.draftText);
+    this.draftTitle = element("p", { class: "muted" });
+    return element("section", {}, this.draftTitle, this.draftNote, this.draftText);
   }
 
-  /** @param draft {draft, streams} of an open node, or undefined at an earlier event. */
+  /** @param draft {draft, streams, quiet} of an open node, or undefined at an earlier event and while
+   *  no engine writes. */
   #showDraft(draft) {
     if (!this.draftText?.isConnected) return;
-    setText(this.draftNote, draft ? draftNote(draft.draft, draft.streams) : "");
+    setText(this.draftTitle, draft ? "In progress: the agent is writing this program." : "Open: this program is not complete.");
+    setText(this.draftNote, draft ? draftNote(draft.draft, draft.streams, draft.quiet) : "");
     this.draftText.hidden = !draft?.draft;
     if (draft?.draft) setDraft(this.draftText, draft.draft.text);
   }

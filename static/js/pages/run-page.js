@@ -58,7 +58,10 @@ const trees = new RunForest({ part, partsOf }, page, {
   team,
   palette: () => palette,
   changed,
-  draftOf: (tree, node) => ({ draft: drafts.of(tree, node), streams: streams(node.agent) }),
+  draftOf: (tree, node) =>
+    isWriting()
+      ? { draft: drafts.of(tree, node), streams: streams(node.agent), quiet: drafts.quiet(Date.now()) }
+      : undefined,
 });
 const writing = page.search && new (await import("../run/writing-card.js")).WritingCard(part("writing"), { streams, open: (tree, node) => trees.open(tree, node) });
 const bar = new MachineBar(partsOf("machine"), machine, firstSolved);
@@ -82,6 +85,12 @@ function shownState() {
 function statusAt(state) {
   if (!machine.active) return status;
   return { ...status, state: state.run.state, waiting: null, error: state.error?.message ?? "" };
+}
+
+/** Returns whether the run's agents write at this moment: not while its engine starts again, nor in
+ *  the past that the page shows. */
+function isWriting() {
+  return !machine.active && !drafts.ended && ["running", "stopping"].includes(status.state);
 }
 
 /** Returns the team in its order, with the look of each agent. */
@@ -142,12 +151,13 @@ function drawTexts() {
   const agents = team();
   const now = machine.active ? state.time : Date.now();
   const connection = connectionNote(streamStatus, Date.now(), clock);
-  progress.show(state, statusAt(state), agents, palette, now, connection, status);
+  const quiet = machine.active ? Infinity : drafts.quiet(now);
+  progress.show(state, statusAt(state), agents, palette, now, connection, status, quiet);
   trees.drawWords(state);
   showTeam(part("team"), trees.trees, agents, palette);
   answer?.show(state, statusAt(state));
   const inFlight = drafts.inFlight(live);
-  writing?.show(machine.active || hasEnded(status.state) ? [] : inFlight);
+  writing?.show(isWriting() ? inFlight : [], quiet);
   if (state.seq) charts?.show([state.steps.at(-1)?.seq, state.updates.length, state.evaluations.length, state.resumes].join());
   drawLog(part("logCard"), part("log"), state);
   drawStream(part("stream"), streamStatus, status.state, live.seq, state.seq);
@@ -199,6 +209,7 @@ const stream = new RunStream({
   },
   onRunStatus: (newStatus) => {
     if (newStatus.comments_changed !== status.comments_changed) trees.comments?.renew();
+    if (newStatus.state === "starting" && status.state !== "starting") drafts.clear();
     status = newStatus;
     dataArrived();
   },

@@ -5,6 +5,7 @@ import { phaseOf, progressOf, totals } from "./estimate.js";
 import { count, duration, percent, points } from "../lib/format.js";
 import { markIcon } from "../forest/marks.js";
 import { failureOf, failurePanel } from "./failure.js";
+import { QUIET_MS } from "./drafts.js";
 import { shareOf, spentOf } from "./search-model.js";
 import { bestCheckpoint, result, validationChange } from "./outcomes.js";
 import { hasEnded } from "../stream/stream.js";
@@ -23,12 +24,13 @@ export class Progress {
   /**
    * @param status the run's row as of the server's last frame; agents as in the forest;
    *   `connection` is {kind, title, text}, or null while the page is up to date; `row` is the run's
-   *   current row, where `status` is of an earlier event: it decides which actions are offered.
+   *   current row, where `status` is of an earlier event: it decides which actions are offered;
+   *   `quiet`: for how many milliseconds no text of a node in flight has grown.
    */
-  show(state, status, agents, palette, now, connection, row = status) {
+  show(state, status, agents, palette, now, connection, row = status, quiet = Infinity) {
     this.#state(status, row);
     this.#facts(state, status, now);
-    this.#banners(state, status, now, connection);
+    this.#banners(state, status, now, connection, quiet);
     this.#figures(state, agents, palette);
     this.#result(state, status, agents, palette);
   }
@@ -85,10 +87,10 @@ export class Progress {
     replaceIfChanged(this.facts, facts);
   }
 
-  #banners(state, status, now, connection) {
+  #banners(state, status, now, connection, quiet) {
     const notes = [];
     if (connection) notes.push(note(connection.kind, connection.title, connection.text));
-    const waiting = hasEnded(status.state) ? null : waitOf(state, status, now);
+    const waiting = hasEnded(status.state) ? null : waitOf(state, status, now, quiet);
     if (waiting) notes.push(note(waiting.kind, waiting.title, waiting.text));
     const error = status.state === "failed" ? state.error : null;
     const message = error?.message ?? (status.state === "failed" ? status.error : "");
@@ -152,8 +154,9 @@ export class Progress {
   }
 }
 
-/** Returns what a run waits for, {kind, title, text}: from the log, else from the row. */
-export function waitOf(state, status, now) {
+/** Returns what a run waits for, {kind, title, text}: from the log, else from the row. While texts
+ *  grow, the agents are at work, and a wait for them is no warning. */
+export function waitOf(state, status, now, quiet = Infinity) {
   const wait = state.waiting ?? fromRow(status.waiting);
   if (!wait) {
     const queued = status.state === "queued";
@@ -161,6 +164,7 @@ export function waitOf(state, status, now) {
   }
   const seconds = (now - wait.since) / 1000;
   if (wait.total) return evaluationOf(wait, seconds);
+  if (quiet < QUIET_MS) return null;
   return { kind: "warn", title: "Waiting", text: waitText(wait, seconds) };
 }
 

@@ -133,7 +133,7 @@ export class RunForest {
     if (!node || !this.panel) return;
     const palette = this.run.palette();
     const lookOf = lookup(this.run.team(), palette, colour);
-    const draft = this.run.machine.active ? undefined : this.run.draftOf(focus, node);
+    const draft = this.run.draftOf(focus, node);
     this.panel.show(focus, node, { lookOf, palette, state, config: this.page.config, collapsed: folds.get(focus.id), draft });
   }
 

@@ -10,8 +10,8 @@ export class WritingCard {
     this.rows = new Map(); // "tree/node" -> {root, note, text}
   }
 
-  /** @param rows as `Drafts.inFlight` returns them; none hides the card. */
-  show(rows) {
+  /** @param rows as `Drafts.inFlight` returns them; none hides the card. `quiet` as of `draftNote`. */
+  show(rows, quiet) {
     this.host.hidden = !rows.length;
     const keys = new Set(rows.map(({ tree, node }) => `${tree.id}/${node.id}`));
     for (const [key, { root }] of this.rows) {
@@ -23,7 +23,7 @@ export class WritingCard {
       const key = `${tree.id}/${node.id}`;
       if (!this.rows.has(key)) this.#add(key, tree, node);
       const { note, text } = this.rows.get(key);
-      setText(note, draftNote(draft, this.streams(node.agent)));
+      setText(note, draftNote(draft, this.streams(node.agent), quiet));
       text.hidden = !draft;
       if (draft) setDraft(text, draft.text);
     }

@@ -107,13 +107,26 @@ def test_a_run_that_begins_again_shows_nothing_of_before(port, scene):
         writer.write([Draft(2, 1, "oak", 4, "before")])
         due(shipper)
         client.hear_of("drafts")
-    shipper.clear()
+        shipper.clear()
+        assert client.hear_of("drafts")["nodes"] == [], "its engine has ended"
+    shipper.forget()
     assert not Drafts.objects.exists()
     with Client(port, session) as client:
         watching(client, run, shipper)
         writer.write([Draft(9, 1, "oak", 1, "after")])
         due(shipper)
         assert client.hear_of("drafts")["nodes"][0]["text"] == "after"
+
+
+def test_nodes_without_a_token_are_not_taken_for_an_engine_that_ended(port, scene):
+    _, run, shipper, writer, session = scene
+    with Client(port, session) as client:
+        watching(client, run, shipper)
+        writer.write([])
+        due(shipper)
+        writer.write([Draft(2, 1, "oak", 1, "def")])
+        due(shipper)
+        assert len(client.hear_of("drafts")["nodes"]) == 1
 
 
 def test_who_loses_access_receives_no_more(port, scene):
@@ -131,6 +144,8 @@ def test_a_share_of_one_tree_shows_that_tree_alone():
     body = b'[{"tree":2,"node":1,"agent":"a","tokens":1,"text":"x"},'
     body += b'{"tree":5,"node":1,"agent":"a","tokens":1,"text":"y"}]'
     assert drafts.of_tree(body, 5) == (b'[{"tree":5,"node":1,"agent":"a","tokens":1,"text":"y"}]')
+    assert drafts.of_tree(body, 7) is None, "others are written: its texts stay"
+    assert drafts.of_tree(b"[]", 7) == b"[]", "the engine has ended"
 
 
 def test_a_full_disk_costs_drafts_alone(scene, tmp_path):

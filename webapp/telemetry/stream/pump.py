@@ -133,7 +133,8 @@ class Pump:
             self._drafts_version = version
             tree = self.view.tree
             shown = body if tree is None else drafts.of_tree(body, tree)
-            await self.send(protocol.Drafts(self.sub.sid, msgspec.Raw(shown)))
+            if shown is not None:
+                await self.send(protocol.Drafts(self.sub.sid, msgspec.Raw(shown)))
 
     async def _next_rows(self) -> list[rows.Row]:
         limit = protocol.BATCH_EVENTS
