@@ -26,6 +26,14 @@ OF_SEARCH = (TREE_1, TREE_N, TREE_DIVERSITY, REFINED, SECONDS)
 OF_ANSWERS = (ANSWER_N, ANSWER_DIVERSITY, ANSWER_REFINED)
 """The figures of a selected answer, without the first."""
 
+OF_REPAIRS = (
+    Figure("training/first/right", "training: first attempts that are right"),
+    Figure("training/first/another-reading", "training: first attempts at another reading"),
+    Figure("training/repair-of-another-reading/right", "training: right repairs of these"),
+    Figure("training/repair-of-wrong/right", "training: right repairs of other wrong programs"),
+)
+"""Of the underspecified problems in the last third of a training."""
+
 
 def by_readings(figure: Figure, counts: Sequence[int]) -> tuple[Figure, ...]:
     """Returns the figure over the problems of each number of readings."""

@@ -6,8 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.claims.claim import Arm, Claim, Plan, Search, Settings
-from benchmarks.claims.figures import ANSWER_1, OF_ANSWERS, OF_SEARCH, TREE_1, by_readings
+from benchmarks.claims.claim import Arm, Claim, Figure, Plan, Search, Settings
+from benchmarks.claims.figures import (
+    ANSWER_1,
+    OF_ANSWERS,
+    OF_REPAIRS,
+    OF_SEARCH,
+    TREE_1,
+    by_readings,
+)
 from benchmarks.claims.trainings import uniform_choices
 from engine.config.problems import FEW_READINGS, MANY_READINGS
 
@@ -86,6 +93,11 @@ class Subject:
             f"{training}." if self.trained else "as they are shipped."
         )
 
+    @property
+    def repairs(self) -> tuple[Figure, ...]:
+        """Figures of the training that explain the tree's on underspecified problems."""
+        return OF_REPAIRS if self.trained and self.family is OPEN else ()
+
     def name(self, before: str) -> str:
         parts = (before, self.family.name, "" if self.trained else "starters")
         return "-".join(filter(None, parts))
@@ -110,7 +122,7 @@ def subjects(*families: Family) -> Iterator[Subject]:
 
 
 def tree_or_samples(of: Subject) -> Claim:
-    figures = (ANSWER_1, *by_readings(ANSWER_1, of.family.readings), *OF_ANSWERS)
+    figures = (ANSWER_1, *by_readings(ANSWER_1, of.family.readings), *OF_ANSWERS, *of.repairs)
     arms: list[Arm] = []
     for size in (DECIDING, *SHOWN):
         samples = f"samples-{size}"

@@ -121,6 +121,16 @@ def readings_of(problem_id: str) -> int | None:
     return int(rest.rpartition("-")[2]) if family == _FAMILY else None
 
 
+def programs_of(problem_id: str) -> frozenset[str]:
+    """Returns the references of all readings of a problem, by its id; none for one that is fully
+    stated."""
+    if readings_of(problem_id) is None:
+        return frozenset()
+    _, _, seed, index, readings = problem_id.split("-")
+    variants = make_variants(int(seed), int(index), int(readings))
+    return frozenset(map(program, variants.readings))
+
+
 def _draw_readings(rng: np.random.Generator, readings: int) -> tuple[Steps, ...]:
     """Returns every reading of a drawn composition that has this number of them."""
     while True:
