@@ -227,8 +227,19 @@ def _differences(record: ClaimRecord) -> Iterator[str]:
     rows = [
         (figure.label, *(_difference_of(record, arm, figure) for arm in arms))
         for figure in record.claim.figures
+        if not _of_shared_training(record, figure)
     ]
     yield table(("", *(arm.name for arm in arms)), rows)
+
+
+def _of_shared_training(record: ClaimRecord, figure: Figure) -> bool:
+    """Returns whether a figure is of a training that an arm has in common with its control."""
+    shared = all(
+        (arm.recipe, arm.settings) == (control.recipe, control.settings)
+        for arm in record.tested()
+        if (control := record.claim.control_of(arm))
+    )
+    return shared and figure.name.startswith("training/")
 
 
 def _difference_of(record: ClaimRecord, arm: Arm, figure: Figure) -> str:

@@ -75,6 +75,18 @@ def test_larger_trees_are_shown_and_do_not_decide(tmp_path):
     assert page.count("It does not decide.") == 2
 
 
+def test_figures_of_a_training_that_the_arms_share_have_no_difference(tmp_path):
+    for arm in ("samples-8", "tree-8"):
+        for seed in (1, 2):
+            figures = {"training/first/right": 0.25, "tree/pass@1": 0.5, "samples/pass@1": 0.4}
+            one = result_of(OPEN, arm, seed, figures=figures)
+            write_result(tmp_path / "underspecified" / f"{arm}-{seed}.json", one)
+    page = science.pages(tmp_path)["docs/science/underspecified.md"]
+    assert page.count("| training: first attempts that are right | 0.250 ± 0.000 |") == 1
+    assert page.count("| training: first attempts that are right |") == 1
+    assert page.count("| Pass@1 of the selected answer |") == 2
+
+
 @pytest.mark.parametrize(("tree", "said"), [(0.15, "reached"), (0.05, "missed")])
 def test_the_page_says_whether_the_goal_is_reached(tree, said, tmp_path):
     page = write_sizes(tmp_path, tree)
