@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.config.schema import RunConfig
-from engine.recipes import load_recipe, parse_override, recipe_names
+from engine.recipes import load_recipe, parse_override, recipe_data, recipe_names
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -63,7 +63,11 @@ def _add_prepare(commands: Any) -> None:
 
 
 def _prepare(arguments: argparse.Namespace) -> int:
-    config = load_recipe(arguments.recipe, dict(map(parse_override, arguments.overrides)))
+    from engine.run.small_machine import lines_of, small_machine, with_defaults
+
+    data = recipe_data(arguments.recipe, dict(map(parse_override, arguments.overrides)))
+    config, added = with_defaults(data, small_machine())
+    print(*lines_of(added), sep="\n", end="\n" if added else "", file=sys.stderr)
     arguments.run_dir.mkdir(parents=True, exist_ok=True)
     (arguments.run_dir / "config.json").write_text(config.model_dump_json(indent=1))
     if arguments.json:

@@ -22,7 +22,7 @@ from typing import Any
 from engine.config.errors import ConfigError
 from engine.config.generator_support import is_endpoint
 from engine.config.pretrained import PACKAGE_PREFIX
-from engine.config.schema import RunConfig, parse_config, read_config
+from engine.config.schema import RunConfig, read_config
 from engine.config.weight_sharing import weight_owner
 from engine.hub.pins import pinned
 from engine.hub.reference import RepoType, is_hub, parse
@@ -31,6 +31,7 @@ from engine.inference.registry import registered_model
 from engine.policy.models.load import STARTER_PREFIX, check_agent
 from engine.recipes import override
 from engine.run.checkpoint import STATE, Checkpoints
+from engine.run.small_machine import small_machine, with_defaults
 
 _NAMED = re.compile(r"([a-z][a-z0-9-]{0,39})=(.+)", re.DOTALL)
 
@@ -38,7 +39,8 @@ Settings = dict[str, Any]
 
 
 def inference_config(references: Sequence[str], settings: Settings) -> RunConfig:
-    """Returns the settings of a search or an evaluation; `settings` maps dotted paths to values.
+    """Returns the settings of a search or an evaluation, completed for a machine without a GPU
+    (`engine.run.small_machine`); `settings` maps dotted paths to values.
 
     Raises:
         ConfigError: a setting is invalid; names its path.
@@ -50,7 +52,8 @@ def inference_config(references: Sequence[str], settings: Settings) -> RunConfig
         "sandbox": {"workers": min(256, os.cpu_count() or 1)},
     }
     override(data, settings)
-    config = pinned(parse_config(data))
+    config, _ = with_defaults(data, small_machine(), learns=False)
+    config = pinned(config)
     for agent in config.agents:
         if not is_endpoint(agent.model):
             check_agent(agent)

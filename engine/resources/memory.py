@@ -8,10 +8,10 @@ are left out.
 
 from __future__ import annotations
 
-from engine.config.agents import AgentConfig
+from engine.config.agents import AgentConfig, DecodingWeights
 from engine.config.generator_support import uses_vllm
 from engine.config.schema import RunConfig
-from engine.resources.shapes import LOGITS_AT_ONCE, Shape
+from engine.resources.shapes import Shape, logits_at_once
 
 GIB = 2**30
 PROCESS = 0.3
@@ -21,9 +21,21 @@ BATCH_PROMPT_TOKENS = 16384
 Parts = dict[str, float]
 LEARNING = ("activations", "logits")
 """Components that exist only while a policy learns."""
+SHARED = ("generator weights", "decoding copy", *LEARNING)
+"""Components that policies of one actor have once: they have one base, and learn in turn."""
+COPIED_BYTES = {
+    DecodingWeights.MODEL: 0,
+    DecodingWeights.AUTO: 2,
+    DecodingWeights.FLOAT32: 4,
+    DecodingWeights.BFLOAT16: 2,
+    DecodingWeights.INT8: 1,
+}
+"""Bytes per weight of the copy that generates, at most."""
 
 
-def learner_parts(config: RunConfig, agent: AgentConfig, shape: Shape, ranks: int) -> Parts:
+def learner_parts(
+    config: RunConfig, agent: AgentConfig, shape: Shape, ranks: int, *, on_cpu: bool = False
+) -> Parts:
     """Returns the memory of a process that learns, in addition to the generating weights that it
     holds if it is the only rank."""
     size = number_bytes(config)
@@ -31,7 +43,7 @@ def learner_parts(config: RunConfig, agent: AgentConfig, shape: Shape, ranks: in
     longest = longest_row(agent)
     tokens = max(longest, config.training.micro_batch_tokens)
     written = min(tokens, max(agent.sampling.max_new_tokens, tokens // 2))
-    logits = min(LOGITS_AT_ONCE, shape.vocabulary * written)
+    logits = min(logits_at_once(shape.vocabulary, on_cpu=on_cpu), shape.vocabulary * written)
     parts = {
         # With one rank, the float32 copies that the optimizer steps
         # (`engine.policy.models.precision`); shards are float32 already.
@@ -57,6 +69,8 @@ def generator_parts(config: RunConfig, agent: AgentConfig, shape: Shape, room: f
     """Returns the memory of an actor that generates, on a device of `room` GiB: the weights, and
     the key-value cache or vLLM's share. vLLM with its own GPUs takes nothing here."""
     parts = {"generator weights": number_bytes(config) * shape.parameters / GIB}
+    if copied := COPIED_BYTES[agent.generator.weights]:
+        parts["decoding copy"] = copied * shape.parameters / GIB
     if not uses_vllm(agent):
         cached = number_bytes(config) * shape.cached_per_token * longest_row(agent)
         return parts | {"key-value cache": cached * _rows_at_once(config, agent) / GIB}

@@ -67,7 +67,7 @@ def this_machine(config: RunConfig, folder: Path) -> Machine:
     return Machine(
         cores=os.cpu_count() or 1,
         memory=psutil.virtual_memory().total / memory.GIB,
-        gpus=() if config.compute.device == "cpu" else _gpus(),
+        gpus=() if config.compute.device == "cpu" else installed_gpus(),
         disk=shutil.disk_usage(existing).free / memory.GIB,
         remote=bool(config.compute.ray_address or os.environ.get("RAY_ADDRESS")),
     )
@@ -187,25 +187,36 @@ def _on_gpus(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> 
 def _on_cpu(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Iterator[Need]:
     processes = sum(map(len, _generating_actors(config))) + rank_processes(config.agents)
     parts: memory.Parts = {f"libraries of {processes} processes": memory.PROCESS * processes}
-    for agent in owners:
-        if shape := shape_of(agent.model):
-            copies = 1 + (config.compute.generators_per_agent if agent.trainable else 0)
-            mine = memory.generator_parts(config, agent, shape, 0.0)
-            needed = {name: copies * gib for name, gib in mine.items()}
-            if agent.trainable:
-                # All ranks are on this machine: shards add up to the whole, and what every rank
-                # holds counts once per rank.
-                ranks = agent.learner_ranks
-                each = memory.learner_parts(config, agent, shape, ranks)
-                needed |= {name: ranks * gib for name, gib in each.items()}
-            for name, gib in needed.items():
-                parts[name] = parts.get(name, 0.0) + gib
+    for group in _groups(config):
+        for name, gib in _actor_on_cpu(config, group).items():
+            parts[name] = parts.get(name, 0.0) + gib
     too_much = sum(parts.values()) > machine.memory
     if config.compute.device == "auto" and too_much and not _small(owners):
         yield Need("GPUs", "at least 1", "none", False, "models of this size are not for a CPU")
     has = f"{machine.memory:.1f} GiB"
     remedy = _remedy(parts, owners[0], config)
     yield _memory("memory of this machine", parts, machine.memory, has, remedy)
+
+
+def _actor_on_cpu(config: RunConfig, owners: list[AgentConfig]) -> memory.Parts:
+    """Returns the memory of the policies of one actor, and of the generators that serve it."""
+    parts: memory.Parts = {}
+    for agent in owners:
+        if (shape := shape_of(agent.model)) is None:
+            continue
+        copies = 1 + (config.compute.generators_per_agent if agent.trainable else 0)
+        mine = memory.generator_parts(config, agent, shape, 0.0)
+        needed = {name: copies * gib for name, gib in mine.items()}
+        if agent.trainable:
+            # All ranks are on this machine: shards add up to the whole, and what every rank holds
+            # counts once per rank.
+            ranks = agent.learner_ranks
+            each = memory.learner_parts(config, agent, shape, ranks, on_cpu=True)
+            needed |= {name: ranks * gib for name, gib in each.items()}
+        for name, gib in needed.items():
+            before = parts.get(name, 0.0)
+            parts[name] = max(before, gib) if name in memory.SHARED else before + gib
+    return parts
 
 
 def _rank(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Need:
@@ -333,7 +344,7 @@ def _generating_actors(config: RunConfig) -> list[range]:
     ]
 
 
-def _gpus() -> tuple[float, ...]:
+def installed_gpus() -> tuple[float, ...]:
     """Returns the GiB of each GPU by the driver's own tool: this process must not load torch."""
     tool = shutil.which("nvidia-smi")
     if tool is None:

@@ -21,6 +21,16 @@ LOGITS_AT_ONCE = 2**26
 """Maximum number of logits that a learner holds at a time
 (`engine.policy.models.chunked_logits`); 256 MiB in float32.
 """
+CPU_LOGITS_AT_ONCE = 2**22
+"""The same on a CPU, whose caches hold them; 16 MiB in float32."""
+LARGE_VOCABULARY = 8192
+"""Vocabulary from which the lower maximum applies: with fewer tokens the logits of a micro-batch
+are small."""
+
+
+def logits_at_once(vocabulary: int, *, on_cpu: bool) -> int:
+    """Returns the maximum number of logits that a learner holds at a time."""
+    return CPU_LOGITS_AT_ONCE if on_cpu and vocabulary >= LARGE_VOCABULARY else LOGITS_AT_ONCE
 
 
 @dataclass(frozen=True)

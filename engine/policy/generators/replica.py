@@ -7,8 +7,9 @@ quantized: an update of 1e-4 added to a weight of 0.1 is less than half a step o
 bfloat16, and would be rounded away.
 
 Invariants:
-- The model that learns is unchanged; the copy shares no tensor with it.
-- The copy has the weights of the version last passed to `of`. Frozen weights are copied once.
+- The model that learns is unchanged; the copy shares no weight with it that learns.
+- The copy has the weights of the version last passed to `of`. Frozen weights are copied once in a
+  process, however many agents and layers have them.
 - A row's logits depend on other rows only by the order of sums: no scale belongs to a batch.
 
 Measured with a Llama of 135 million weights, against its own float32 (KL divergence in nats per
@@ -20,9 +21,11 @@ from __future__ import annotations
 
 import copy
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
 from transformers import PreTrainedModel
 
 from engine.config.agents import DecodingWeights
@@ -30,6 +33,9 @@ from engine.config.agents import DecodingWeights
 MOST_PACKED_ROWS = 32
 """Most tokens of a pass that the int8 kernel multiplies; above it, a float copy is made for one
 product, since the kernel reads the weights once for every few tokens."""
+KERNEL_INPUTS = 16
+"""Inputs that the int8 kernel reads at a time; of a layer with another number it reads past the end
+of its rows. Such layers are copied in bfloat16."""
 
 
 def resolve(precision: DecodingWeights) -> DecodingWeights:
@@ -80,7 +86,9 @@ class DecodingLinear(nn.Module):
         base = getattr(source, "base_layer", source)
         self.out_features, self.in_features = base.weight.shape
         self._source, self._base = [source], [base]  # in lists: not modules of this one
-        self._int8 = precision is DecodingWeights.INT8
+        self._precision = precision
+        if self.in_features % KERNEL_INPUTS:
+            self._precision = _unquantized(precision)
         self._dtype = dtype_of(precision)
         self._filled = False
 
@@ -106,7 +114,7 @@ class DecodingLinear(nn.Module):
         return out.view(*x.shape[:-1], self.out_features)
 
     def _product(self, flat: Tensor) -> Tensor:
-        if not self._int8:
+        if self._scales is None:
             return nn.functional.linear(flat, self._weight, self._bias)
         if len(flat) <= MOST_PACKED_ROWS:
             out = torch.ops.aten._weight_int8pack_mm(flat.contiguous(), self._weight, self._scales)
@@ -117,13 +125,46 @@ class DecodingLinear(nn.Module):
         return out if self._bias is None else out + self._bias
 
     def _fill(self, base: Any) -> None:
-        weight = base.weight.detach()
-        self._bias = None if base.bias is None else base.bias.detach().to(self._dtype, copy=True)
-        if self._int8:
-            self._weight, self._scales = quantized(weight)
-        else:
-            self._weight = weight.to(self._dtype, copy=True)
+        self._copies = [_copy_of(base.weight, self._precision)]
+        self._weight, self._scales = self._copies[0].tensors
+        self._bias = None
+        if base.bias is not None:
+            self._copies.append(_copy_of(base.bias, _unquantized(self._precision)))
+            self._bias = self._copies[1].tensors[0]
         self._filled = True
+
+
+class _Copy:
+    """A parameter's copy (weights, and scales if they are quantized)."""
+
+    def __init__(self, parameter: Tensor, precision: DecodingWeights):
+        scales = None
+        if precision is DecodingWeights.INT8:
+            weights, scales = quantized(parameter)
+        else:
+            # Frozen weights in this precision already need no second one.
+            weights = parameter.detach().to(dtype_of(precision), copy=parameter.requires_grad)
+        self.tensors = weights, scales
+
+
+_frozen_copies = WeakTensorKeyDictionary()
+"""The copies of each frozen parameter that some replica uses, by precision."""
+
+
+def _copy_of(parameter: Tensor, precision: DecodingWeights) -> _Copy:
+    """Returns a new copy of a parameter; of a frozen one that which is in use already, if any."""
+    if parameter.requires_grad:
+        return _Copy(parameter, precision)
+    copies = _frozen_copies.setdefault(parameter, WeakValueDictionary())
+    copy_in_use = copies.get(precision)
+    if copy_in_use is None:
+        copy_in_use = copies[precision] = _Copy(parameter, precision)
+    return copy_in_use
+
+
+def _unquantized(precision: DecodingWeights) -> DecodingWeights:
+    """Returns the precision of biases, norms and embeddings."""
+    return DecodingWeights.BFLOAT16 if precision is DecodingWeights.INT8 else precision
 
 
 def quantized(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -131,6 +172,7 @@ def quantized(weight: Tensor) -> tuple[Tensor, Tensor]:
 
     Weights are divided by the rounded scale, so that its rounding adds no error.
     """
+    weight = weight.detach()
     widest = weight.float().abs().amax(1).clamp(min=1e-30)
     scales = (widest / 127).to(torch.bfloat16)
     # A scale that was rounded down would put the widest weight beyond 127.
@@ -146,11 +188,13 @@ def dtype_of(precision: DecodingWeights) -> torch.dtype:
 class _Plain:
     """Parameters of a module that is no linear layer, and their copies."""
 
-    def __init__(self, source: nn.Module, copied: nn.Module, dtype: torch.dtype):
+    def __init__(self, source: nn.Module, copied: nn.Module, precision: DecodingWeights):
         self._pairs: list[tuple[nn.Parameter, nn.Parameter]] = []
+        self._copies: list[_Copy] = []
         for name, parameter in source._parameters.items():
             if parameter is not None:
-                own = nn.Parameter(parameter.detach().to(dtype, copy=True), requires_grad=False)
+                self._copies.append(_copy_of(parameter, _unquantized(precision)))
+                own = nn.Parameter(self._copies[-1].tensors[0], requires_grad=False)
                 copied._parameters[name] = own
                 self._pairs.append((parameter, own))
 
@@ -178,7 +222,7 @@ def _copied(
 def _replace(
     source: nn.Module, copied: nn.Module, precision: DecodingWeights, parts: list[_Part]
 ) -> None:
-    parts.append(_Plain(source, copied, dtype_of(precision)))
+    parts.append(_Plain(source, copied, precision))
     for name, child in source.named_children():
         if isinstance(child, nn.Linear) or hasattr(child, "base_layer"):
             layer = DecodingLinear(child, precision)

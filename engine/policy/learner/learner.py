@@ -39,7 +39,7 @@ from engine.policy.learner.token_stats import token_stats
 from engine.policy.models.chunked_logits import ends_with_head
 from engine.policy.models.precision import MasterWeights
 from engine.policy.models.weights import Weights
-from engine.resources.shapes import LOGITS_AT_ONCE
+from engine.resources.shapes import logits_at_once
 
 
 @dataclass
@@ -74,7 +74,10 @@ class Learner:
         self.progress = 0.0
         """Share of the run that is done, from 0 to 1; drives the schedule."""
         options = agent.optimizer
-        self.logits_at_once = LOGITS_AT_ONCE
+        model = weights.model
+        self.logits_at_once = logits_at_once(
+            model.config.get_text_config().vocab_size, on_cpu=model.device.type == "cpu"
+        )
         """Most logits that exist at a time; changes memory, not the gradient."""
         self._layout: Layout | None = None
         self._at_once: int | None = None

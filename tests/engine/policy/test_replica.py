@@ -12,7 +12,13 @@ from engine.config.agents import (
     LoraConfig,
     SamplingConfig,
 )
-from engine.policy.generators.replica import Replica, multiplies_bfloat16, quantized, resolve
+from engine.policy.generators.replica import (
+    DecodingLinear,
+    Replica,
+    multiplies_bfloat16,
+    quantized,
+    resolve,
+)
 from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.learner.forward import output_logprobs, pad_rows
 from engine.policy.learner.rows import TrainingRow
@@ -143,6 +149,55 @@ def test_large_passes_and_small_ones_of_int8_agree(model):
         large = copied(ids).logits[:, :20].float()
         small = copied(ids[:, :20]).logits.float()
     assert (large.log_softmax(-1) - small.log_softmax(-1)).abs().mean() < 0.02
+
+
+@pytest.mark.parametrize("inputs", [20, 24, 33, 40])
+def test_an_odd_number_of_inputs_is_not_read_past_its_end(inputs):
+    torch.manual_seed(0)
+    source = torch.nn.Linear(inputs, 64)
+    copied = DecodingLinear(source, DecodingWeights.INT8)
+    copied.refresh()
+    x = torch.randn(3, inputs)
+    for _ in range(20):  # what lies behind the weights differs
+        gap = (copied(x.bfloat16()).float() - source(x)).abs().max()
+        assert gap < 0.05
+
+
+def copied_tensors(copied):
+    """Memory of all weights of a copy, by its address."""
+    layers = [m for m in copied.modules() if isinstance(m, DecodingLinear)]
+    tensors = [*copied.parameters(), *(layer._weight for layer in layers)]
+    return {tensor.untyped_storage().data_ptr() for tensor in tensors}
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_agents_over_one_frozen_model_have_one_copy_of_it(model, precision):
+    base = AdapterBase("starter:oak", model)
+    lora = LoraConfig(rank=4)
+    agents = [AgentConfig(name=name, model="starter:oak", lora=lora) for name in ("one", "two")]
+    weights = [AdapterWeights(base, agent, lora) for agent in agents]
+    replicas, copies = [Replica(precision), Replica(precision)], []
+    for own, replica in zip(weights, replicas, strict=True):
+        with own.current() as current:
+            copies.append(replica.of(current, 0))
+    first, second = map(copied_tensors, copies)
+    assert first == second
+    # 7 matrices and 2 norms in each of 2 layers, the last norm, and the embedding, which is also
+    # the output layer unless that is quantized.
+    assert len(first) == 2 * 9 + 2 + (precision is DecodingWeights.INT8)
+
+
+def test_frozen_weights_in_the_precision_of_the_copy_are_not_copied(model):
+    frozen = model.to(torch.bfloat16).requires_grad_(False)
+    own = {t.untyped_storage().data_ptr() for t in frozen.parameters()}
+    replica = Replica(DecodingWeights.BFLOAT16)
+    assert copied_tensors(replica.of(frozen, 0)) == own
+
+
+def test_weights_that_learn_are_copied_for_each_agent(model):
+    replicas = [Replica(DecodingWeights.BFLOAT16) for _ in range(2)]
+    first, second = (copied_tensors(replica.of(model, 0)) for replica in replicas)
+    assert not first & second
 
 
 def test_auto_is_what_the_cpu_multiplies():

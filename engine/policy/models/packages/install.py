@@ -1,6 +1,6 @@
 """Installation of a pretrained model: download, extraction, conversion, record of the origin.
 
-Invariants: the directory appears whole or not at all. All work is in a folder beside it, which one
+Invariants: the directory appears whole or not at all. All work is in a folder next to it, which one
 process holds at a time; what a killed one left there and has the right hash is used again.
 """
 
