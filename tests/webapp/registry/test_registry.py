@@ -1,16 +1,19 @@
 """Tests of weights and their lineage."""
 
 import hashlib
+import json
 
 import pytest
 from django.urls import reverse
 
+from engine.policy.starters import starter_directory
 from tests.helpers.builders import a_model_directory, a_run, many_runs
 from webapp.registry.model_files.layout import inspect
 from webapp.registry.model_files.safetensors import WeightsError
 from webapp.registry.model_imports.requests import request_package
 from webapp.registry.models import Model, ModelVersion
 from webapp.registry.services import register_final_weights, register_starters
+from webapp.registry.versions.cards import card, starter_origin
 
 
 def starters(cast, path):
@@ -56,6 +59,24 @@ def test_starters_are_registered_once(cast, tmp_path):
     assert register_starters(cast.project, folders, {"seed": 1}) == first
     assert [str(version) for version in first] == ["oak v1", "fern v1"]
     assert first[0].metadata["seed"] == 1 and first[0].parent is None
+
+
+def test_the_source_of_a_starter_is_what_its_lineage_says(client, cast, tmp_path):
+    lineage = json.loads((starter_directory("oak") / "lineage.json").read_text())
+    folder = a_model_directory(tmp_path / "oak", 6)
+    (version,) = register_starters(cast.project, {"oak": folder}, lineage)
+    phases = "2,000 clean steps and 200 noisy steps"
+    assert starter_origin(version) == f"made from seed 1, {phases}, generator v1"
+    client.force_login(cast.bob)
+    for page in ("models", "model"):
+        path = reverse(page, args=[] if page == "models" else [version.model_id])
+        assert f"made from seed 1, {phases}, generator v1" in client.get(path).content.decode()
+    assert "2,000 clean steps" in card(version)
+    version.metadata = {"starter": "oak", "seed": 0, "recipe": {"steps": 90}}  # of an older lineage
+    assert starter_origin(version) == "made from seed 0, 90 steps"
+    version.metadata = {"starter": "oak"}
+    assert starter_origin(version) == ""
+    assert "It was" not in card(version)
 
 
 def test_other_weights_under_a_starters_name_are_a_new_version(cast, tmp_path):

@@ -42,12 +42,33 @@ def _origin(version: ModelVersion) -> str:
         begun = f", starting from {_plain(version.parent)}" if version.parent else ""
         return f"Trained in the run {_plain(version.run)}{of}, to step {version.step}{begun}."
     if starter := version.metadata.get("starter"):
-        return f"The starter {_plain(starter)}, which ships with Grove."
+        made = f" It was {_plain(origin)}." if (origin := starter_origin(version)) else ""
+        return f"The starter {_plain(starter)}, which ships with Grove.{made}"
     by = f" by {_plain(version.created_by)}" if version.created_by else ""
     if source := source_of(version):
         return f"Converted from {_plain(source)}, added{by} on {version.created:%-d %B %Y}."
     derived = f" It was derived from {_plain(version.parent)}." if version.parent else ""
     return f"Imported{by} on {version.created:%-d %B %Y}.{derived}"
+
+
+def starter_origin(version: ModelVersion) -> str:
+    """Returns what a starter was made from, as far as its lineage says: seed, steps by phase of its
+    recipe, version of the problem generator. Empty for a version without these."""
+    recipe = version.metadata.get("recipe") or {}
+    phases = [
+        f"{phase['steps']:,} {name} steps"
+        for name, phase in recipe.items()
+        if isinstance(phase, dict) and isinstance(phase.get("steps"), int)
+    ]
+    if isinstance(recipe.get("steps"), int):  # of a lineage with one phase
+        phases = [f"{recipe['steps']:,} steps"]
+    seed, generator = (version.metadata.get(key) for key in ("seed", "generator_version"))
+    parts = [
+        f"made from seed {seed}" if seed is not None else "",
+        " and ".join(phases),
+        f"generator v{generator}" if generator is not None else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 def source_of(version: ModelVersion) -> str:
