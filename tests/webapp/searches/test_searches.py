@@ -9,6 +9,7 @@ import pytest
 from django.urls import reverse
 
 from engine.config.sandbox import SandboxConfig
+from engine.policy.starters import STARTERS
 from engine.problems.records import record
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import verify
@@ -20,8 +21,11 @@ from webapp.experiments.services import mark_starting
 from webapp.registry.models import Model, ModelVersion
 from webapp.registry.services import register_final_weights
 from webapp.searches.launch.examples import EXAMPLES, LONGEST_RUN
+from webapp.searches.launch.presets import presets
+from webapp.searches.launch.team import starters
 from webapp.searches.models import Search
 from webapp.searches.problems import Typed, typed_problem
+from webapp.searches.services import SearchSpec, create_search
 from webapp.sharing.services import create_share
 from webapp.telemetry.ingest.ingest import ingest
 
@@ -206,6 +210,20 @@ def a_pretrained_model(cast, path, **fields):
     model = Model.objects.create(project=cast.project, name="smollm2-135m")
     known = {"path": str(a_model_directory(path)), "parameters": 134_515_008, "sha256": "b" * 64}
     return ModelVersion.objects.create(model=model, number=1, **(known | fields))
+
+
+def test_every_starter_can_be_a_member_and_the_demo_s_are_the_preset(client, cast):
+    client.force_login(cast.bob)
+    assert sorted(starters()) == sorted(f"starter:{name}" for name in STARTERS)
+    (preset,) = presets(cast.project)
+    assert (preset.key, preset.team) == ("starters", ["starter:oak", "starter:fern"])
+    page = client.get(reverse("new-search")).content.decode()
+    assert all(f'value="starter:{name}"' in page for name in STARTERS)
+    team = ["starter:rowan", "starter:ash"]
+    search = create_search(cast.project, cast.bob, SearchSpec(team, A_PROBLEM))
+    agents = search.run.config["agents"]
+    assert [agent["model"] for agent in agents] == team
+    assert {agent["sampling"]["max_new_tokens"] for agent in agents} == {32}
 
 
 def test_a_pretrained_model_is_a_team_of_two_roles_by_one_click(client, cast, tmp_path):

@@ -11,7 +11,7 @@ from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
 from webapp.registry.references import reference_to
 from webapp.searches.launch.examples import SORTED
-from webapp.searches.launch.team import starters
+from webapp.searches.launch.team import demo_team
 from webapp.searches.problems import some_problems
 
 _MOST_LOOKED_AT = 5
@@ -25,7 +25,7 @@ def team(project: Project | None) -> list[str]:
     last = trained.order_by("-pk").values("run")[:1]
     newest = trained.filter(run__in=last).select_related("model").order_by("model", "-number")
     keys = [reference_to(one) for one in newest.distinct("model")]
-    return keys or list(starters())
+    return keys or demo_team()
 
 
 def problem(versions: Iterable[DatasetVersion]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from webapp.registry.references import reference_to
 from webapp.searches.launch import defaults
 from webapp.searches.launch.examples import LONGEST_RUN
 from webapp.searches.launch.roles import ROLES, SMALLEST, in_role
-from webapp.searches.launch.team import starters
+from webapp.searches.launch.team import demo_team
 
 MOST_PRETRAINED = 3
 """Newest pretrained models that have a preset."""
@@ -44,7 +44,7 @@ def presets(project: Project) -> list[Preset]:
 
 
 def _presets(project: Project) -> Iterator[Preset]:
-    shipped = list(starters())
+    shipped = demo_team()
     yield Preset("starters", "Starters", shipped)
     if (trained := defaults.team(project)) != shipped:
         yield Preset("last-run", "Last training run", trained)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from engine.config.agents import AgentConfig
 from engine.config.errors import ConfigError
 from engine.recipes import load_recipe
 from webapp.experiments.run_settings.hub import hub_reason
@@ -25,6 +26,8 @@ MOST_VERSIONS = 200
 """Newest versions that are offered; REST accepts any."""
 _NAME_CHARS = 24
 """Characters of a model's name that are left in the name of an agent with a role."""
+_STARTER_RECIPES = ("demo", "demo-mixture")
+"""Recipes that train a pair of starters each; together they have all of them."""
 _AGENT_SETTINGS = {"name", "role", "sampling"}
 
 
@@ -39,12 +42,22 @@ class Choice:
 
 
 def starters() -> dict[str, dict[str, Any]]:
-    """Returns the agents of the models that ship with Grove, by key, with the demo's settings."""
-    agents = [agent for agent in load_recipe("demo").agents if agent.model.startswith(STARTER)]
+    """Returns the agents of the models that ship with Grove, by key, with the settings of the
+    recipe that trains them; those of the demo first."""
     return {
         agent.model: agent.model_dump(mode="json", include=_AGENT_SETTINGS | {"model"})
-        for agent in agents
+        for recipe in _STARTER_RECIPES
+        for agent in _agents_of_starters(recipe)
     }
+
+
+def demo_team() -> list[str]:
+    """Returns the keys of the demo's starters."""
+    return [agent.model for agent in _agents_of_starters(_STARTER_RECIPES[0])]
+
+
+def _agents_of_starters(recipe: str) -> list[AgentConfig]:
+    return [agent for agent in load_recipe(recipe).agents if agent.model.startswith(STARTER)]
 
 
 def choices(project: Project) -> list[Choice]:
