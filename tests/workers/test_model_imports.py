@@ -159,6 +159,10 @@ def test_cpu_time_is_limited():
          "a.gguf: tensor x: type IQ2 is not supported; use Q4_1", True),
         (2, "ModelError: model: needs 9 bytes of disk, 1 are free; make room", "make room", False),
         (2, "ModelError: model: No space left on device", "disk is full", False),
+        (2, "InstallError: elm: the disk is full; make room there, and run the command again: it "
+         "goes on where it stopped", "disk is full", False),
+        (2, "InstallError: elm 1: no connection to the package index X; check the network, and run "
+         "the command again", "X; check the network, and retry", True),
         (1, "Traceback ...\nKeyError: 'x'", "KeyError: 'x'", False),
         (-9, "", "signal 9", False),
         (3, "", "status 3", False),
@@ -168,6 +172,7 @@ def test_only_what_another_attempt_would_repeat_is_final(status, errors, why, is
     limits = {"memory_bytes": 1, "cpu_seconds": 1, "file_bytes": 1}
     cause = model_imports._failure(status, errors, limits)
     assert why in str(cause) and cause.is_final == is_final
+    assert "command" not in str(cause), "there is a button on the page"
 
 
 def engines():

@@ -50,6 +50,8 @@ _EXIT_REFUSED = 2
 _NO_ROOM = "bytes of disk"
 """Words of the engine's refusal to begin where the disk has no room for the result."""
 _OUT_OF_MEMORY = ("Cannot allocate memory", "Unable to allocate", "Memory allocation", "bad_alloc")
+_COMMAND_AGAIN = re.compile(r"run the command again(: it goes on where it stopped)?")
+"""Remedy of the engine's command, whose reader has a terminal."""
 _CONVERTED = 0.9
 """Progress when the engine is done and the files are about to be checked and stored."""
 _SLACK_BYTES = 64 << 20
@@ -272,6 +274,11 @@ def _engine_variables() -> dict[str, str]:
     return {**given, "PIP_NO_CACHE_DIR": "1", "OMP_NUM_THREADS": "1"}
 
 
+def _for_browser(cause: str) -> str:
+    """Returns the cause with the remedy that people have on the page: *Retry*."""
+    return _COMMAND_AGAIN.sub("retry", cause)
+
+
 def _failure(status: int, errors: str, limits: dict[str, int]) -> ImportFailed:
     """Returns the first cause of an engine that ended with this status; the failures that do not
     depend on the file alone can be retried."""
@@ -293,7 +300,7 @@ def _failure(status: int, errors: str, limits: dict[str, int]) -> ImportFailed:
             f"a file of the result is larger than {limits['file_bytes']} bytes; have the server's "
             "operator raise GROVE_MODEL_FILE_MIB, then retry"
         )
-    if os.strerror(errno.ENOSPC) in last:
+    if os.strerror(errno.ENOSPC) in last or "the disk is full" in last:
         return ImportFailed(FULL)
     if status < 0:
         return ImportFailed(
@@ -301,4 +308,5 @@ def _failure(status: int, errors: str, limits: dict[str, int]) -> ImportFailed:
             "left; retry"
         )
     is_refusal = status == _EXIT_REFUSED and _NO_ROOM not in last
+    cause = _for_browser(cause)
     return ImportFailed(cause or f"the engine ended with status {status}", is_final=is_refusal)
