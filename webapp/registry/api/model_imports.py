@@ -16,6 +16,7 @@ from webapp.artifacts.selectors import visible_uploads
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require, require_scope
 from webapp.registry.model_imports import states
+from webapp.registry.model_imports.catalogue import usable_catalogue
 from webapp.registry.model_imports.requests import request_gguf, request_package
 from webapp.registry.model_imports.selectors import imports_page, visible_import
 from webapp.registry.models import ImportKind, ImportState, ModelImport
@@ -182,7 +183,8 @@ def list_model_imports(request: HttpRequest, project_id: Id, query: Query[Import
 @router.get("/pretrained", response=PretrainedModelList)
 def list_pretrained_models(request: HttpRequest):
     """Lists the pretrained models that can be added by their package."""
-    return {"models": [_described(one) for one in pretrained_models()]}
+    with usable_catalogue():
+        return {"models": [_described(one) for one in pretrained_models()]}
 
 
 def _described(entry: PretrainedModel) -> dict[str, object]:

@@ -21,6 +21,7 @@ from webapp.registry.errors import RegistryRefused
 from webapp.registry.model_files.imports import artifact_of, refuse_model_name
 from webapp.registry.model_files.layout import is_gguf
 from webapp.registry.model_files.safetensors import WeightsError
+from webapp.registry.model_imports.catalogue import usable_catalogue
 from webapp.registry.models import ImportKind, ModelImport
 from webapp.rest.problem_details import Invalid
 
@@ -98,7 +99,8 @@ def request_package(
 
 def _entry(package: str) -> PretrainedModel:
     try:
-        return pretrained_model(package)
+        with usable_catalogue():
+            return pretrained_model(package)
     except ValueError as error:
         raise Invalid("package", package, str(error), 404) from None
 

@@ -16,6 +16,7 @@ from django.utils import timezone
 from engine.config.pretrained import PretrainedModel, pretrained_models
 from webapp.accounts.models import User
 from webapp.projects.models import Project
+from webapp.registry.model_imports.catalogue import usable_catalogue
 from webapp.registry.models import ModelImport, ModelVersion
 
 SHOWN = 20
@@ -68,8 +69,13 @@ class Offer:
 
 
 def offers(projects: Sequence[Project]) -> list[Offer]:
-    """Returns the catalogue of pretrained models, with what the projects have of it."""
-    entries = pretrained_models()
+    """Returns the catalogue of pretrained models, with what the projects have of it.
+
+    Raises:
+        CatalogueUnusable: the operator's file has a fault.
+    """
+    with usable_catalogue():
+        entries = pretrained_models()
     rows = ModelVersion.objects.filter(
         model__project__in=[one.pk for one in projects],
         metadata__origin__package__in=[entry.package for entry in entries],

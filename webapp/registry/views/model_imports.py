@@ -12,6 +12,7 @@ from webapp.projects.permissions import Action, permitted_projects, require
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.forms import PretrainedForm
 from webapp.registry.model_imports import states
+from webapp.registry.model_imports.catalogue import CatalogueUnusable
 from webapp.registry.model_imports.requests import request_package
 from webapp.registry.model_imports.selectors import offers, visible_import
 from webapp.registry.models import ModelImport
@@ -21,16 +22,22 @@ from webapp.rest.problem_details import Invalid
 @require_http_methods(["GET", "HEAD", "POST"])
 def pretrained(request: HttpRequest) -> HttpResponse:
     """pretrained.html: `offers` (selectors.Offer), `form` (PretrainedForm of the model that was
-    posted, or None), `projects` that models can be added to. A post queues the import and redirects
-    to the models, which show its progress."""
+    posted, or None), `projects` that models can be added to, `fault` of the
+    catalogue or "". A post queues the import and redirects to the models, which show its
+    progress."""
     projects = permitted_projects(request.user, Action.ADD_MODELS)
     form = None
     if request.method == "POST":
         form = PretrainedForm(request.user, request.POST)
         if form.is_valid() and _requested(request, form):
             return redirect(f"{reverse('models')}#imports")
-    context = {"offers": offers(projects), "form": form, "projects": projects}
-    return render(request, "pretrained.html", context, status=422 if form else 200)
+    context = {"offers": [], "form": form, "projects": projects, "fault": ""}
+    status = 422 if form else 200
+    try:
+        context["offers"] = offers(projects)
+    except CatalogueUnusable as refusal:
+        context["fault"], status = str(refusal), refusal.status
+    return render(request, "pretrained.html", context, status=status)
 
 
 def _requested(request: HttpRequest, form: PretrainedForm) -> bool:
@@ -41,7 +48,7 @@ def _requested(request: HttpRequest, form: PretrainedForm) -> bool:
             given["project"], given["package"], request.user, name=given["name"],
             accept_licence=given["accept_licence"],
         )  # fmt: skip
-    except (Invalid, RegistryRefused) as refusal:
+    except (CatalogueUnusable, Invalid, RegistryRefused) as refusal:
         form.add_error(None, str(refusal))
     return not form.errors
 
