@@ -154,7 +154,9 @@ def _doctor(arguments: argparse.Namespace) -> int:
 def _add_problems(commands: Any) -> None:
     from engine.cli.problems import add_arguments
 
-    add_arguments(commands.add_parser("problems", help="check and compare data sets"))
+    add_arguments(
+        commands.add_parser("problems", help="check, compare and select problems of data sets")
+    )
 
 
 def _add_search(commands: Any) -> None:

@@ -1,4 +1,4 @@
-"""`python -m engine problems`: check of a data set, overlap of two, download of one.
+"""`python -m engine problems`: check of a data set, overlap of two, selection, download of one.
 
 Exit status: 0 if there are no findings, 1 if there are, 2 if a data set cannot be read.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.pull import add_pull
+from engine.cli.select import add_select
 from engine.hub.reference import RepoType
 from engine.problems.errors import DatasetIssue
 from engine.problems.formats import DETECTED
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def add_arguments(command: Any) -> None:
-    """Declares the arguments of `check`, `overlap` and `pull`."""
+    """Declares the arguments of `check`, `overlap`, `select` and `pull`."""
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
     checking = actions.add_parser("check", help="run the reference of every problem on its tests")
     checking.add_argument("file", type=Path, metavar="FILE",
@@ -60,6 +61,7 @@ def add_arguments(command: Any) -> None:
         action.add_argument("--format", default=DETECTED, choices=format_names())
         action.add_argument("--json", action="store_true", help="one JSON object, for machines")
         action.set_defaults(run=run)
+    add_select(actions, _share)
     add_pull(actions, RepoType.DATASET, "a data set")
 
 
