@@ -42,6 +42,7 @@ from engine.problems.problem import Problem
 from engine.problems.source import GENERATED
 from engine.problems.splits import shuffled
 from engine.run.lease import LeaseGuard
+from engine.run.system_samples import sampling
 
 SPLIT = "test"
 REPORT_SECONDS = 5.0
@@ -76,7 +77,7 @@ def _evaluate(run_dir: Path, log: EventLog, stop: threading.Event) -> int:
     except (ValueError, OSError) as error:
         return _fail(log, error, REFUSED)
     try:
-        measurement, seconds = _measured(config, problems, log, stop)
+        measurement, seconds = _measured(run_dir, config, problems, log, stop)
     except Interrupted:
         log.append(RunStateChanged(RunState.STOPPED, "stop requested"))
         return STOPPED
@@ -105,7 +106,11 @@ def _problems(config: ProblemsConfig) -> list[Problem]:
 
 
 def _measured(
-    config: RunConfig, problems: list[Problem], log: EventLog, stop: threading.Event
+    run_dir: Path,
+    config: RunConfig,
+    problems: list[Problem],
+    log: EventLog,
+    stop: threading.Event,
 ) -> tuple[Measurement, float]:
     if stop.is_set():
         raise Interrupted
@@ -119,7 +124,8 @@ def _measured(
         log.append(RunStateChanged(RunState.RUNNING))
         started = time.monotonic()
         search = config.evaluation.tree_nodes > 1
-        measurement = measure(team, config, problems, [config.seed, 0xEA1], search=search)
+        with sampling(log, run_dir):
+            measurement = measure(team, config, problems, [config.seed, 0xEA1], search=search)
         return measurement, time.monotonic() - started
 
 
