@@ -58,18 +58,25 @@ class Raylet:
         return ended
 
     def server(self):
-        """The server's process, as soon as it exists."""
+        """The server's process, as soon as it exists. Its forks have its command line and its
+        environment too, and lower pids than it where pids have wrapped around."""
 
-        def found():
-            # Found by its environment: it is an orphan, because its launcher exits.
-            mine = f"RAY_RAYLET_PID={self.process.pid}".encode()
-            for process in psutil.process_iter(["cmdline"]):
-                serving = str(LAUNCHER.with_name("server.py")) in (process.info["cmdline"] or [])
-                if serving and mine in Path(f"/proc/{process.pid}/environ").read_bytes():
-                    return process
-            return None
+        def the_one():
+            serving = {process.pid: process for process in self._serving()}
+            roots = (one for one in serving.values() if one.ppid() not in serving)
+            return next(roots, None)
 
-        return eventually(found, "the server to start", 30)
+        return eventually(the_one, "the server to start", 30)
+
+    def _serving(self):
+        # By environment: the server is an orphan, because its launcher exits.
+        mine = f"RAY_RAYLET_PID={self.process.pid}".encode()
+        for process in psutil.process_iter(["cmdline"]):
+            if str(LAUNCHER.with_name("server.py")) not in (process.info["cmdline"] or []):
+                continue
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                if mine in Path(f"/proc/{process.pid}/environ").read_bytes():
+                    yield process
 
 
 @pytest.fixture
