@@ -8,9 +8,11 @@ Both have the same threads and take turns. `vs_transformers_N` is tokens per sec
 `generate` in float32; `same_dtype_N` is ours in float32 over the same; `vs_bfloat16_N` is ours
 over `generate` in bfloat16, which is fast only on a CPU that multiplies it.
 
-Learning: `vs_trl` is the time of a GRPO step without its rewards, generation and one update of LoRA
-adapters (rank 16, all linear layers, float32), of TRL's GRPOTrainer over ours, with the same
-statements, 4 of them with 8 answers each; `vs_trl_update` is that of the update alone.
+Learning: the time of a GRPO step without its rewards, generation and one update of LoRA adapters
+(rank 16, all linear layers), of TRL's GRPOTrainer over ours, with the same statements, 4 of them
+with 8 answers each. `vs_trl` compares the defaults: ours in bfloat16 where the CPU multiplies it,
+TRL's in the model's float32; `vs_trl_update` is that of the update alone. Where the default is
+bfloat16, `vs_trl_float32` and `vs_trl_bfloat16` have both in the same one.
 
 Guards: in float32 our greedy tokens are those of `generate`; the recorded log-probabilities in
 float32 are the learner's within 1e-4 nats, and of the copy in another precision within 0.1 on the

@@ -64,6 +64,26 @@ class StepTimes(TrainerCallback):
         self.before = now
 
 
+def bare_settings(directory: str, *, bfloat16: bool = False, **settings: Any) -> GRPOConfig:
+    """Returns GRPO's settings on a CPU, with nothing that costs time besides the steps."""
+    return GRPOConfig(
+        output_dir=directory,
+        use_cpu=True,
+        bf16=bfloat16,
+        gradient_checkpointing=False,
+        report_to="none",
+        logging_strategy="no",
+        save_strategy="no",
+        disable_tqdm=True,
+        dataloader_pin_memory=False,
+        shuffle_dataset=False,
+        loss_type="grpo",
+        scale_rewards="group",
+        lr_scheduler_type="constant",
+        **settings,
+    )
+
+
 class Peer:
     """Trains the one agent of `run` with TRL."""
 
@@ -89,29 +109,17 @@ class Peer:
         """Returns a trainer with the run's settings, and nothing else that costs time in a step."""
         run, agent = self.run, self.run.agents[0]
         group = run.search.nodes_per_tree
-        args = GRPOConfig(
-            output_dir=directory,
-            use_cpu=True,
-            bf16=False,
-            gradient_checkpointing=False,
-            report_to="none",
-            logging_strategy="no",
-            save_strategy="no",
-            disable_tqdm=True,
-            dataloader_pin_memory=False,
+        args = bare_settings(
+            directory,
             max_steps=run.training.steps,
             per_device_train_batch_size=run.training.trees_per_step * group,
             num_generations=group,
             max_completion_length=self.sampling.max_new_tokens,
-            shuffle_dataset=False,
             temperature=self.sampling.temperature,
-            loss_type="grpo",
-            scale_rewards="group",
             beta=run.loss.kl_coefficient,
             epsilon=run.loss.clip_low,
             epsilon_high=run.loss.clip_high,
             learning_rate=agent.optimizer.learning_rate,
-            lr_scheduler_type="constant",
             adam_beta1=agent.optimizer.beta1,
             adam_beta2=agent.optimizer.beta2,
             weight_decay=agent.optimizer.weight_decay,

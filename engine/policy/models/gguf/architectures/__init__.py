@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.policy.models.gguf.architectures import gemma3, llama, qwen2, qwen3
+from engine.policy.models.gguf.architectures import gemma3, llama, qwen
 from engine.policy.models.gguf.architectures.plan import Plan
 from engine.policy.models.gguf.file import GgufFile
 
 ARCHITECTURES: dict[str, Callable[[GgufFile], Plan]] = {
     "gemma3": gemma3.plan,
     "llama": llama.plan,
-    "qwen2": qwen2.plan,
-    "qwen3": qwen3.plan,
+    "qwen2": qwen.plan_qwen2,
+    "qwen3": qwen.plan_qwen3,
 }
 """By `general.architecture`. Each raises `ModelError` for metadata or tensors that do not make a
 model of it."""
