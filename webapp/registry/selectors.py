@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count, Prefetch, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet
 from django.shortcuts import get_object_or_404
 
 from webapp.accounts.models import User
@@ -17,6 +17,8 @@ from webapp.registry.models import Alias, Evaluation, Model, ModelVersion, Promo
 
 NEWEST = 10
 """Versions per model in the list of models."""
+MODELS_PAGE = 25
+"""Models of one page of that list."""
 PAGE = 50
 
 _COLUMNS = (
@@ -51,6 +53,29 @@ def visible_models(user: User) -> QuerySet[Model]:
             Prefetch("aliases", aliases, to_attr="named"),
         )
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsPage:
+    """A page of models by project and name, and the id of the model after which the next page
+    starts, if there are more."""
+
+    models: list[Model]
+    next: int | None
+
+
+def models_page(user: User, project: int | None, after: int | None) -> ModelsPage:
+    """Returns one page of the models that `user` may see: those after the model `after`, which may
+    have been deleted meanwhile: then the first ones."""
+    rows = visible_models(user)
+    if project is not None:
+        rows = rows.filter(project=project)
+    if last := after and _models(user).filter(pk=after).first():
+        later = Q(project=last.project, name__gt=last.name) | Q(project__gt=last.project_id)
+        rows = rows.filter(later)
+    shown = list(rows[: MODELS_PAGE + 1])
+    more = len(shown) > MODELS_PAGE
+    return ModelsPage(shown[:MODELS_PAGE], shown[MODELS_PAGE - 1].pk if more else None)
 
 
 def visible_model(user: User, model_id: int) -> Model:

@@ -5,13 +5,17 @@ import json
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from engine.policy.starters import starter_directory
 from tests.helpers.builders import a_model_directory, a_run, many_runs
+from webapp.projects.services import create_project
 from webapp.registry.model_files.layout import inspect
 from webapp.registry.model_files.safetensors import WeightsError
 from webapp.registry.model_imports.requests import request_package
-from webapp.registry.models import Model, ModelVersion
+from webapp.registry.model_imports.selectors import SHOWN
+from webapp.registry.models import ImportKind, ImportState, Model, ModelImport, ModelVersion
+from webapp.registry.selectors import MODELS_PAGE
 from webapp.registry.services import register_final_weights, register_starters
 from webapp.registry.versions.cards import card, starter_origin
 
@@ -144,6 +148,46 @@ def test_the_list_of_models_shows_the_newest_versions_of_each(
     assert [v.number for v in shown.newest] == list(range(3000, 2990, -1))
     assert f'href="/models/{model.pk}/">All 3000 versions' in page.content.decode()
     assert len(page.content) < 40_000
+
+
+def test_the_pages_of_the_list_hold_every_model_once(client, cast):
+    firs = create_project(cast.project.workspace, "Firs", "firs", created_by=cast.alice)
+    names = {cast.project: 2 * MODELS_PAGE + 3, firs: 4}
+    made = [
+        Model.objects.create(project=project, name=f"m{number:03}")
+        for project, count in names.items()
+        for number in range(count)
+    ]
+    client.force_login(cast.bob)
+    shown, path = [], reverse("models")
+    while path:
+        context = client.get(path).context
+        assert 0 < len(context["models"]) <= MODELS_PAGE
+        shown += context["models"]
+        path = context["next"] and f"{reverse('models')}?after={context['next']}"
+    assert shown == made
+    of_one = client.get(f"{reverse('models')}?project={firs.pk}")
+    assert of_one.context["models"] == made[-4:] and of_one.context["next"] is None
+    last = made[2 * MODELS_PAGE + 2]  # the last of its project
+    narrowed = client.get(f"{reverse('models')}?project={firs.pk}&after={last.pk}")
+    assert narrowed.context["models"] == made[-4:]
+    assert client.get(f"{reverse('models')}?after=x").status_code == 400
+
+
+def test_an_open_import_is_shown_before_many_that_ended(client, cast):
+    opened = request_package(cast.project, "smollm2", cast.bob, name="open")
+    ended = {"project": cast.project, "kind": ImportKind.PACKAGE, "package": "smollm2"}
+    ModelImport.objects.bulk_create(
+        ModelImport(name=f"m{number}", state=ImportState.FAILED, finished=timezone.now(), **ended)
+        for number in range(SHOWN + 4)
+    )
+    client.force_login(cast.bob)
+    page = client.get(reverse("models"))
+    shown = page.context["imports"]
+    assert shown[0] == opened and len(shown) == SHOWN
+    assert "5 earlier imports" in page.content.decode()
+    later = [one.pk for one in shown[1:]]
+    assert later == sorted(later, reverse=True)
 
 
 def test_the_pages_of_a_model_hold_every_version_once(client, cast, django_assert_max_num_queries):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Q, QuerySet, SmallIntegerField, When
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
@@ -37,14 +37,18 @@ def visible_import(user: User, import_id: int) -> ModelImport:
     return get_object_or_404(visible_imports(user), pk=import_id)
 
 
-def recent_imports(user: User, project: int | None = None) -> list[ModelImport]:
-    """Returns the imports that are open or ended within `RECENT`, newest first, `SHOWN` at most;
-    of all projects that `user` may see, or of one."""
+def recent_imports(user: User, project: int | None = None) -> tuple[list[ModelImport], int]:
+    """Returns the imports that are open or ended within `RECENT`, open ones first, then newest
+    first, `SHOWN` at most, and the number of others; of all projects that `user` may see, or of
+    one."""
     ended = Q(finished__gt=timezone.now() - RECENT)
     rows = visible_imports(user).filter(Q(finished=None) | ended)
     if project is not None:
         rows = rows.filter(project=project)
-    return list(rows[:SHOWN])
+    is_open = Case(When(finished=None, then=0), default=1, output_field=SmallIntegerField())
+    shown = list(rows.order_by(is_open, "-pk")[:SHOWN])
+    more = rows.order_by().count() - SHOWN if len(shown) == SHOWN else 0
+    return shown, more
 
 
 def imports_page(

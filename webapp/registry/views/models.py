@@ -22,32 +22,33 @@ from webapp.registry.model_imports.selectors import recent_imports
 from webapp.registry.presentation import model_page, version_page
 from webapp.registry.selectors import (
     compared_versions,
+    models_page,
     visible_model,
-    visible_models,
     visible_version,
 )
 from webapp.registry.versions import comparison
-
-MOST_MODELS = 100
 
 
 @require_safe
 def models(request: HttpRequest) -> HttpResponse:
     """models.html: `models` (Model: name, project, version_count; `newest`, some versions, newest
-    first; `named`, its aliases), `imports` (ModelImport, each with `can_change`), `can_add`, and
-    `project`, the one that the list is narrowed to."""
-    rows = visible_models(request.user)
-    project = request.GET.get("project", "")
+    first; `named`, its aliases), `next` (for `?after=`, or None) and `after` (whether earlier ones
+    were left out), `imports` (ModelImport, each with `can_change`) and `more_imports` (the number
+    of recent ones that are not shown), `can_add`, and `project`, the one that the list is narrowed
+    to."""
+    project, after = request.GET.get("project", ""), request.GET.get("after", "")
     number = _number("project", project) if project else None
-    if number is not None:
-        rows = rows.filter(project=number)
+    page = models_page(request.user, number, _number("after", after) if after else None)
     projects = permitted_projects(request.user, Action.ADD_MODELS)
-    imports = recent_imports(request.user, number)
+    imports, more_imports = recent_imports(request.user, number)
     for one in imports:
         one.can_change = one.project in projects
     context = {
-        "models": rows[:MOST_MODELS],
+        "models": page.models,
+        "next": page.next,
+        "after": after,
         "imports": imports,
+        "more_imports": more_imports,
         "can_add": bool(projects),
         "project": project,
     }
