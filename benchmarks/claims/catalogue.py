@@ -11,6 +11,7 @@ CLAIMS: tuple[Claim, ...] = (
     trainings.shaping(),
     trainings.advantage(),
     *map(searches.tree_or_samples, searches.subjects(STATED, OPEN, SEVERAL)),
+    *map(searches.tree_or_samples, searches.REPAIRS),
     *map(searches.feedback, searches.subjects(STATED, OPEN)),
     searches.thompson(),
     searches.switches(),

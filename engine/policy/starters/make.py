@@ -216,13 +216,13 @@ def _warm_start(
     total = sum(phase.steps for phase, _ in phases)
     done = 0
     for phase, stream in phases:
-        for step, loss in enumerate(_losses(model, tokenizer, phase, stream), done + 1):
+        for step, loss in enumerate(train_phase(model, tokenizer, phase, stream), done + 1):
             if step % NOTED_STEPS == 0 or step == total:
                 yield step, total, loss
         done += phase.steps
 
 
-def _losses(model, tokenizer, phase: Phase, stream: Iterator[Demonstration]) -> Iterator[float]:
+def train_phase(model, tokenizer, phase: Phase, stream: Iterator[Demonstration]) -> Iterator[float]:
     """Trains for one phase; yields the running average of the loss after every step."""
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=phase.learning_rate, betas=(0.9, 0.95), weight_decay=0.01
