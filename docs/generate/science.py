@@ -256,7 +256,7 @@ def _difference(comparison: Comparison, figure: Figure) -> str:
     assert interval is not None
     places = _places(figure)
     difference, low, high = (
-        f"{value:+,.{places}f}".replace("-", "−")
+        f"{round(value, places) + 0.0:+,.{places}f}".replace("-", "−")  # and no −0.000
         for value in (interval.difference, interval.low, interval.high)
     )
     return f"{difference} ({low} to {high})"

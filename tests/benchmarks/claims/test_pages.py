@@ -48,6 +48,11 @@ def test_the_opposite_of_a_claim_is_named(tmp_path):
     )
 
 
+def test_a_difference_that_rounds_to_zero_has_no_minus(tmp_path):
+    write_arms(tmp_path, SHAPING, {"two-models": [0.5, 0.6], "shaping-off": [0.4999, 0.5999]})
+    assert "worse, +0.000 (+0.000 to +0.000)" in science.pages(tmp_path)["docs/science/shaping.md"]
+
+
 def test_arms_with_one_seed_are_not_decided(tmp_path):
     values = {"two-models": [0.8, 0.8], "single-oak": [0.7, 0.9], "two-roles": [0.7]}
     write_arms(tmp_path, TEAM, values)
