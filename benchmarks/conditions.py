@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,6 +14,9 @@ import psutil
 ROOT = Path(__file__).resolve().parents[1]
 OWN_FILES = (":!docs/benchmarks.md", ":!docs/benchmarks.json", ":!docs/science")
 """Files that `all` and `claims` themselves write; they affect no measurement."""
+
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+"""Clocks of a measurement, in seconds: time that passes, and time of this process on its cores."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import argparse
 import gc
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import torch
 from datasets import Dataset
 from peft import LoraConfig as PeftLoraConfig
 
+from benchmarks.conditions import CLOCKS
 from benchmarks.trl_peer import StepTimes, TimedTrainer, bare_settings
 from engine.config.schema import RunConfig, parse_config
 from engine.policy.host import PolicyHost
@@ -33,14 +33,17 @@ def steps_of_both(
     Raises:
         RuntimeError: two ways do not do the same work.
     """
+    clock = CLOCKS[arguments.clock]
     default = "bfloat16" if multiplies_bfloat16() else "float32"
     ways: dict[str, Callable[[], list[dict[str, float]]]] = {
-        "": lambda: _our_steps(run_config(path, arguments, default, "auto"), statements, children),
+        "": lambda: _our_steps(
+            run_config(path, arguments, default, "auto"), statements, children, clock
+        ),
         "trl_": lambda: _trl_steps(path, statements, children, arguments, "float32"),
     }
     if default == "bfloat16":
         ways["float32_"] = lambda: _our_steps(
-            run_config(path, arguments, "float32", "float32"), statements, children
+            run_config(path, arguments, "float32", "float32"), statements, children, clock
         )
         ways["trl_bfloat16_"] = lambda: _trl_steps(
             path, statements, children, arguments, "bfloat16"
@@ -84,7 +87,9 @@ def run_config(path: str, arguments: argparse.Namespace, dtype: str, weights: st
     return parse_config({"agents": [agent], "loss": loss, "compute": compute, "training": training})
 
 
-def _our_steps(run: RunConfig, statements: Sequence[str], children: int) -> list[dict[str, float]]:
+def _our_steps(
+    run: RunConfig, statements: Sequence[str], children: int, clock: Callable[[], float]
+) -> list[dict[str, float]]:
     host = PolicyHost([run.agents], run, [0])
     policy = host.policies["pretrained"]
     tokenizer, sampling = policy.loaded.tokenizer, run.agents[0].sampling
@@ -97,11 +102,11 @@ def _our_steps(run: RunConfig, statements: Sequence[str], children: int) -> list
     ]
     steps = []
     for _ in range(run.training.steps):
-        started = time.perf_counter()
+        started = clock()
         with policy.weights.current() as model:
             policy.generator.use(model, policy.version)
             answers = policy.generator.generate(prompts, sampling, policy.version)
-        generated = time.perf_counter()
+        generated = clock()
         # Advantages of +1 and -1 within each group.
         rows = [
             TrainingRow(
@@ -111,7 +116,7 @@ def _our_steps(run: RunConfig, statements: Sequence[str], children: int) -> list
             for n, a in enumerate(answers)
         ]  # fmt: skip
         policy.learn(rows, 0.0)
-        learned = time.perf_counter()
+        learned = clock()
         tokens = statistics.mean(len(a.output_ids) for a in answers)
         steps.append(
             {"generate": generated - started, "learn": learned - generated, "tokens": tokens}
@@ -125,7 +130,7 @@ def _trl_steps(
     torch.set_num_threads(arguments.threads)
     loaded, noted = load_policy(path, "cpu", dtype), {}
     with tempfile.TemporaryDirectory() as directory:
-        times = StepTimes(noted)
+        times = StepTimes(noted, CLOCKS[arguments.clock])
         rows = [{"prompt": [{"role": "user", "content": text}]} for text in statements]
         trainer = TimedTrainer(
             model=loaded.model,
@@ -148,6 +153,6 @@ def _trl_steps(
                 r=RANK, lora_alpha=ALPHA, target_modules="all-linear", task_type="CAUSAL_LM"
             ),
         )
-        trainer.noted = noted
+        trainer.noted, trainer.clock = noted, CLOCKS[arguments.clock]
         trainer.train()
     return times.steps

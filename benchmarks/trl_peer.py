@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,16 +33,18 @@ TOLERANCE = 1e-5
 class TimedTrainer(GRPOTrainer):
     """Trainer that records its seconds of generation and rewards in every step."""
 
+    clock = staticmethod(time.perf_counter)
+
     def _generate(self, prompts: list) -> Any:
-        started = time.perf_counter()
+        started = self.clock()
         generated = super()._generate(prompts)
-        self.noted["generate"] = time.perf_counter() - started
+        self.noted["generate"] = self.clock() - started
         return generated
 
     def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
-        started = time.perf_counter()
+        started = self.clock()
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
-        self.noted["verify"] = time.perf_counter() - started
+        self.noted["verify"] = self.clock() - started
         self.noted["tokens"] = sum(map(len, completion_ids_list)) / len(completion_ids_list)
         return rewards
 
@@ -49,15 +52,15 @@ class TimedTrainer(GRPOTrainer):
 class StepTimes(TrainerCallback):
     """Seconds between the ends of steps, with the trainer's own records."""
 
-    def __init__(self, noted: dict[str, float]):
-        self.noted = noted
+    def __init__(self, noted: dict[str, float], clock: Callable[[], float] = time.perf_counter):
+        self.noted, self.clock = noted, clock
         self.steps: list[dict[str, float]] = []
 
     def on_train_begin(self, args, state, control, **kwargs) -> None:
-        self.before = time.perf_counter()
+        self.before = self.clock()
 
     def on_step_end(self, args, state, control, **kwargs) -> None:
-        now = time.perf_counter()
+        now = self.clock()
         step = {**self.noted, "step": now - self.before, "sync": 0.0}
         step["learn"] = step["step"] - step["generate"] - step["verify"]
         self.steps.append(step)
