@@ -1,9 +1,10 @@
-"""Script that takes the README's pictures of a run on a running server: its page and its charts.
+"""Script that takes the pictures of the documentation on a running server.
 
-    .venv/bin/python docs/screenshot.py SIGN_IN_LINK RUN_ID docs
+    .venv/bin/python docs/screenshot.py SIGN_IN_LINK docs --run RUN_ID --search RUN_ID
 
-`run.png` shows the tree with the deepest repair in focus, `charts.png` the first charts. They are
-taken only of pages that are up to date with the log, so they never show less than the log has.
+Of a training run `run.png` shows the tree with the deepest repair in focus, `charts.png` the first
+charts; of a search that ended `search.png` shows its tree and its answer. They are taken only of
+pages that are up to date with the log, so they never show less than the log has.
 `pictures.json` keeps the digest of each picture and the outline of its page: the headings and
 controls of its template. A test compares both with the current ones and so detects an old picture.
 """
@@ -21,6 +22,7 @@ from playwright.sync_api import Page, sync_playwright
 
 SIZE = {"width": 1440, "height": 1560}
 CHARTS_HEIGHT = 1000
+SEARCH_HEIGHT = 1400
 SCALE = 1.5  # sharp on dense screens, and still a small file
 ARRIVAL_MS = 60_000
 OUTLINE = """async () => {
@@ -36,8 +38,9 @@ OUTLINE = """async () => {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("link", help="one-time sign-in link, as the server prints it")
-    parser.add_argument("run", help="id of the run")
     parser.add_argument("directory", type=Path, help="where to write the pictures")
+    parser.add_argument("--run", help="id of a training run")
+    parser.add_argument("--search", help="id of the run of a search that ended")
     parser.add_argument("--dark", action="store_true", help="take the dark theme")
     given = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -56,13 +59,16 @@ def main() -> None:
         parts = urlsplit(given.link)
         page.goto(given.link)
         site = f"{parts.scheme}://{parts.netloc}"
-        pictures = {
-            "run.png": take_run(page, site, given.run, given.directory / "run.png"),
-            "charts.png": take_charts(page, site, given.run, given.directory / "charts.png"),
-        }
+        notes = given.directory / "pictures.json"
+        pictures = json.loads(notes.read_text("utf-8")) if notes.exists() else {}
+        takes = {"run": ("run", take_run), "charts": ("run", take_charts)}
+        takes["search"] = ("search", take_search)
+        for name, (kind, take) in takes.items():
+            if run := vars(given)[kind]:
+                file = given.directory / f"{name}.png"
+                pictures[file.name] = take(page, site, run, file)
         browser.close()
-    note = json.dumps(pictures, indent=1, ensure_ascii=False)
-    (given.directory / "pictures.json").write_text(note + "\n", "utf-8")
+    notes.write_text(json.dumps(pictures, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 def noted(page: Page, output: Path) -> dict[str, object]:
@@ -88,6 +94,17 @@ def take_charts(page: Page, site: str, run: str, output: Path) -> dict[str, obje
     page.set_viewport_size({**SIZE, "height": CHARTS_HEIGHT})
     page.goto(f"{site}/charts/?run={run}")
     page.locator("[data-metric] canvas").nth(5).wait_for(timeout=ARRIVAL_MS)
+    page.wait_for_timeout(1000)
+    page.screenshot(path=output)
+    return noted(page, output)
+
+
+def take_search(page: Page, site: str, run: str, output: Path) -> dict[str, object]:
+    """Opens a search that has ended and writes the picture of its tree and its answer."""
+    page.set_viewport_size({**SIZE, "height": SEARCH_HEIGHT})
+    page.goto(f"{site}/runs/{run}/")
+    page.locator('[data-part="stream"][data-kind="ended"]').wait_for(timeout=ARRIVAL_MS)
+    page.get_by_role("button", name="Copy").first.wait_for(timeout=ARRIVAL_MS)
     page.wait_for_timeout(1000)
     page.screenshot(path=output)
     return noted(page, output)

@@ -20,7 +20,7 @@ from webapp.experiments.scheduling.leases import take_lease
 from webapp.experiments.services import mark_starting
 from webapp.registry.models import Model, ModelVersion
 from webapp.registry.services import register_final_weights
-from webapp.searches.launch.examples import EXAMPLES, LONGEST_RUN
+from webapp.searches.launch.examples import EVEN_SQUARES, EXAMPLES
 from webapp.searches.launch.presets import presets
 from webapp.searches.launch.team import starters
 from webapp.searches.models import Search
@@ -45,6 +45,10 @@ ANSWER = {
 }
 SOLUTIONS = {
     "ascending-order": "def solve(x):\n    return sorted(x)\n",
+    "even-squares": (
+        "def even_squares(numbers):\n"
+        "    return sum(number**2 for number in numbers if number % 2 == 0)\n"
+    ),
     "longest-run": (
         "from itertools import groupby\n\n"
         "def longest_run(values):\n"
@@ -236,9 +240,9 @@ def test_a_pretrained_model_is_a_team_of_two_roles_by_one_click(client, cast, tm
     team = [f"registry:smollm2-135m@1#{role}" for role in ("writer", "checker")]
     assert chosen.context["chosen"] == team and chosen.context["source"] == "paste"
     assert set(team) <= {choice.key for choice in chosen.context["choices"]}
-    assert chosen.context["form"]["entry_point"].value() == "longest_run"
-    pasted = {name: chosen.context["form"][name].value() or "" for name in LONGEST_RUN.fields}
-    assert pasted == LONGEST_RUN.fields
+    assert chosen.context["form"]["entry_point"].value() == "even_squares"
+    pasted = {name: chosen.context["form"][name].value() or "" for name in EVEN_SQUARES.fields}
+    assert pasted == EVEN_SQUARES.fields
     requested = form(cast, **pasted, team=team)
     assert client.post(reverse("new-search"), requested).status_code == 302
     search = Search.objects.get()

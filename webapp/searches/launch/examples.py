@@ -33,6 +33,24 @@ SORTED = _example(
         '{"arguments": [[2, 2, 1]], "expected": [1, 2, 2]}',
     ],
 )
+EVEN_SQUARES = _example(
+    "even-squares",
+    "Squares of the even numbers",
+    "Write a Python function even_squares(numbers) that returns the sum of the squares of all even "
+    "numbers in the list numbers. For example, even_squares([1, 2, 3, 4]) is 20, because 4 + 16 is "
+    "20. For the empty list it is 0.",
+    "even_squares",
+    [
+        '{"arguments": [[1, 2, 3, 4]], "expected": 20}',
+        '{"arguments": [[]], "expected": 0}',
+    ],
+    [
+        '{"arguments": [[-2, 5]], "expected": 4}',
+        '{"arguments": [[7, 9]], "expected": 0}',
+        '{"arguments": [[0, 10, 10]], "expected": 200}',
+    ],
+)
+"""Of 8 answers of SmolLM2 135M, 6 solve it; of the two below few of any model of that size do."""
 LONGEST_RUN = _example(
     "longest-run",
     "Longest run of equal items",
@@ -67,4 +85,4 @@ MISSING_PAGES = _example(
         '{"arguments": [[2, 2, 1], 4], "expected": [3, 4]}',
     ],
 )
-EXAMPLES = (SORTED, LONGEST_RUN, MISSING_PAGES)
+EXAMPLES = (SORTED, EVEN_SQUARES, LONGEST_RUN, MISSING_PAGES)

@@ -16,7 +16,7 @@ from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
 from webapp.registry.references import reference_to
 from webapp.searches.launch import defaults
-from webapp.searches.launch.examples import LONGEST_RUN
+from webapp.searches.launch.examples import EVEN_SQUARES
 from webapp.searches.launch.roles import ROLES, SMALLEST, in_role
 from webapp.searches.launch.team import demo_team
 
@@ -51,7 +51,7 @@ def _presets(project: Project) -> Iterator[Preset]:
     for version in pretrained(project)[:MOST_PRETRAINED]:
         reference = reference_to(version)
         team = [in_role(reference, role) for role in ROLES]
-        problem = {"source": "paste", **LONGEST_RUN.fields}
+        problem = {"source": "paste", **EVEN_SQUARES.fields}
         yield Preset(f"pretrained-{version.pk}", f"{version} in two roles", team, problem)
 
 
