@@ -25,13 +25,17 @@ from engine.sandbox.host.errors import SandboxUnavailable
 from engine.sandbox.host.job import Bounds
 
 ZYGOTE = Path(__file__).parents[1] / "guest" / "zygote.py"
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 NICENESS_SECONDS = 2.0
 GRACE_SECONDS = 10.0  # beyond the wall limit, for the zygote to kill, reap and reply
 
 
 class ZygoteFailed(Exception):
     """The zygote died or does not reply."""
+
+
+class ZygoteSilent(ZygoteFailed):
+    """The zygote did not reply before the deadline."""
 
 
 class ChildExit(NamedTuple):
@@ -50,11 +54,13 @@ class ChildExit(NamedTuple):
 class Zygote:
     """A running zygote. Ends with the thread that created it, which alone may use it."""
 
-    def __init__(self, number: int, allow_unsafe: bool = False):
+    def __init__(
+        self, number: int, allow_unsafe: bool = False, start_seconds: float = START_SECONDS
+    ):
         """Starts the process.
 
         Raises:
-            SandboxUnavailable: it did not start within START_SECONDS.
+            SandboxUnavailable: it did not start, or not within `start_seconds`.
         """
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
@@ -68,7 +74,13 @@ class Zygote:
         theirs.close()
         _copy_niceness(self._process.pid)
         try:
-            hello = self._receive(time.monotonic() + START_SECONDS)
+            hello = self._receive(time.monotonic() + start_seconds)
+        except ZygoteSilent:
+            self.close()
+            raise SandboxUnavailable(
+                f"the sandbox process did not start within {start_seconds:g} s; "
+                "the machine has too much other work: try again, or use fewer sandbox.workers"
+            ) from None
         except (ZygoteFailed, OSError):
             hello = b"E"
         if hello[:1] != b"W":
@@ -126,7 +138,7 @@ class Zygote:
     def _receive(self, deadline: float) -> bytes:
         left = max(0.0, deadline - time.monotonic())
         if not math.isfinite(left) or not select.select([self._socket], [], [], left)[0]:
-            raise ZygoteFailed
+            raise ZygoteSilent
         try:
             data = self._socket.recv(MAX_MESSAGE)
         except OSError:

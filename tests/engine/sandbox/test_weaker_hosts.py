@@ -9,6 +9,8 @@ import pytest
 
 from engine.events.vocabulary import Verdict
 from engine.run.exit_status import isolation_line
+from engine.sandbox.host.errors import SandboxUnavailable
+from engine.sandbox.host.process import Zygote
 
 # Refuses unshare(2) to itself and its descendants, as container runtimes do.
 OWNER = """
@@ -129,3 +131,8 @@ def test_only_the_explicit_setting_lets_a_single_user_go_on():
     assert (tier, results) == ("none", [[None, [1]]])
     assert isolation_line(tier).level == "warning"
     assert isolation_line("full").level == "info"
+
+
+def test_a_sandbox_that_takes_too_long_to_start_says_so():
+    with pytest.raises(SandboxUnavailable, match=r"did not start within 0 s; .* sandbox\.workers"):
+        Zygote(0, start_seconds=0.0)
