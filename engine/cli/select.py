@@ -152,8 +152,8 @@ def _generated(arguments: argparse.Namespace, config: RunConfig) -> list[Any]:
     stream = GeneratedProblems.of(config.problems).stream(Split.TRAIN)
     # Of the first problems only, as a run's training part is.
     first = (problem for _, problem in islice(stream, config.problems.train))
-    wanted = (problem for problem in first if most is None or problem.difficulty <= most)
-    return list(islice(wanted, arguments.problems))
+    easy = (problem for problem in first if most is None or problem.difficulty <= most)
+    return list(islice(easy, arguments.problems))
 
 
 def _with_own_ids(problems: Sequence[Any]) -> list[Any]:
