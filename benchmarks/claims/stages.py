@@ -192,10 +192,10 @@ def _engine(
             command, cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True
         )
         try:
-            while not _ended(process):
+            while not _ended(process, deadline):
                 if lease is not None:
                     lease.touch()
-                if time.monotonic() > deadline:
+                if time.monotonic() >= deadline:
                     limit = f"{place.minutes:g} minutes (--minutes)"
                     raise StageFailed(f"{stage}: it took more than {limit}")
         except BaseException:
@@ -208,10 +208,10 @@ def _engine(
         raise StageFailed(f"{stage}: {reason}")
 
 
-def _ended(process: subprocess.Popen[bytes]) -> bool:
-    """Waits a second; returns whether the process has ended."""
+def _ended(process: subprocess.Popen[bytes], deadline: float) -> bool:
+    """Waits a second, but not past the deadline; returns whether the process has ended."""
     try:
-        process.wait(timeout=1.0)
+        process.wait(timeout=max(0.0, min(1.0, deadline - time.monotonic())))
     except subprocess.TimeoutExpired:
         return False
     return True
