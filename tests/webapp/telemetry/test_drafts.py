@@ -6,7 +6,7 @@ import pytest
 
 from engine.events.drafts import Draft, DraftWriter
 from tests.helpers.builders import a_cast, a_held_run, store
-from tests.webapp.telemetry.stream_server import Client, a_server, a_session
+from tests.webapp.telemetry.stream_server import Client, a_session
 from webapp.experiments.models import Run
 from webapp.projects.models import Membership
 from webapp.telemetry import drafts
@@ -15,18 +15,6 @@ from workers.runs.draft_shipper import DraftShipper
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TEXT = "<b>def solve(x):\0\n    return x"
-
-
-@pytest.fixture(scope="module")
-def served(django_db_setup):
-    with a_server(send=1.0, recheck=0.3, heartbeat=0.3) as served:
-        yield served
-
-
-@pytest.fixture
-def port(served):
-    yield served.port
-    served.wait_until_idle()
 
 
 @pytest.fixture

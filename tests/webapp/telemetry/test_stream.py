@@ -11,7 +11,7 @@ from django.db import connection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.helpers.builders import a_cast, a_held_run, a_run, an_event, some_events, store
-from tests.webapp.telemetry.stream_server import Client, a_server, a_session
+from tests.webapp.telemetry.stream_server import Client, a_session
 from webapp.comments.services import change_comment, delete_comment, write_comment
 from webapp.comments.targets import Target
 from webapp.experiments.models import Run
@@ -21,18 +21,6 @@ from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.stream import protocol
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(scope="module")
-def served(django_db_setup):
-    with a_server(send=1.0, recheck=0.3, heartbeat=0.3) as served:
-        yield served
-
-
-@pytest.fixture
-def port(served):
-    yield served.port
-    served.wait_until_idle()
 
 
 @pytest.fixture
