@@ -20,7 +20,7 @@ from engine.config.schema import RunConfig, parse_config
 from engine.policy.host import PolicyHost
 from engine.policy.learner.rows import TrainingRow
 from engine.policy.models.load import load_policy
-from engine.run.small_machine import multiplies_bfloat16
+from engine.resources.small_machine import multiplies_bfloat16
 
 RANK, ALPHA, RATE = 16, 32.0, 1e-6
 

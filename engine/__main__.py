@@ -63,7 +63,7 @@ def _add_prepare(commands: Any) -> None:
 
 
 def _prepare(arguments: argparse.Namespace) -> int:
-    from engine.run.small_machine import lines_of, small_machine, with_defaults
+    from engine.resources.small_machine import lines_of, small_machine, with_defaults
 
     data = recipe_data(arguments.recipe, dict(map(parse_override, arguments.overrides)))
     config, added = with_defaults(data, small_machine())

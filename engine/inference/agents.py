@@ -30,8 +30,8 @@ from engine.inference.registry import PREFIX as REGISTRY_PREFIX
 from engine.inference.registry import registered_model
 from engine.policy.models.load import STARTER_PREFIX, check_agent
 from engine.recipes import override
+from engine.resources.small_machine import small_machine, with_defaults
 from engine.run.checkpoint import STATE, Checkpoints
-from engine.run.small_machine import small_machine, with_defaults
 
 _NAMED = re.compile(r"([a-z][a-z0-9-]{0,39})=(.+)", re.DOTALL)
 
@@ -40,7 +40,7 @@ Settings = dict[str, Any]
 
 def inference_config(references: Sequence[str], settings: Settings) -> RunConfig:
     """Returns the settings of a search or an evaluation, completed for a machine without a GPU
-    (`engine.run.small_machine`); `settings` maps dotted paths to values.
+    (`engine.resources.small_machine`); `settings` maps dotted paths to values.
 
     Raises:
         ConfigError: a setting is invalid; names its path.

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from benchmarks import MEASUREMENTS
-from engine.run.small_machine import multiplies_bfloat16
+from engine.resources.small_machine import multiplies_bfloat16
 from tests.helpers.extras import needs_vllm
 
 pytestmark = pytest.mark.service

@@ -47,6 +47,9 @@ class Run(models.Model):
     number = models.PositiveIntegerField()
     config = models.JSONField()
     """The resolved `RunConfig`, sufficient to run it again."""
+    given = models.JSONField(null=True)
+    """The settings as requested, until the worker that starts it has completed them for its machine
+    (`run_settings.machine`); null afterwards, and where nothing may be added."""
     variant = models.JSONField(default=dict)
     """Path to value: the settings that distinguish it from the other runs of the request."""
     parent = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="forks")

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from engine.config.problems import MIXTURE
-from engine.config.schema import RunConfig, parse_config
+from engine.config.schema import parse_config
 from webapp.accounts.models import User
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.annotations.actions import note_action
@@ -61,7 +61,8 @@ def evaluate(
     project = version.model.project
     if dataset.dataset.project_id != project.pk:
         raise RegistryRefused(f"{dataset} belongs to another project than {version}.")
-    config = _config(version, dataset, settings)
+    given = _given(version, dataset, settings)
+    config = parse_config(given)
     refuse_paths(config, project)
     admit(project, user)
     name = f"Evaluation of {version} on {dataset}"[:200]
@@ -73,6 +74,7 @@ def evaluate(
         experiment=experiment,
         number=1,
         config=config.model_dump(mode="json"),
+        given=given,
         seed=settings.seed,
         dataset_version=dataset,
         created_by=user,
@@ -84,21 +86,17 @@ def evaluate(
     return Evaluation.objects.create(version=version, dataset_version=dataset, run=run)
 
 
-def _config(
+def _given(
     version: ModelVersion, dataset: DatasetVersion, settings: EvaluationSettings
-) -> RunConfig:
-    return parse_config(
-        {
-            "recipe": "evaluation",
-            "seed": settings.seed,
-            "agents": [{"name": AGENT, "model": version.path}],
-            "problems": {
-                **_problems(dataset), "train": 1, "validation": 0, "test": settings.problems
-            },
-            "loss": {"kl_coefficient": 0.0},
-            "evaluation": {"samples_per_problem": settings.samples, "tree_nodes": settings.nodes},
-        }
-    )  # fmt: skip
+) -> dict[str, Any]:
+    return {
+        "recipe": "evaluation",
+        "seed": settings.seed,
+        "agents": [{"name": AGENT, "model": version.path}],
+        "problems": {**_problems(dataset), "train": 1, "validation": 0, "test": settings.problems},
+        "loss": {"kl_coefficient": 0.0},
+        "evaluation": {"samples_per_problem": settings.samples, "tree_nodes": settings.nodes},
+    }
 
 
 def _problems(dataset: DatasetVersion) -> dict[str, Any]:

@@ -68,6 +68,13 @@ def planned(project: Project, team: Sequence[str], overrides: Mapping[str, Any])
     Raises:
         ConfigError: they cannot run, or not in this project.
     """
+    return _planned(project, team, overrides)[0]
+
+
+def _planned(
+    project: Project, team: Sequence[str], overrides: Mapping[str, Any]
+) -> tuple[RunConfig, dict[str, Any]]:
+    """Returns the same, and the plain settings before they were completed and located."""
     base = base_settings(agents_of(project, team))
     data = copy.deepcopy(base)
     override(data, dict(overrides))
@@ -76,7 +83,7 @@ def planned(project: Project, team: Sequence[str], overrides: Mapping[str, Any])
     config = parse_config(data)
     refuse_unsafe(config, project)
     refuse_beyond_caps(config)
-    return located(config, project, base)
+    return located(config, project, base), data
 
 
 def _fit_in_flight(search: dict[str, Any]) -> None:
@@ -94,7 +101,7 @@ def create_search(project: Project, user: User, spec: SearchSpec) -> Search:
         ConfigError: as `planned`; nothing was created.
         NotNow: too many runs are queued or active (`queue.admit`).
     """
-    config = planned(project, spec.team, spec.overrides)
+    config, given = _planned(project, spec.team, spec.overrides)
     problem = record(spec.problem)
     _refuse_unstorable(problem)
     admit(project, user)
@@ -107,6 +114,7 @@ def create_search(project: Project, user: User, spec: SearchSpec) -> Search:
         experiment=experiment,
         number=1,
         config=config.model_dump(mode="json"),
+        given=given,
         seed=config.seed,
         steps=1,
         dataset_version=spec.version,

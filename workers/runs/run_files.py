@@ -19,9 +19,11 @@ from engine.config.run_forks import write_fork
 from engine.events import vocabulary as ev
 from engine.events.log import EventLog
 from engine.problems.jsonl import SEARCHED_FILE, save_problems
+from engine.resources.small_machine import small_machine
 from webapp.datasets.references import for_engine
 from webapp.experiments.launch.checkpoints import checkpoint_path
 from webapp.experiments.models import Run
+from webapp.experiments.run_settings.machine import complete
 from webapp.experiments.run_settings.paths import refuse_foreign
 from webapp.registry.model_files.folders import contents_of, restore
 from webapp.registry.models import Evaluation
@@ -39,7 +41,8 @@ def run_directory(run_id: uuid.UUID) -> Path:
 def prepare_directory(
     run: Run, run_dir: Path, do_slowly: Callable[[Callable[[], object]], None]
 ) -> None:
-    """Writes what the engine reads: config, searched problem, fork, models, evaluation.
+    """Writes what the engine reads: config, completed for this machine, searched problem, fork,
+    models, evaluation.
 
     `do_slowly` runs each step that may take long; such a step makes no queries.
 
@@ -47,6 +50,7 @@ def prepare_directory(
         ConfigError: the config names a location that a run may not use.
     """
     refuse_foreign(run.config)  # a run may have been stored before such configs were refused
+    complete(run, small_machine())
     run_dir.mkdir(parents=True, exist_ok=True)
     draft = run_dir / "config.json.draft"
     draft.write_text(json.dumps(for_engine(run.config, run.dataset_version), indent=1))

@@ -142,6 +142,7 @@ def _create_run(
         experiment=experiment,
         number=number,
         config=config.model_dump(mode="json"),
+        given=one.given,
         variant=one.variant,
         parent=origin and origin.run,
         parent_step=origin and origin.step,

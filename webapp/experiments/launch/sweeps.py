@@ -55,6 +55,8 @@ class Planned:
     config: RunConfig
     variant: dict[str, Any]
     """Path to value of the settings that the experiment varies."""
+    given: dict[str, Any] | None = None
+    """As `Run.given`: the recipe with its changes; None for the settings of another run."""
 
 
 def plan(request: Request) -> list[Planned]:
@@ -77,7 +79,8 @@ def plan(request: Request) -> list[Planned]:
 def _planned(request: Request, variant: dict[str, Any]) -> Planned:
     changes = {**request.overrides, **variant}
     if request.base is None:
-        return Planned(parse_config(recipe_data(request.recipe, changes)), variant)
+        given = recipe_data(request.recipe, changes)
+        return Planned(parse_config(given), variant, given)
     data = copy.deepcopy(dict(request.base))
     override(data, changes)
     return Planned(parse_config(data), variant)

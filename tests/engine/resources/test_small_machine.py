@@ -12,7 +12,7 @@ from engine.config.schema import parse_config, read_config
 from engine.inference.agents import inference_config
 from engine.policy.generators import replica
 from engine.recipes import load_recipe, recipe_data, recipe_names
-from engine.run.small_machine import (
+from engine.resources.small_machine import (
     LEARNING_RATE,
     SmallMachine,
     lines_of,

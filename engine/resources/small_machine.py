@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,10 +70,17 @@ def multiplies_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
 
 
 def with_defaults(
-    data: Plain, machine: SmallMachine | None, *, learns: bool = True
+    data: Plain,
+    machine: SmallMachine | None,
+    *,
+    learns: bool = True,
+    located: Mapping[str, str] | None = None,
 ) -> tuple[RunConfig, Plain]:
     """Returns the settings of plain data, completed for the machine, and what was added to them, by
-    dotted path; `learns` is whether agents are trained.
+    dotted path.
+
+    `learns` is whether agents are trained; `located` has the directory of an agent's model, by the
+    agent's name, where the data have a name that is resolved elsewhere.
 
     Raises:
         ConfigError: the data are no valid settings.
@@ -82,11 +89,11 @@ def with_defaults(
     compute = config.compute
     if machine is None or compute.device == "cuda" or compute.ray_address:
         return config, {}
-    completed, added = copy.deepcopy(data), {}
+    completed, added, located = copy.deepcopy(data), {}, located or {}
     for index, agent in enumerate(config.agents):
         # parse_config has refused anything but tables.
         given = completed["agents"][index]
-        if agent.shares_weights_with or not _fits_a_cpu(agent.model):
+        if agent.shares_weights_with or not _fits_a_cpu(located.get(agent.name, agent.model)):
             continue
         for path, value in _of_agent(given, machine, learns and agent.trainable):
             _set(given, path, value)
