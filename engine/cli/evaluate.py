@@ -25,9 +25,15 @@ from engine.cli.search import (
 )
 from engine.config.schema import RunConfig
 from engine.problems.problem import Problem
+from engine.recipes import parse_override
 
 GENERATED = "generated"
 SAMPLES, NODES, IN_FLIGHT, GENERATED_PROBLEMS = 1, 8, 4, 300
+UNUSED = {
+    "search.nodes_per_tree": "evaluation.tree_nodes (--nodes)",
+    "search.nodes_in_flight": "evaluation.nodes_in_flight",
+}
+"""Settings of a search that an evaluation replaces, and by what."""
 
 
 def add_evaluate(command: Any) -> None:
@@ -132,6 +138,7 @@ def temperature_note(config: RunConfig) -> str:
 
 
 def _config(arguments: argparse.Namespace) -> RunConfig:
+    _refuse_unused(arguments.overrides)
     options = {
         "evaluation.samples_per_problem": arguments.samples,
         "evaluation.tree_nodes": arguments.nodes,
@@ -140,6 +147,12 @@ def _config(arguments: argparse.Namespace) -> RunConfig:
         "problems.format": arguments.format,
     }
     return inference_settings(arguments, options)
+
+
+def _refuse_unused(overrides: Sequence[str]) -> None:
+    for path, _ in map(parse_override, overrides):
+        if path in UNUSED:
+            raise ValueError(f"--set {path}: an evaluation's trees take {UNUSED[path]}; set that")
 
 
 def _problems(arguments: argparse.Namespace, config: RunConfig) -> _ProblemSet:

@@ -164,6 +164,7 @@ def test_an_evaluation_that_cannot_be_made_is_refused(server, tmp_path, capsys):
         (empty, [], "holds no problem"),
         ("generated", ["--json", "/dev/null/x"], "/dev/null"),
         ("generated", ["--against", "/nowhere"], "/nowhere"),
+        ("generated", ["--set", "search.nodes_in_flight=1"], "evaluation.nodes_in_flight; set"),
     ]:
         assert evaluate(server, dataset, *options) == 2
         assert reason in capsys.readouterr().err
