@@ -11,7 +11,6 @@ CLAIMS: tuple[Claim, ...] = (
     trainings.shaping(),
     trainings.advantage(),
     *map(searches.tree_or_samples, searches.subjects(STATED, OPEN, SEVERAL)),
-    *map(searches.tree_or_samples, searches.REPAIRS),
     *map(searches.feedback, searches.subjects(STATED, OPEN)),
     searches.thompson(),
     searches.switches(),

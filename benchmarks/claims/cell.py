@@ -1,7 +1,8 @@
 """A cell, one arm with one seed: its settings, their digest, and its result as JSON.
 
-Invariants: the digest depends on nothing but settings that differ from the engine's defaults, so a
-setting that the engine gains leaves it as it is; a result appears whole or not at all.
+Invariants: the digest depends on nothing but the starters' weights and the settings that differ
+from the engine's defaults, so a setting that the engine gains leaves it as it is; a result appears
+whole or not at all.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from benchmarks.claims.claim import Arm, Claim, Plan
 from engine.config.schema import RunConfig
+from engine.policy.starters import STARTERS, starter_directory
 from engine.recipes import FOLDER, load_recipe
 
 VERSION = 1
@@ -81,12 +83,18 @@ class Cell:
     @cached_property
     def digest(self) -> str:
         """Returns the SHA-256 of all settings of the cell, in a canonical form."""
-        return _digest({"training": self.training(), "evaluation": self.evaluation()})
+        parts = {"training": self.training(), "evaluation": self.evaluation()}
+        return _digest({**parts, "starters": self.starters()})
 
     @property
     def training_digest(self) -> str:
         """Returns the SHA-256 of the training run's settings: cells that agree share the run."""
-        return _digest(self.training())
+        return _digest({"training": self.training(), "starters": self.starters()})
+
+    def starters(self) -> dict[str, str]:
+        """Returns the SHA-256 of the weights of each starter of the team."""
+        named = {agent.model.split(":")[1] for agent in self.config.agents if ":" in agent.model}
+        return {name: _weights_hash(name) for name in sorted(named & set(STARTERS))}
 
     def file(self, results: Path) -> Path:
         return results / self.claim.name / f"{self.arm.name}-{self.seed}.json"
@@ -106,6 +114,10 @@ def _without_defaults(config: RunConfig) -> dict[str, Any]:
 def _digest(data: Any) -> str:
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _weights_hash(starter: str) -> str:
+    return json.loads((starter_directory(starter) / "lineage.json").read_text("utf-8"))["sha256"]
 
 
 def recipe_hash(name: str) -> str:

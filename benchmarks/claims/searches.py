@@ -15,7 +15,6 @@ from benchmarks.claims.figures import (
     TREE_1,
     by_readings,
 )
-from benchmarks.claims.teams import REPAIRING
 from benchmarks.claims.trainings import uniform_choices
 from engine.config.problems import FEW_READINGS, MANY_READINGS
 
@@ -26,10 +25,6 @@ SWITCHED = 60
 CHOSEN = 16
 """Nodes at which the choices of a search are compared."""
 NOTHING: Settings = {}
-REPAIR_STEPS = 600
-REPAIRED: Settings = {
-    f"agents.{name}.model": f"{REPAIRING}{name}:{REPAIR_STEPS}" for name in ("ash", "rowan")
-}
 PLAN = Plan(samples=2)
 """Samples outside of trees are not compared here: one of each agent."""
 
@@ -86,8 +81,6 @@ class Subject:
 
     family: Family
     trained: bool
-    repairing: bool = False
-    """Whether the models have seen more demonstrations, in which repairs are right."""
 
     @property
     def team(self) -> str:
@@ -96,11 +89,9 @@ class Subject:
     @property
     def note(self) -> str:
         training = "trained by the recipe `demo-mixture`: half of its problems are underspecified"
-        shipped = "without a training of the engine" if self.repairing else "as they are shipped"
-        seen = f" after {REPAIR_STEPS} steps on more demonstrations, in which every repair is right"
         return (
-            f"{self.family.note} The team is ash and rowan{seen if self.repairing else ''}, "
-            f"{training if self.trained else shipped}."
+            f"{self.family.note} The team is ash and rowan, "
+            f"{training if self.trained else 'as they are shipped'}."
         )
 
     @property
@@ -109,31 +100,25 @@ class Subject:
         return OF_REPAIRS if self.trained and self.family is OPEN else ()
 
     def name(self, before: str) -> str:
-        repairs = "repairs" if self.repairing else ""
-        parts = (before, self.family.name, repairs, "" if self.trained else "starters")
+        parts = (before, self.family.name, "" if self.trained else "starters")
         return "-".join(filter(None, parts))
 
     def title(self, before: str) -> str:
-        repairs = ", better repairs demonstrated" if self.repairing else ""
         when = "trained team" if self.trained else "before training"
-        return f"{before}{self.family.title}{repairs}, {when}"
+        return f"{before}{self.family.title}, {when}"
 
     def arm(
         self, name: str, about: str, nodes: int, settings: Settings = NOTHING, **more: Any
     ) -> Arm:
         """Returns an arm of this team; `settings` are further ones of its search."""
         search = Search(nodes, {**self.family.settings, **settings})
-        models = REPAIRED if self.repairing else NOTHING
-        return Arm(name, about, "demo-mixture", models, self.trained, search, **more)
+        return Arm(name, about, "demo-mixture", NOTHING, self.trained, search, **more)
 
 
 def subjects(*families: Family) -> Iterator[Subject]:
     """Yields the trained team and the starters on each family."""
     for family in families:
         yield from (Subject(family, trained=True), Subject(family, trained=False))
-
-
-REPAIRS = (Subject(STATED, True, True), Subject(OPEN, True, True), Subject(OPEN, False, True))
 
 
 def tree_or_samples(of: Subject) -> Claim:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.claims.cell import Cell
-from benchmarks.claims.teams import DEEPER, REPAIRING
+from benchmarks.claims.teams import DEEPER
 from benchmarks.conditions import ROOT
 from engine.config.weight_sharing import weight_owner
 from engine.events.log import FILE_NAME
@@ -151,24 +151,18 @@ def _located(cell: Cell, place: Workplace) -> dict[str, Any]:
 
 def _model(model: str, place: Workplace) -> str:
     """Returns the model, or the directory of one that is made of a starter and a number."""
-    prefix, _, made = model.partition(":")
-    if f"{prefix}:" not in (DEEPER, REPAIRING):
+    if not model.startswith(DEEPER):
         return model
-    starter, _, number = made.partition(":")
-    folder = place.folder / f"{prefix}-{starter}-{number}"
+    from benchmarks.deeper import deeper
+
+    starter, _, layers = model.removeprefix(DEEPER).partition(":")
+    folder = place.folder / f"deeper-{starter}-{layers}"
     if not folder.is_dir():
         with tempfile.TemporaryDirectory(dir=place.folder) as draft:
-            made_here = _make(f"{prefix}:", starter, int(number), Path(draft) / "model")
+            made_here = deeper(starter, int(layers), Path(draft) / "model")
             if not folder.is_dir():  # another runner may have made the same
                 made_here.rename(folder)
     return str(folder)
-
-
-def _make(prefix: str, starter: str, number: int, folder: Path) -> Path:
-    from benchmarks.deeper import deeper
-    from benchmarks.repairing import repairing
-
-    return (deeper if prefix == DEEPER else repairing)(starter, number, folder)
 
 
 def _state(run_dir: Path) -> str:

@@ -10,8 +10,6 @@ ROLES = {"writer": "You write programs.", "debugger": "You repair programs."}
 """Short, since a prompt of the starters has 192 tokens."""
 DEEPER = "deeper:"
 """`deeper:STARTER:LAYERS`: that starter with more layers, initialised as the identity."""
-REPAIRING = "repairing:"
-"""`repairing:STARTER:STEPS`: that starter after more demonstrations, whose repairs are right."""
 
 SHARED: dict[str, Any] = {
     "search.nodes_per_tree": 8,

@@ -206,6 +206,17 @@ class TreeLearned(Payload, tag="tree.learned"):
     nodes: list[LearnedNode]
 
 
+class FamilyFigures(msgspec.Struct, frozen=True):
+    """Figures of an evaluation on the problems of one family."""
+
+    problems: int
+    agents: dict[str, float]
+    """Pass@1 of each agent alone."""
+    standard_errors: dict[str, float]
+    tree: float | None = None
+    samples: float | None = None
+
+
 class EvaluationResult(Payload, tag="eval.result"):
     step: int
     split: str
@@ -221,6 +232,8 @@ class EvaluationResult(Payload, tag="eval.result"):
     rollouts: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    families: dict[str, FamilyFigures] | msgspec.UnsetType = msgspec.UNSET
+    """The same by family of problem, `stated` and `underspecified`, where there are both."""
 
 
 class EvaluationOutcomes(Payload, tag="eval.outcomes"):

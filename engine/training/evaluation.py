@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from engine.config.schema import RunConfig
 from engine.config.search import SearchConfig
+from engine.evaluation.families import by_family
 from engine.evaluation.measurement import (
     CONTENT_CHARS,
     defined_values,
@@ -20,7 +21,11 @@ from engine.evaluation.measurement import (
     solved_shares,
 )
 from engine.evaluation.metrics import standard_error
-from engine.events.vocabulary import EvaluationOutcomes, EvaluationResult, RunWaiting
+from engine.events.vocabulary import (
+    EvaluationOutcomes,
+    EvaluationResult,
+    RunWaiting,
+)
 from engine.policy.types import Request, Stream
 from engine.problems.identity import content_hash
 from engine.problems.problem import Problem
@@ -95,6 +100,7 @@ class Evaluator:
             rollouts=len(rollouts),
             tokens=sum(answer.generation.tokens for answer, _ in rollouts),
             seconds=time.monotonic() - started,
+            families=by_family(problems, agents, by_problem),
         )
         contents = [content_hash(problem)[:CONTENT_CHARS] for problem in problems]
         return result, EvaluationOutcomes(step, split, contents, by_problem)

@@ -117,24 +117,6 @@ def test_overlap_has_no_ratio_where_other_work_was_done():
     assert "numbers of nodes" in _unequal([ran()], [ran(learned=799)], figures)
 
 
-def test_more_demonstrations_of_repairs_are_a_function_of_starter_and_seed(tmp_path):
-    from safetensors.torch import load_file
-
-    from benchmarks.repairing import repairing
-    from engine.policy.starters import starter_directory
-
-    one, again, other = (
-        load_file(repairing("rowan", 2, tmp_path / name, seed) / "model.safetensors")
-        for name, seed in (("one", 1), ("again", 1), ("other", 2))
-    )
-    shipped = load_file(starter_directory("rowan") / "model.safetensors")
-    assert one.keys() == shipped.keys()
-    assert all(one[name].equal(again[name]) for name in one)
-    assert not any(one[name].equal(other[name]) or one[name].equal(shipped[name]) for name in one)
-    with pytest.raises(ValueError, match="starter = oak: it has not seen underspecified"):
-        repairing("oak", 2, tmp_path / "oak")
-
-
 def test_a_deeper_starter_answers_as_the_starter_does(tmp_path):
     import torch
 

@@ -21,6 +21,16 @@ test("the team's tree is a line of the agents' validation chart", () => {
   ]);
 });
 
+test("each family of problems has a chart of its own beside that of the split", () => {
+  const names = ["validation.agent.oak", "validation.stated.agent.oak", "validation.stated.tree", "test.underspecified.agent.oak"];
+  const charts = chartsFrom([run("a", ...names)]);
+  equal(charts.map(({ id, section, share, title, lines }) => [id, section, share, title, lines.length]), [
+    ["test.underspecified.agent", "Learning", true, "Test Pass@1, underspecified", 1],
+    ["validation.agent", "Learning", true, "Validation Pass@1", 1],
+    ["validation.stated.agent", "Learning", true, "Validation Pass@1, fully stated", 2],
+  ]);
+});
+
 test("the shares of reward hacking are one chart, its number another", () => {
   const charts = chartsFrom([run("a", "hacking.share", "hacking.of_public", "search.hacking_nodes")]);
   equal(charts.map(({ id, section, share, title, lines }) => [id, section, share, title, lines.map(({ label }) => label)]), [

@@ -1,5 +1,5 @@
 import { emptyState } from "/static/js/stream/fold.js";
-import { bestCheckpoint, result, validationChange } from "/static/js/run/outcomes.js";
+import { bestCheckpoint, familyFigures, result, validationChange } from "/static/js/run/outcomes.js";
 import { equal, test } from "./check.js";
 
 function state() {
@@ -32,4 +32,14 @@ test("the best checkpoint is the newest that was marked as best", () => {
     { step: 15, best: false, validation: 0.2 },
   ];
   equal(bestCheckpoint(made).step, 10);
+});
+
+test("a test result is also told apart by family of problem", () => {
+  const part = (oak, tree) => ({ problems: 5, agents: { oak }, tree, samples: null });
+  const before = { families: { stated: part(0.2, 0.5), underspecified: part(0.1, 0.3) } };
+  const after = { families: { stated: part(0.8, 0.9), underspecified: part(0.3, 0.7) } };
+  const [stated, open] = familyFigures({ before, after }, ["oak"]);
+  equal([stated.family, stated.problems, open.family], ["stated", 5, "underspecified"]);
+  equal(stated.figures, [{ name: "oak", before: 0.2, after: 0.8 }, { name: "tree", before: 0.5, after: 0.9 }]);
+  equal(familyFigures({ before: {}, after: {} }, ["oak"]), []);
 });

@@ -19,6 +19,7 @@ from engine.recipes import load_recipe
 from tests.e2e.stack import ROOT, free_port
 from tests.helpers.database import a_migrated_postgres
 from tests.workers.engines import small_engine, steps_counted, wait_for
+from workers.management.commands.up import DEMO_RECIPE
 from workers.processes import family, kill_all, wait_ended
 
 pytestmark = pytest.mark.service
@@ -144,12 +145,13 @@ def test_the_demo_runs_with_the_real_engine(directory):
     assert events["emitted"] == events["stored"] == events["delivered"] == len(log)
     assert events["gaps"] == events["doubles"] == 0
     assert result["steps"] == kinds["step.end"] >= 1 and result["resumed_steps"] == 0
-    steps, recipe = result["steps"], load_recipe("demo")
+    steps, recipe = result["steps"], load_recipe(DEMO_RECIPE)
     trees, nodes = recipe.training.trees_per_step, recipe.search.nodes_per_tree
     assert (result["trees"], result["nodes"]) == (trees * steps, trees * nodes * steps)
     assert 0 < result["seconds_to_first_node"] < result["seconds_total"]
     measured = [e.payload for e in log if e.kind == "eval.result" and e.payload["split"] == "test"]
-    before, after = (one["agents"] for one in measured)
+    stated = [one["families"]["stated"] for one in measured]
+    before, after = (one["agents"] for one in stated)
     # With the recipe's search and samples, on 6 problems: a tree of 8 nodes and two samples each.
     samples, tree_nodes = recipe.evaluation.samples_per_problem, recipe.evaluation.tree_nodes
     assert tree_nodes == 8, "the result's names say so"
@@ -159,19 +161,20 @@ def test_the_demo_runs_with_the_real_engine(directory):
     assert result["team"] == {
         f"{name}_{when}": one[figure]
         for name, figure in (("tree8", "tree"), ("samples8", "samples"))
-        for when, one in zip(("before", "after"), measured, strict=True)
+        for when, one in zip(("before", "after"), stated, strict=True)
     }
+    assert set(result["families"]) == {"stated", "underspecified"}
     validated = [e.payload for e in log if e.kind == "eval.result" and e.payload["split"] != "test"]
     assert [one["step"] for one in validated] == list(range(steps + 1))
     assert {one["problems"] for one in validated} == {4}
     saved = [e.payload for e in log if e.kind == "checkpoint.saved" and not e.payload["final"]]
     assert [one["step"] for one in saved] == list(range(1, steps + 1))
     best = [one["path"] for one in saved if one["best"]][-1]
-    assert (demo.run_directory() / best / "fern" / "model.safetensors").is_file()
+    assert (demo.run_directory() / best / "rowan" / "model.safetensors").is_file()
     assert {(n, a["pass1_before"], a["pass1_after"]) for n, a in result["agents"].items()} == {
-        (name, before[name], after[name]) for name in ("oak", "fern")
+        (name, before[name], after[name]) for name in ("ash", "rowan")
     }
-    assert {e.payload["agent"] for e in log if e.kind == "agent.update"} == {"oak", "fern"}
+    assert {e.payload["agent"] for e in log if e.kind == "agent.update"} == {"ash", "rowan"}
     programs = {e.payload["program"] for e in log if e.kind == "node.close"}
     assert len(programs) > 10 and any("def solve(x)" in program for program in programs)
-    assert (demo.run_directory() / "models" / "oak" / "model.safetensors").is_file()
+    assert (demo.run_directory() / "models" / "ash" / "model.safetensors").is_file()

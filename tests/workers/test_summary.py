@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from engine.events import vocabulary as ev
 from workers.demo.summary import DemoSummary
@@ -70,6 +71,25 @@ def test_the_first_and_the_last_test_result_are_before_and_after():
     assert report["team"] == {
         "tree8_before": 0.3, "tree8_after": 0.8, "samples8_before": 0.35, "samples8_after": 0.7,
     }  # fmt: skip
+
+
+def test_of_several_families_the_figures_are_those_of_fully_stated_problems():
+    def by_family(stated, underspecified):
+        return {
+            name: ev.FamilyFigures(9, {"oak": value}, {"oak": 0.02}, tree=value + 0.1)
+            for name, value in (("stated", stated), ("underspecified", underspecified))
+        }
+
+    report = report_of(
+        a_test(0, 0.2, families=by_family(0.3, 0.1)),
+        *a_step(1, 10),
+        a_test(1, 0.6, families=by_family(0.8, 0.2)),
+    )
+    stated = {"pass1_before": 0.3, "pass1_after": 0.8, "pass1_se": 0.02, "problems": 9}
+    assert report["agents"] == {"oak": stated} == report["families"]["stated"]["agents"]
+    assert report["team"]["tree8_after"] == pytest.approx(0.9)
+    assert report["families"]["underspecified"]["agents"]["oak"]["pass1_after"] == 0.2
+    assert report_of(a_test(0, 0.2))["families"] == {}
 
 
 def test_a_run_that_never_came_to_its_last_test_has_no_after():

@@ -83,7 +83,7 @@ def test_up_starts_the_demo_with_the_real_engine_and_leaves_nothing(request, tmp
         assert stack.stop() == [], stack.said()
     log = list(read_all(run_directory(var)))
     updated = {event.payload["agent"] for event in log if event.kind == "agent.update"}
-    assert updated == {"oak", "fern"}
+    assert updated == {"ash", "rowan"}
     states = [event.payload["state"] for event in log if event.kind == "run.state"]
     assert states == ["starting", "running", "stopped"]
     # The next `up` resumes from this state.

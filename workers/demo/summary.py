@@ -11,6 +11,9 @@ from typing import Any
 from engine.events.vocabulary import Event
 
 TEST = "test"
+STATED = "stated"
+"""Family of problems to which the summary's figures belong where there are several: a first attempt
+at an underspecified problem has to guess, so that its Pass@1 cannot reach 1."""
 
 
 @dataclass
@@ -58,11 +61,19 @@ class DemoSummary:
         steps = self._steps.values()
         evaluations = self._evaluations.values()
         nodes = sum(step.nodes for step in steps)
+        before, after = self._before_and_after()
         return {
             "training_seconds": round(self.training_seconds, 2),
             "steps": sum(step.ended for step in steps),
-            "agents": self._agents(),
-            "team": self._team(),
+            "agents": _agents(_of_family(before, STATED), _of_family(after, STATED)),
+            "team": _team(_of_family(before, STATED), _of_family(after, STATED)),
+            "families": {
+                family: {
+                    "agents": _agents(_of_family(before, family), _of_family(after, family)),
+                    "team": _team(_of_family(before, family), _of_family(after, family)),
+                }
+                for family in before.get("families", {})
+            },
             "trees": sum(step.trees for step in steps),
             "nodes": nodes,
             "rollouts": nodes + sum(e.get("rollouts", 0) for e in evaluations),
@@ -88,23 +99,28 @@ class DemoSummary:
         first, last = (self._evaluations[TEST, step] for step in (steps[0], steps[-1]))
         return first, last if len(steps) > 1 else {}
 
-    def _agents(self) -> dict[str, dict[str, Any]]:
-        before, after = self._before_and_after()
-        return {
-            name: {
-                "pass1_before": value,
-                "pass1_after": after.get("agents", {}).get(name),
-                "pass1_se": after.get("standard_errors", {}).get(name),
-                "problems": before["problems"],
-            }
-            for name, value in before.get("agents", {}).items()
-        }
 
-    def _team(self) -> dict[str, Any]:
-        before, after = self._before_and_after()
-        return {
-            "tree8_before": before.get("tree"),
-            "tree8_after": after.get("tree"),
-            "samples8_before": before.get("samples"),
-            "samples8_after": after.get("samples"),
+def _of_family(figures: dict[str, Any], family: str) -> dict[str, Any]:
+    """Returns the figures of an evaluation on one family; all of them if it reports none."""
+    return figures.get("families", {}).get(family, figures)
+
+
+def _agents(before: dict[str, Any], after: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        name: {
+            "pass1_before": value,
+            "pass1_after": after.get("agents", {}).get(name),
+            "pass1_se": after.get("standard_errors", {}).get(name),
+            "problems": before["problems"],
         }
+        for name, value in before.get("agents", {}).items()
+    }
+
+
+def _team(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "tree8_before": before.get("tree"),
+        "tree8_after": after.get("tree"),
+        "samples8_before": before.get("samples"),
+        "samples8_after": after.get("samples"),
+    }

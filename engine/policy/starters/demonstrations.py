@@ -33,8 +33,6 @@ WRONG_STEP_SHARE = 0.4
 """Probability that each other step of a wrong program is wrong; half of it for a missing step, and
 for an extra one."""
 ANOTHER_TASK_SHARE = 0.2
-READING_REPAIR_SHARE = 0.5
-"""Share of repairs among the demonstrations of underspecified problems."""
 OTHER_READING_SHARE = 0.6
 """Probability that the program to repair is another reading without further errors."""
 FILE_NAME = "program.py"
@@ -59,6 +57,17 @@ CLEAN = NoiseLevels(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
+class Repairs:
+    """Share of repairs among the demonstrations of a family, and their noise."""
+
+    stated: float
+    """Share among those of fully stated problems."""
+    underspecified: float
+    noise: float = 0.0
+    """Factor of the noise in demonstrated repairs; 0: every repair is right."""
+
+
+@dataclass(frozen=True, slots=True)
 class Demonstration:
     """A conversation and the demonstrated answer."""
 
@@ -74,14 +83,14 @@ def demonstrations(seed: int, noise: NoiseLevels, start: int = 0) -> Iterator[De
 
 
 def _demonstrate(
-    problem: Problem, rng: np.random.Generator, noise: NoiseLevels, repair_noise: float = 1.0
+    problem: Problem, rng: np.random.Generator, noise: NoiseLevels, repairs: Repairs | None = None
 ) -> Demonstration:
     steps = steps_of(problem)
     answer = program(corrupt(steps, rng, noise))
-    if rng.random() >= REFINEMENT_SHARE:
+    if rng.random() >= (repairs.stated if repairs else REFINEMENT_SHARE):
         return Demonstration(root_prompt(problem), answer)
-    if repair_noise != 1.0:
-        answer = program(corrupt(steps, rng, noise.scaled(repair_noise)))
+    if repairs:
+        answer = program(corrupt(steps, rng, noise.scaled(repairs.noise)))
     kind = rng.random()
     if kind < NO_PROGRAM_SHARE:
         parent = ""
@@ -94,12 +103,11 @@ def _demonstrate(
 
 
 def mixed_demonstrations(
-    seed: int, noise: NoiseLevels, share: float, repair_noise: float, start: int = 0
+    seed: int, noise: NoiseLevels, share: float, repairs: Repairs, start: int = 0
 ) -> Iterator[Demonstration]:
     """Yields demonstrations endlessly from problem `start` on; a pure function of its input.
 
-    `share` is that of the underspecified problems. In repairs the noise is `repair_noise` times as
-    large.
+    `share` is that of the underspecified problems.
     """
     rng = np.random.default_rng([seed, 2, start])
     problems = GeneratedProblems(seed, share)
@@ -108,25 +116,25 @@ def mixed_demonstrations(
         if readings is None:
             problem, split = problems.at(index)
             if split is Split.TRAIN:
-                yield _demonstrate(problem, rng, noise, repair_noise)
+                yield _demonstrate(problem, rng, noise, repairs)
             continue
         variants = make_variants(seed, index, readings)
         if split_of(variants.names) is Split.TRAIN:
-            yield _demonstrate_reading(variants, rng, noise, repair_noise)
+            yield _demonstrate_reading(variants, rng, noise, repairs)
 
 
 def _demonstrate_reading(
-    variants: Variants, rng: np.random.Generator, noise: NoiseLevels, repair_noise: float
+    variants: Variants, rng: np.random.Generator, noise: NoiseLevels, repairs: Repairs
 ) -> Demonstration:
     problem, meant = variants.problem(variants.meant), variants.readings[variants.meant]
-    if rng.random() >= READING_REPAIR_SHARE:
+    if rng.random() >= repairs.underspecified:
         return Demonstration(root_prompt(problem), program(corrupt(meant, rng, noise)))
     written = variants.readings[int(rng.integers(len(variants.readings)))]
     if written is meant or rng.random() >= OTHER_READING_SHARE:
         written = wrong_version(written, rng)
     parent = program(written)
     feedback = Feedback(parent, public_reports(problem, parent))
-    answer = program(corrupt(meant, rng, noise.scaled(repair_noise)))
+    answer = program(corrupt(meant, rng, noise.scaled(repairs.noise)))
     return Demonstration(next(refinement_prompts(problem, feedback)), answer)
 
 

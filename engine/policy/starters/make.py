@@ -22,6 +22,7 @@ from engine.policy.starters.demonstrations import (
     CLEAN,
     Demonstration,
     NoiseLevels,
+    Repairs,
     demonstrations,
     mixed_demonstrations,
 )
@@ -79,18 +80,17 @@ class MixedStarterRecipe(StarterRecipe):
     """Recipe of a starter that also sees underspecified problems."""
 
     underspecified_share: float
-    repair_noise: float
-    """Factor of the noise in demonstrated repairs."""
+    repairs: Repairs
 
     def demonstrations(
         self, seed: int, noise: NoiseLevels, start: int = 0
     ) -> Iterator[Demonstration]:
-        share, repairs = self.underspecified_share, self.repair_noise
-        return mixed_demonstrations(seed, noise, share, repairs, start)
+        return mixed_demonstrations(seed, noise, self.underspecified_share, self.repairs, start)
 
 
 CLEAN_PHASE = Phase(steps=2000, batch_tokens=1300, learning_rate=6e-3)
-MIXED_CLEAN_PHASE = Phase(steps=2400, batch_tokens=1600, learning_rate=6e-3)
+MIXED_CLEAN_PHASE = Phase(steps=6000, batch_tokens=1600, learning_rate=6e-3)
+RIGHT_REPAIRS = Repairs(stated=0.4, underspecified=0.6)
 NOISY_PHASE = Phase(steps=200, batch_tokens=2600, learning_rate=1e-3)
 RECIPES = (
     StarterRecipe(
@@ -102,12 +102,12 @@ RECIPES = (
     ),
     MixedStarterRecipe(
         "ash", 1280, 128, 2, 4, 320, NoiseLevels(0.35, 0.5, 0.5), MIXED_CLEAN_PHASE, NOISY_PHASE,
-        underspecified_share=0.5, repair_noise=0.5,
+        underspecified_share=0.5, repairs=RIGHT_REPAIRS,
     ),
     MixedStarterRecipe(
         "rowan", 1152, 112, 3, 4, 224, NoiseLevels(0.5, 0.38, 0.38),
         replace(MIXED_CLEAN_PHASE, learning_rate=7e-3), NOISY_PHASE,
-        underspecified_share=0.5, repair_noise=0.5,
+        underspecified_share=0.5, repairs=RIGHT_REPAIRS,
     ),
 )  # fmt: skip
 

@@ -121,6 +121,11 @@ def readings_of(problem_id: str) -> int | None:
     return int(rest.rpartition("-")[2]) if family == _FAMILY else None
 
 
+def family_of(problem_id: str) -> str:
+    """Returns the family of a problem by its id: `underspecified`, or `stated` for any other."""
+    return _FAMILY if readings_of(problem_id) is not None else "stated"
+
+
 def programs_of(problem_id: str) -> frozenset[str]:
     """Returns the references of all readings of a problem, by its id; none for one that is fully
     stated."""

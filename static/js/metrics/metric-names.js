@@ -8,9 +8,15 @@
 const FAMILIES = ["phase", "ends", "stops", "best", "within", "hacking"];
 const BUDGETS = ["best", "within"];
 const PHASES = ["generate", "verify", "credit", "learn", "sync", "validate", "checkpoint"];
-const OF_ONE_AGENT = ["reward", "share", "validation.agent", "test.agent", "validation.error", "test.error"];
+const SPLIT = "(validation|test)(?:\\.(?:stated|underspecified))?";
+const OF_ONE_AGENT = new RegExp(`^(reward|share|${SPLIT}\\.(agent|error))$`);
+const OF_TEAM = new RegExp(`^(${SPLIT})\\.(tree|samples)$`);
+const SHARES = new RegExp(
+  "^(reward|solved|share|ends|stops|best|within|hacking|clip_fraction|search\\.duplicates|step\\.filtered_share|" +
+    `${SPLIT}\\.(agent|error|tree|samples))$`,
+);
 const SECTIONS = [
-  ["Learning", [/^(validation|test)\.(agent|tree|samples)$/, /^(reward|solved|share)/]],
+  ["Learning", [new RegExp(`^${SPLIT}\\.(agent|tree|samples)$`), /^(reward|solved|share)/]],
   ["Search quality", [/^(best|within|hacking|search|ends|stops|cost)/]],
   ["Training health", [
     /^(entropy|kl|clip_fraction|mismatch|lag|stale_nodes|gradient_norm|loss|policy_loss)/,
@@ -33,6 +39,10 @@ const TITLES = {
   phase: "Seconds per phase",
   "validation.agent": "Validation Pass@1",
   "test.agent": "Test Pass@1",
+  "validation.stated.agent": "Validation Pass@1, fully stated",
+  "validation.underspecified.agent": "Validation Pass@1, underspecified",
+  "test.stated.agent": "Test Pass@1, fully stated",
+  "test.underspecified.agent": "Test Pass@1, underspecified",
   "search.width": "Width (children of the root)",
   "search.depth": "Depth (deepest node)",
   "search.duplicates": "Duplicate programs in a tree",
@@ -114,8 +124,8 @@ function lineOrder({ run, part }, runs) {
 
 /** Returns the chart of which a metric is a line: {id, part, label}. */
 function split(name, run) {
-  const team = /^(validation|test)\.(tree|samples)$/.exec(name);
-  if (team) return { id: `${team[1]}.agent`, part: team[2], label: ofTeam(run, ...team.slice(1)) };
+  const team = OF_TEAM.exec(name);
+  if (team) return { id: `${team[1]}.agent`, part: team[3], label: ofTeam(run, team[2], team[3]) };
   const machine = /^(system\.(?:node|gpu)_[a-z_]+|system\.gpu_percent)\.(.+)$/.exec(name);
   if (machine) return { id: machine[1], part: machine[2], label: machine[2].replace(/:(\d+)$/, " GPU $1") };
   const at = name.lastIndexOf(".");
@@ -133,7 +143,7 @@ function partOf(head, tail) {
 
 /** Agents that share their weights learn as one: the line of their owner names them all. */
 function ofAgent({ agents, owners }, head, agent) {
-  const partners = OF_ONE_AGENT.includes(head) ? [] : agents.filter((name) => owners?.[name] === agent);
+  const partners = OF_ONE_AGENT.test(head) ? [] : agents.filter((name) => owners?.[name] === agent);
   return [agent, ...partners].join(" + ");
 }
 
@@ -158,5 +168,5 @@ function titleOf(id) {
 
 /** Returns whether the values of a chart are fractions of a whole, so that its unit is known. */
 function isShare(id) {
-  return /^(reward|solved|share|ends|stops|best|within|hacking|clip_fraction|search\.duplicates|step\.filtered_share|(validation|test)\.(agent|error|tree|samples))$/.test(id);
+  return SHARES.test(id);
 }

@@ -6,6 +6,19 @@ export function result(state) {
   return tests.length < 2 ? null : { before: tests[0], after: tests.at(-1) };
 }
 
+/** Returns the figures of a test result by family of problem, before and after training:
+ *  [{family, problems, figures: [{name, before, after}]}]; empty where there is one family. */
+export function familyFigures({ before, after }, agents) {
+  return Object.entries(after.families ?? {}).map(([family, now]) => {
+    const first = before.families?.[family] ?? { agents: {} };
+    const figures = agents.map((name) => ({ name, before: first.agents[name] ?? null, after: now.agents[name] ?? null }));
+    for (const [name, key] of [["tree", "tree"], ["samples", "samples"]]) {
+      if (typeof now[key] === "number") figures.push({ name, before: first[key] ?? null, after: now[key] });
+    }
+    return { family, problems: now.problems, figures };
+  });
+}
+
 /** Returns first and newest validation result per agent: [{agent, before, now}]. */
 export function validationChange(state, agents) {
   const rows = merged(state.evaluations.filter((item) => item.split === "validation"));

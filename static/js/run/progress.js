@@ -7,7 +7,7 @@ import { markIcon } from "../forest/marks.js";
 import { failureOf, failurePanel } from "./failure.js";
 import { QUIET_MS } from "./drafts.js";
 import { shareOf, spentOf } from "./search-model.js";
-import { bestCheckpoint, result, validationChange } from "./outcomes.js";
+import { bestCheckpoint, familyFigures, result, validationChange } from "./outcomes.js";
 import { hasEnded } from "../stream/stream.js";
 
 const RESUMABLE = ["failed", "stopped"];
@@ -144,11 +144,17 @@ export class Progress {
       const aside = samples === null ? "" : `${percent(samples)} with independent samples`;
       cells.push(outcomeCell([`Team, tree of ${after.tree_nodes}`], before.tree, after.tree, aside));
     }
+    const families = familyFigures(test, agents.map((agent) => agent.name));
     const title = element("h2", {}, "Test result");
     const about = `${count(after.problems, "test problem")}, before and after training`;
     replaceIfChanged(
       this.result,
-      [title, element("p", { class: "muted small" }, about), element("div", { class: "result-grid" }, cells)],
+      [
+        title,
+        element("p", { class: "muted small" }, about),
+        element("div", { class: "result-grid" }, cells),
+        ...(families.length ? [familyTable(families, after.tree_nodes)] : []),
+      ],
       palette.text,
     );
   }
@@ -214,6 +220,22 @@ function figure(label, value, sub) {
     element("div", { class: "value" }, value),
     element("div", { class: "sub" }, sub),
   );
+}
+
+function familyTable(families, nodes) {
+  const titles = { tree: `Tree of ${nodes}`, samples: `${nodes} samples` };
+  const heads = families[0].figures.map(({ name }) => element("th", { scope: "col" }, titles[name] ?? name));
+  const rows = families.map(({ family, problems, figures }) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, `${family} (${problems})`),
+      ...figures.map(({ before, after }) => element("td", {}, `${percent(before)} → ${percent(after)}`)),
+    ),
+  );
+  const head = element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Problems"), ...heads));
+  const table = element("table", { class: "table" }, head, element("tbody", {}, ...rows));
+  return element("div", { class: "table-wrap families" }, table);
 }
 
 function outcomeCell(label, before, after, aside) {

@@ -1,12 +1,14 @@
 """Tests of the claims' definitions and cells: what arms share, digests and stored results."""
 
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
 from benchmarks.claims.catalogue import BY_NAME, CLAIMS
 from benchmarks.claims.cell import Cell, ResultDamaged, cells_of, read_result, write_result
 from benchmarks.claims.claim import Plan
+from engine.policy.starters import starter_directory
 from engine.recipes import recipe_names
 from tests.benchmarks.claims.builders import OPEN, SEARCH, SHAPING, TEAM, result_of
 
@@ -74,12 +76,17 @@ def test_the_digest_is_of_settings_and_seed_and_of_nothing_else():
     assert replace(cell, arm=explicit).digest == cell.digest
 
 
+def test_a_cell_depends_on_the_weights_of_its_starters():
+    for arm, starters in ("two-models", {"oak", "fern"}), ("single-deep", {"oak"}):
+        cell = Cell(TEAM, TEAM.arm(arm), 1, Plan())
+        files = {name: starter_directory(name) / "model.safetensors" for name in starters}
+        hashes = {name: sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
+        assert cell.starters() == hashes
+
+
 def test_one_training_on_the_mixture_serves_every_claim_about_its_trees():
     cells = [cell for claim in CLAIMS for cell in cells_of(claim, 1, claim.plan)]
     mixed = [cell for cell in cells if cell.arm.trained and cell.arm.recipe == "demo-mixture"]
-    repairs = [cell for cell in mixed if "-repairs" in cell.claim.name]
-    assert len({cell.training_digest for cell in repairs}) == 1
-    mixed = [cell for cell in mixed if cell not in repairs]
     assert {cell.claim.name for cell in mixed} == {
         "tree-samples", "underspecified", "several-details", "feedback", "feedback-underspecified",
     }  # fmt: skip
@@ -105,23 +112,6 @@ def test_starters_are_measured_as_the_team_that_is_trained():
     one, other = (Cell(claim, claim.arm("tree-8"), 1, claim.plan) for claim in (before, after))
     assert one.config.agents == other.config.agents and not one.training()
     assert {**one.evaluation(), "agents": None} == other.evaluation()
-
-
-def test_better_repairs_are_the_only_difference_of_their_claims():
-    for name, plain in (
-        ("underspecified-repairs", "underspecified"),
-        ("underspecified-repairs-starters", "underspecified-starters"),
-        ("tree-samples-repairs", "tree-samples"),
-    ):
-        one, other = (
-            flat(Cell(claim, claim.arm("tree-8"), 1, claim.plan).config.model_dump(mode="json"))
-            for claim in (BY_NAME[name], BY_NAME[plain])
-        )
-        assert [agent["model"] for agent in one.pop("agents")] == [
-            "repairing:ash:600", "repairing:rowan:600",
-        ]  # fmt: skip
-        assert {agent["model"] for agent in other.pop("agents")} == {"starter:ash", "starter:rowan"}
-        assert one == other and name in BY_NAME
 
 
 def test_cells_are_deterministic_and_seeds_give_other_problems():

@@ -23,6 +23,7 @@ from engine.policy.starters import STARTERS, starter_directory
 from engine.policy.starters.demonstrations import (
     CLEAN,
     NoiseLevels,
+    Repairs,
     demonstrations,
     mixed_demonstrations,
     steps_of,
@@ -45,8 +46,8 @@ from engine.sandbox.host.verify import verify
 
 PAIRS = (("oak", "fern"), ("ash", "rowan"))
 PROBLEMS = 200
-OFTEN_WRONG = {"oak": 0.3, "fern": 0.3, "ash": 0.45, "rowan": 0.45}
-"""Upper bound of Pass@1 on fully stated problems; measured: 0.38 and 0.39 of ash and rowan."""
+OFTEN_WRONG = {"oak": 0.3, "fern": 0.3, "ash": 0.6, "rowan": 0.6}
+"""Upper bound of Pass@1 on fully stated problems; measured: 0.51 and 0.52 of ash and rowan."""
 DOUBT = 0.08
 """Least rise of the loss on right demonstrations in the last phase."""
 REMADE_STEPS = 40
@@ -117,7 +118,7 @@ def test_the_demonstrations_of_oak_and_fern_are_what_they_were():
 
 
 def test_mixed_demonstrations_are_those_of_the_training_split_and_of_their_arguments():
-    arguments = (6, NoiseLevels(0.2, 0.2, 0.2), 0.5, 0.5)
+    arguments = (6, NoiseLevels(0.2, 0.2, 0.2), 0.5, Repairs(0.3, 0.5, 0.5))
     first, again = (list(islice(mixed_demonstrations(*arguments), 100)) for _ in range(2))
     assert first == again
     assert first != list(islice(mixed_demonstrations(*arguments, start=500), 100))
@@ -130,7 +131,7 @@ def test_mixed_demonstrations_are_those_of_the_training_split_and_of_their_argum
 
 
 def test_a_demonstrated_repair_is_the_reading_that_its_feedback_shows():
-    rows = list(islice(mixed_demonstrations(6, CLEAN, 1.0, 1.0), 300))
+    rows = list(islice(mixed_demonstrations(6, CLEAN, 1.0, Repairs(0.3, 0.5)), 300))
     repairs = [row for row in rows if "This program passed" in row.messages[0]["content"]]
     assert 0.4 < len(repairs) / len(rows) < 0.6
     readings = 0
@@ -152,7 +153,7 @@ def test_a_demonstrated_repair_is_the_reading_that_its_feedback_shows():
 
 def test_first_programs_guess_the_reading():
     guesses = defaultdict(list)
-    for row in islice(mixed_demonstrations(6, CLEAN, 1.0, 1.0), 400):
+    for row in islice(mixed_demonstrations(6, CLEAN, 1.0, Repairs(0.3, 0.5)), 400):
         if "This program passed" not in row.messages[0]["content"]:
             guesses[row.messages[0]["content"]].append(row.answer)
     often = [answers for answers in guesses.values() if len(answers) >= 6]

@@ -74,6 +74,11 @@ def test_every_number_of_an_event_has_a_name():
     assert named("agent.update", update) == {"kl.oak": 0.1, "new.oak": 2}
     evaluation = {"step": 3, "split": "test", "agents": {"oak": 0.5}, "tree": None, "problems": 9}
     assert named("eval.result", evaluation) == {"test.agent.oak": 0.5, "test.problems": 9}
+    stated = {"agents": {"oak": 0.75}, "problems": 4, "tree": None, "samples": 1.0}
+    families = evaluation | {"families": {"stated": stated, "damaged": 1}}
+    assert named("eval.result", families) == named("eval.result", evaluation) | {
+        "test.stated.agent.oak": 0.75, "test.stated.problems": 4, "test.stated.samples": 1.0,
+    }  # fmt: skip
     assert named("system.sample", {"cpu_percent": 12.0}) == {"system.cpu_percent": 12.0}
     by_node = {"node_cpu_percent.node0": 5.0, "gpu_power_w.node1:3": 700.5}
     assert named("system.sample", {"memory_mb": 1.0, "by_node": by_node, "x": {"y": 1}}) == {

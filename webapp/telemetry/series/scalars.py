@@ -2,7 +2,8 @@
 
 Names: `reward`, `solved`, `step.FIELD`, `step.filtered_share` (of the step's trees), `phase.NAME`,
 `reward.AGENT`, `share.AGENT` of a step's end; `FIELD.AGENT` of an agent's update;
-`SPLIT.agent.AGENT`, `SPLIT.error.AGENT`, `SPLIT.FIELD` of an evaluation; `system.FIELD` of a
+`SPLIT.agent.AGENT`, `SPLIT.error.AGENT`, `SPLIT.FIELD` of an evaluation, and of a family of its
+problems `SPLIT.FAMILY.agent.AGENT` and `SPLIT.FAMILY.FIELD`; `system.FIELD` of a
 sample, `system.METRIC.NODE` and `system.METRIC.NODE:DEVICE` of the machines of its cluster;
 `search.*`, `best.K`, `within.K`, `ends.*`, `stops.*`, `hacking.*` and `cost.*` of the trees of a
 step (`telemetry.quality`). A field that events gain later is included.
@@ -69,13 +70,26 @@ def _flat(payload: dict[str, Any]) -> tuple[list[Field], list[Any]]:
     fields: list[Field] = []
     values: list[Any] = []
     for field, value in payload.items():
-        if isinstance(value, dict):
+        if field == "families" and isinstance(value, dict):
+            _flatten_families(value, fields, values)
+        elif isinstance(value, dict):
             fields.append((field, *value))
             values += value.values()
         else:
             fields.append(field)
             values.append(value)
     return fields, values
+
+
+def _flatten_families(families: dict[str, Any], fields: list[Field], values: list[Any]) -> None:
+    for family, figures in families.items():
+        for field, value in figures.items() if isinstance(figures, dict) else ():
+            if isinstance(value, dict):
+                fields.append((f"{family}.{_OF_SPLITS.get(field, field)}", *value))
+                values += value.values()
+            else:
+                fields.append(f"{family}.{field}")
+                values.append(value)
 
 
 def _filtered_share(payload: dict[str, Any]) -> float | None:

@@ -19,7 +19,7 @@ from workers.local.progress import Progress
 from workers.local.signals import ShutdownRequested, ignore_signals, raise_on_signals
 from workers.local.supervisor import Supervisor
 
-DEMO_RECIPE = "demo"
+DEMO_RECIPE = "demo-mixture"
 
 
 class Command(BaseCommand):
