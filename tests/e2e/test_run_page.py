@@ -197,6 +197,7 @@ def test_a_finished_run_shows_what_it_achieved(page, run, log):
     wait_for_seq(page, ship_all(run, log))
     run.end("finished")
     page.get_by_role("heading", name="Test result").wait_for()
+    page.get_by_role("row", name="fully stated (150)").wait_for()
     page.get_by_text("ended", exact=True).wait_for()
     assert page.get_by_role("button", name="Stop").count() == 0
     for other in ("All charts", "Log"):

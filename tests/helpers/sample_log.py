@@ -310,6 +310,19 @@ def _step_end(out, sample, step, closed, seconds: float, trained: float) -> ev.E
     )  # fmt: skip
 
 
+def _families(alone: dict[str, float], problems: int, best: float) -> dict[str, ev.FamilyFigures]:
+    return {
+        family: ev.FamilyFigures(
+            problems=problems // 2,
+            agents={agent: share * value for agent, value in alone.items()},
+            standard_errors=dict.fromkeys(alone, 0.02),
+            tree=share * (best + 0.55 * (1 - best)),
+            samples=share * (best + 0.35 * (1 - best)),
+        )
+        for family, share in (("stated", 1.0), ("underspecified", 0.3))
+    }
+
+
 def _evaluation(out, sample, rng, step: int, share: float, split: str) -> ev.Event:
     out.time += 1.5
     skill = sample.skill[0] + share * (sample.skill[1] - sample.skill[0])
@@ -332,5 +345,6 @@ def _evaluation(out, sample, rng, step: int, share: float, split: str) -> ev.Eve
             rollouts=problems * 10,
             tokens=problems * 300,
             seconds=1.5,
+            families=_families(alone, problems, best),
         )
     )

@@ -222,6 +222,9 @@ function figure(label, value, sub) {
   );
 }
 
+const FAMILY_NAMES = { stated: "fully stated" };
+
+/** Returns a table of the figures of `outcomes.familyFigures`. */
 function familyTable(families, nodes) {
   const titles = { tree: `Tree of ${nodes}`, samples: `${nodes} samples` };
   const heads = families[0].figures.map(({ name }) => element("th", { scope: "col" }, titles[name] ?? name));
@@ -229,7 +232,7 @@ function familyTable(families, nodes) {
     element(
       "tr",
       {},
-      element("th", { scope: "row" }, `${family} (${problems})`),
+      element("th", { scope: "row" }, `${FAMILY_NAMES[family] ?? family} (${problems})`),
       ...figures.map(({ before, after }) => element("td", {}, `${percent(before)} → ${percent(after)}`)),
     ),
   );
