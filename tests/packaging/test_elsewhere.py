@@ -21,6 +21,7 @@ from tests.e2e.stack import Stack, free_port
 from tests.helpers.database import a_migrated_postgres
 from tests.packaging.builds import PACKAGES, ROOT
 from tests.workers.engines import SCRIPT
+from workers.management.commands.up import DEMO_RECIPE
 
 pytestmark = pytest.mark.service
 LINKED = re.compile(r"""<(?:link|script|img)\b[^>]*?(?:href|src)=["']([^"']+)["']""")
@@ -135,7 +136,8 @@ def test_as_root_postgres_finds_its_programs_below_a_directory_closed_to_others(
 def test_the_demo_run_is_made_from_the_packaged_recipe(stack, browser):
     run = browser.get("/api/v1/runs").json()["runs"][0]
     assert run["name"] == "Two agents, one tree"
-    assert browser.get(f"/api/v1/runs/{run['id']}").json()["config"]["recipe"] == "demo"
+    config = browser.get(f"/api/v1/runs/{run['id']}").json()["config"]
+    assert config["recipe"] == DEMO_RECIPE
     assert (stack.var / "runs" / run["id"]).is_dir()
 
 
