@@ -21,11 +21,7 @@ from engine.evaluation.measurement import (
     solved_shares,
 )
 from engine.evaluation.metrics import standard_error
-from engine.events.vocabulary import (
-    EvaluationOutcomes,
-    EvaluationResult,
-    RunWaiting,
-)
+from engine.events.vocabulary import EvaluationOutcomes, EvaluationResult, RunWaiting
 from engine.policy.types import Request, Stream
 from engine.problems.identity import content_hash
 from engine.problems.problem import Problem

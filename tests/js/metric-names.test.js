@@ -21,7 +21,7 @@ test("the team's tree is a line of the agents' validation chart", () => {
   ]);
 });
 
-test("each family of problems has a chart of its own beside that of the split", () => {
+test("each family of problems has a chart of its own", () => {
   const names = ["validation.agent.oak", "validation.stated.agent.oak", "validation.stated.tree", "test.underspecified.agent.oak"];
   const charts = chartsFrom([run("a", ...names)]);
   equal(charts.map(({ id, section, share, title, lines }) => [id, section, share, title, lines.length]), [

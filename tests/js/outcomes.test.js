@@ -34,7 +34,7 @@ test("the best checkpoint is the newest that was marked as best", () => {
   equal(bestCheckpoint(made).step, 10);
 });
 
-test("a test result is also told apart by family of problem", () => {
+test("a test result has figures by family of problem", () => {
   const part = (oak, tree) => ({ problems: 5, agents: { oak }, tree, samples: null });
   const before = { families: { stated: part(0.2, 0.5), underspecified: part(0.1, 0.3) } };
   const after = { families: { stated: part(0.8, 0.9), underspecified: part(0.3, 0.7) } };

@@ -19,7 +19,7 @@ from engine.config.run_forks import write_fork
 from engine.events import vocabulary as ev
 from engine.events.log import EventLog
 from engine.problems.jsonl import SEARCHED_FILE, save_problems
-from engine.resources.small_machine import small_machine
+from engine.resources.small_machine import SmallMachine, small_machine
 from webapp.datasets.references import for_engine
 from webapp.experiments.launch.checkpoints import checkpoint_path
 from webapp.experiments.models import Run
@@ -50,7 +50,7 @@ def prepare_directory(
         ConfigError: the config names a location that a run may not use.
     """
     refuse_foreign(run.config)  # a run may have been stored before such configs were refused
-    complete(run, small_machine())
+    _complete(run, do_slowly)
     run_dir.mkdir(parents=True, exist_ok=True)
     draft = run_dir / "config.json.draft"
     draft.write_text(json.dumps(for_engine(run.config, run.dataset_version), indent=1))
@@ -64,6 +64,14 @@ def prepare_directory(
             do_slowly(partial(restore, Path(use.version.path), contents))
     if Evaluation.objects.filter(run=run).exists():
         (run_dir / "evaluation.json").write_text("{}")
+
+
+def _complete(run: Run, do_slowly: Callable[[Callable[[], object]], None]) -> None:
+    if run.given is None:
+        return
+    machines: list[SmallMachine | None] = []
+    do_slowly(lambda: machines.append(small_machine()))  # the driver's tool may take seconds
+    complete(run, *machines)
 
 
 def recorded_exit_code(run_dir: Path) -> int | None:

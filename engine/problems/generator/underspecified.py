@@ -13,6 +13,7 @@ depend on it. Invariants:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
@@ -42,6 +43,8 @@ from engine.problems.problem import CallTest, Problem
 UNDERSPECIFIED_VERSION = 1
 _FAMILY = "underspecified"
 """First part of the ids."""
+_ID = re.compile(rf"{_FAMILY}-\d+-\d+-\d+-(?P<readings>\d{{1,2}})", re.ASCII)
+"""Version, seed, index and number of readings (`make_variants`)."""
 SHOWN_FAILURES = 2
 """Failing tests in a refinement prompt (`engine.policy.prompts.FEEDBACK_TESTS`)."""
 OPEN_SHARE = 0.5
@@ -117,8 +120,8 @@ def make_variants(seed: int, index: int, readings: int) -> Variants:
 
 def readings_of(problem_id: str) -> int | None:
     """Returns the number of readings of a problem of this family by its id; None for any other."""
-    family, _, rest = problem_id.partition("-")
-    return int(rest.rpartition("-")[2]) if family == _FAMILY else None
+    ours = _ID.fullmatch(problem_id)  # ids of other data sets may begin with the same word
+    return int(ours["readings"]) if ours else None
 
 
 def family_of(problem_id: str) -> str:

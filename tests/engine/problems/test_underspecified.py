@@ -238,7 +238,8 @@ def test_many_readings_are_of_several_open_details_and_only_on_request(some_vari
 def test_the_id_of_a_problem_names_its_number_of_readings(k):
     assert readings_of(make_underspecified(5, 3, k)[0].id) == k
     assert readings_of(make_problem(5, 3)[0].id) is None
-    assert readings_of("HumanEval/4-2") is None
+    for other in ("HumanEval/4-2", "underspecified", "underspecified-sum", "underspecified-1-2-x"):
+        assert readings_of(other) is None, "a data set may name its problems so"
 
 
 def test_the_settings_choose_the_mixture():

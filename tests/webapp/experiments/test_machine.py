@@ -82,6 +82,13 @@ def test_a_clone_states_all_settings(cast, models):
     assert completed(clone, LARGER) == Run.objects.get(pk=source.pk).config
 
 
+def test_a_clone_of_a_run_that_waits_is_completed_as_the_run(cast, models):
+    source = launched(cast, {**PRETRAINED, "agents.oak.lora": None})
+    clone = clone_run(source, cast.alice)
+    assert completed(clone) == completed(source)
+    assert [agent["lora"] is None for agent in clone.config["agents"]] == [True, False]
+
+
 def test_an_external_engine_is_never_completed(cast):
     config = load_recipe("smollm2").model_dump(mode="json")
     run = a_run(cast, RunState.RUNNING, config=config, outside=True)

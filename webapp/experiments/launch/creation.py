@@ -166,7 +166,7 @@ def name_from(run: Run, step: int | None) -> str:
 
 def request_from(run: Run, **fields: Any) -> Request:
     """Returns a request whose base is the settings of `run`; `fields` are fields of `Request`."""
-    base = {"base": run.config, "base_is_located": not run.outside}
+    base = {"base": run.config, "given": run.given, "base_is_located": not run.outside}
     return Request(recipe=run.config["recipe"], **base, **fields)
 
 

@@ -34,6 +34,8 @@ class Request:
     sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Values to try, by path; every combination is a run."""
     base: Mapping[str, Any] | None = None
+    given: Mapping[str, Any] | None = None
+    """`Run.given` of that run: a clone of a run that waits is completed as the run will be."""
     base_is_located: bool = False
     """Whether `paths.located` resolved the paths in `base`: those of the site's own runs, never
     those of a run of an external engine."""
@@ -56,7 +58,7 @@ class Planned:
     variant: dict[str, Any]
     """Path to value of the settings that the experiment varies."""
     given: dict[str, Any] | None = None
-    """As `Run.given`: the recipe with its changes; None for the settings of another run."""
+    """As `Run.given`; None for the settings of a run that was completed."""
 
 
 def plan(request: Request) -> list[Planned]:
@@ -81,9 +83,15 @@ def _planned(request: Request, variant: dict[str, Any]) -> Planned:
     if request.base is None:
         given = recipe_data(request.recipe, changes)
         return Planned(parse_config(given), variant, given)
-    data = copy.deepcopy(dict(request.base))
-    override(data, changes)
-    return Planned(parse_config(data), variant)
+    config = parse_config(_changed(request.base, changes))
+    given = None if request.given is None else _changed(request.given, changes)
+    return Planned(config, variant, given)
+
+
+def _changed(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    copied = copy.deepcopy(dict(data))
+    override(copied, changes)
+    return copied
 
 
 def _axis_problems(
