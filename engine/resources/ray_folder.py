@@ -39,13 +39,13 @@ class RayFolder:
         Raises:
             OSError: it cannot be created.
         """
-        self._owned = None if run_dir else Path(tempfile.mkdtemp(prefix="grove-"))
-        self._run_dir = (self._owned or run_dir).absolute()
+        self._owned = run_dir is None
+        self._run_dir = Path(run_dir or tempfile.mkdtemp(prefix="grove-")).absolute()
         remove_ray_folder(self._run_dir)
         self.path = self._run_dir / FOLDER
         self.path.mkdir(mode=0o700)
         self.token_file = self.path / "token"
-        _write_private(self.token_file, secrets.token_hex(32))
+        write_private(self.token_file, secrets.token_hex(32))
         files = self.path / "files"
         files.mkdir()
         self._lock = -1
@@ -59,7 +59,7 @@ class RayFolder:
             os.close(self._lock)
             self._lock = -1
         if self._owned:
-            shutil.rmtree(self._owned, ignore_errors=True)
+            shutil.rmtree(self._run_dir, ignore_errors=True)
 
     def _short_name(self, files: Path) -> Path:
         parent = tempfile.gettempdir()
@@ -69,7 +69,7 @@ class RayFolder:
         # Services that remove old files leave a locked directory alone (systemd-tmpfiles).
         self._lock = os.open(short, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        _write_private(self.path / "short_name", str(short))
+        write_private(self.path / "short_name", str(short))
         (short / "r").symlink_to(files)
         return short / "r"
 
@@ -96,7 +96,8 @@ def _remove_short_name(folder: Path) -> None:
             short.rmdir()
 
 
-def _write_private(path: Path, text: str) -> None:
+def write_private(path: Path, text: str) -> None:
+    """Creates a file that only this account can read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)

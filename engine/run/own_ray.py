@@ -1,11 +1,11 @@
 """The Ray that an engine starts for its run, and which nodes a run may use.
 
 Invariants:
-- It listens on the loopback interface alone, as do the processes of its actors, and refuses
-  whoever does not have its token. Each start has another token, in a file that only the account of
-  the engine can read.
-- Actors of a run are placed on this node alone, whoever joins its Ray. In a cluster that a run
-  joins, every node is the operator's, and may be used.
+- It listens on the loopback interface alone, as do the processes of its actors, and refuses every
+  call without its token. Each start has a token of its own, in a file that only the account of the
+  engine can read.
+- Actors of a run are placed on this node alone, even if another node joins its Ray. In a cluster
+  that a run joins, every node is the operator's, and may be used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import psutil
 import ray
-from ray._raylet import AuthenticationTokenLoader, Config
+from ray import _raylet
 
 from engine.resources.ray_folder import RayFolder
 
@@ -74,13 +74,13 @@ def own_environment(token_file: Path) -> dict[str, str | None]:
     interface = _loopback_interface()
     return {
         "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": None,  # it would win over the file
+        "RAY_AUTH_TOKEN": None,  # nosec B105: unset, since it would win over the file
         "RAY_AUTH_TOKEN_PATH": str(token_file.absolute()),
         # Whatever its name says, on every system: a node's address is 127.0.0.1, and all of its
         # servers listen on their node's address.
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-        # Ray cannot be told not to export the metrics of its autoscaler, which has no use here,
-        # to whoever asks; at a port that does not exist its exporter does not start.
+        # The exporter of the autoscaler's metrics has no use here, needs no token and has no
+        # switch; with an impossible port it does not start.
         "AUTOSCALER_METRIC_PORT": "-1",
         # What learner ranks and vLLM open for each other.
         "GLOO_SOCKET_IFNAME": interface,
@@ -123,8 +123,9 @@ def _set(variables: dict[str, str | None]) -> None:
     constants.ENABLE_RAY_CLUSTER = constants.env_bool(
         constants.ENABLE_RAY_CLUSTERS_ENV_VAR, not constants.IS_WINDOWS_OR_OSX
     )
-    Config.initialize("")
-    AuthenticationTokenLoader.instance().reset_cache()
+    raylet: Any = _raylet  # compiled: its names are known at run time alone
+    raylet.Config.initialize("")
+    raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _loopback_interface() -> str:

@@ -167,7 +167,7 @@ def reserve(bundles: Sequence[Bundle], compute: ComputeConfig, waiting: Waiting)
     group = placement_group(
         [b.resources for b in bundles],
         strategy=compute.strategy,
-        bundle_label_selector=[_this_node() for _ in bundles] if is_own() else [],
+        **_on_own_node(len(bundles)),
     )
     name = f"placement of {len(bundles)} bundles ({compute.strategy})"
     waiting(name, compute.placement_seconds)
@@ -237,9 +237,12 @@ def seated(group: PlacementGroup, seat: Seat) -> dict[str, Any]:
     }
 
 
-def _this_node() -> dict[str, str]:
-    """Returns the label by which Ray selects the node of this process."""
-    return {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
+def _on_own_node(bundles: int) -> dict[str, Any]:
+    """Returns the options of a placement group that place bundles where `run_nodes` allows it."""
+    if not is_own():
+        return {}
+    mine = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
+    return {"bundle_label_selector": [mine] * bundles}
 
 
 def _resource_text(resources: Resources) -> str:

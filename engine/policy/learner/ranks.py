@@ -70,7 +70,7 @@ class LearnerRank:
     def offer(self) -> tuple[str, int]:
         """Opens the store on rank 0; returns the address and port at which the ranks rendezvous."""
         host = ray.util.get_node_ip_address()
-        # A socket of ours: torch's own would listen on every interface, and asks nobody who he is.
+        # A socket of ours: torch's own would listen on every interface, and it admits everyone.
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, 0), family=family)
         self.store = dist.TCPStore(
