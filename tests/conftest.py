@@ -90,7 +90,19 @@ def empty_by_rows() -> None:
 
 
 @pytest.fixture(scope="session")
-def ray_address(tmp_path_factory, request):
+def ray_folder(tmp_path_factory, request):
+    """The folder, common to all processes of the suite, of the token of every Ray that its tests
+    start; all of them listen on the loopback interface alone."""
+    from tests.helpers.clusters import closed_to_others
+
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if hasattr(request.config, "workerinput") else folder
+    with closed_to_others(folder):
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def ray_address(ray_folder):
     """Address of a Ray node that the engines of many tests join, sequentially or concurrently, also
     those of a second test process.
 
@@ -98,8 +110,7 @@ def ray_address(tmp_path_factory, request):
     """
     from tests.helpers.clusters import shared_ray
 
-    folder = tmp_path_factory.getbasetemp()
-    with shared_ray(folder.parent if hasattr(request.config, "workerinput") else folder) as address:
+    with shared_ray(ray_folder) as address:
         yield address
 
 

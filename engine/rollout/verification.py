@@ -23,6 +23,7 @@ from engine.config.schema import RunConfig
 from engine.policy.handles import VerifierHandle
 from engine.rollout.types import Program
 from engine.rollout.verifier import Verifier
+from engine.run.own_ray import run_nodes
 from engine.run.waits import (
     START_DEADLINE,
     TeamError,
@@ -202,9 +203,5 @@ class VerifierPool:
 
 
 def _nodes() -> dict[str, dict[str, Any]]:
-    """Returns the nodes that can verify, alive and with a core, by id."""
-    return {
-        node["NodeID"]: node
-        for node in ray.nodes()
-        if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
-    }
+    """Returns the nodes of the run that can verify, alive and with a core, by id."""
+    return {node["NodeID"]: node for node in run_nodes() if node["Resources"].get("CPU", 0) >= 1}

@@ -44,8 +44,10 @@ class ClusterReader:
         if ray is None or time.monotonic() < self._next_look or not ray.is_initialized():
             return
         self._next_look = time.monotonic() + NODES_EVERY_SECONDS
+        from engine.run.own_ray import run_nodes
+
         mine = ray.get_runtime_context().get_node_id()
-        there = [one["NodeID"] for one in ray.nodes() if one["Alive"] and one["NodeID"] != mine]
+        there = [one["NodeID"] for one in run_nodes() if one["NodeID"] != mine]
         self._others = {node: one for node, one in self._others.items() if node in there}
         for node in there:
             if node not in self._others:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -27,19 +28,10 @@ from engine.config.generator_support import generator_gpus
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, rank_processes, weight_groups
 from engine.preload.environment import use_setup_worker
+from engine.run.own_ray import RAY_SETTINGS, OwnRay, is_own, run_nodes
 from engine.run.waits import START_DEADLINE, TeamError, Waiting
 
 Resources = dict[str, float]
-RAY_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    # By default Ray runs its workers at nice 15, where any other program starves them.
-    "RAY_worker_niceness": "0",
-    # Prestarted workers would only import modules: nearly all are forked (engine/preload).
-    "RAY_prestart_worker_first_driver": "0",
-    # The first worker is forked once torch is imported, which can take a minute under load.
-    "RAY_worker_register_timeout_seconds": "240",
-}
-"""Environment of a Ray that an engine starts for itself; variables that the user has set win."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +124,9 @@ def _add(seats: Seats, compute: ComputeConfig, name: str, actors: int, gpu: floa
     return Seat(len(seats.bundles) - 1, bundle.each())
 
 
-def connect(config: RunConfig, waiting: Waiting) -> None:
-    """Joins the cluster of `compute.ray_address` or RAY_ADDRESS, or starts Ray on this machine.
+def connect(config: RunConfig, waiting: Waiting, run_dir: Path | None = None) -> Callable[[], None]:
+    """Joins the cluster of `compute.ray_address` or RAY_ADDRESS, or starts a Ray of the run's own
+    on this machine (`engine.run.own_ray`); returns a function that disconnects or ends it.
 
     Raises:
         TeamError: Ray did not start, or the cluster cannot be reached.
@@ -143,17 +136,23 @@ def connect(config: RunConfig, waiting: Waiting) -> None:
         os.environ.setdefault(name, value)
     waiting("starting Ray" if not address else f"joining Ray at {address}", START_DEADLINE)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+    close: Callable[[], None] = ray.shutdown
     if address:
         options["address"] = address
     else:
         # On one machine more actors than cores may share them; Ray would wait forever.
         needed = sum(b.resources["CPU"] for b in seats_of(config, 0).bundles)
-        cores = max(int(needed), os.cpu_count() or 1)
-        # "local": do not join a Ray that someone else started on this machine.
-        options |= {"address": "local", "include_dashboard": False, "num_cpus": cores}
+        own = OwnRay(run_dir)
+        close = own.close
+        options |= own.options | {"num_cpus": max(int(needed), os.cpu_count() or 1)}
         use_setup_worker()
-    _start_ray(options)
+    try:
+        _start_ray(options)
+    except BaseException:
+        close()
+        raise
     waiting("", 0.0)
+    return close
 
 
 def reserve(bundles: Sequence[Bundle], compute: ComputeConfig, waiting: Waiting) -> PlacementGroup:
@@ -162,10 +161,14 @@ def reserve(bundles: Sequence[Bundle], compute: ComputeConfig, waiting: Waiting)
     Raises:
         TeamError: a bundle fits no node, or others held the resources until the deadline.
     """
-    nodes = [n["Resources"] for n in ray.nodes() if n["Alive"]]
-    if reason := misfit(bundles, nodes, compute.strategy):
+    nodes = run_nodes()
+    if reason := misfit(bundles, [node["Resources"] for node in nodes], compute.strategy):
         raise TeamError(reason)
-    group = placement_group([b.resources for b in bundles], strategy=compute.strategy)
+    group = placement_group(
+        [b.resources for b in bundles],
+        strategy=compute.strategy,
+        **_on_own_node(len(bundles)),
+    )
     name = f"placement of {len(bundles)} bundles ({compute.strategy})"
     waiting(name, compute.placement_seconds)
     try:
@@ -181,6 +184,11 @@ def reserve(bundles: Sequence[Bundle], compute: ComputeConfig, waiting: Waiting)
             "what else runs there, or raise compute.placement_seconds"
         )
     return group
+
+
+def gpus_of(nodes: Sequence[dict[str, Any]]) -> float:
+    """Returns the number of GPUs of these nodes."""
+    return sum(node["Resources"].get("GPU", 0) for node in nodes)
 
 
 def misfit(bundles: Sequence[Bundle], nodes: Sequence[Resources], strategy: str) -> str:
@@ -229,6 +237,14 @@ def seated(group: PlacementGroup, seat: Seat) -> dict[str, Any]:
     }
 
 
+def _on_own_node(bundles: int) -> dict[str, Any]:
+    """Returns the options of a placement group that place bundles where `run_nodes` allows it."""
+    if not is_own():
+        return {}
+    mine = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
+    return {"bundle_label_selector": [mine] * bundles}
+
+
 def _resource_text(resources: Resources) -> str:
     return ", ".join(
         f"{resources.get(kind, 0):g} {word}" for kind, word in (("CPU", "cores"), ("GPU", "GPUs"))
@@ -245,10 +261,11 @@ def _start_ray(options: dict[str, Any]) -> None:
             return
         except Exception as error:
             ray.shutdown()
-            if "address" not in options:
+            joins = options["address"] != "local"
+            if not joins:
                 _kill_children()  # a failed start leaves its processes behind
-            if time.monotonic() > deadline or "address" in options:
-                where = options.get("address", "this machine")
+            if time.monotonic() > deadline or joins:
+                where = options["address"] if joins else "this machine"
                 raise TeamError(f"Ray at {where} did not start: {error}") from error
 
 

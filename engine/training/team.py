@@ -31,28 +31,34 @@ from engine.policy.types import Request, Size, Stream
 from engine.preload.environment import runtime_environment
 from engine.rollout.types import AnswerBatch
 from engine.rollout.verification import VerifierPool
+from engine.run.own_ray import run_nodes
 from engine.run.waits import CALL_DEADLINE, Waiting, wait_for, wait_for_any
 from engine.training.actors import PolicyActor
-from engine.training.cluster import Seat, connect, reserve, seated, seats_of
+from engine.training.cluster import Seat, connect, gpus_of, reserve, seated, seats_of
 
 
 class Team:
     """Handles of all actors of one run."""
 
     def __init__(self, config: RunConfig, waiting: Waiting, run_dir: Path | None = None):
-        """With `run_dir` the actors write drafts there (`engine.events.drafts`)."""
+        """With `run_dir` the actors write drafts there (`engine.events.drafts`), and a Ray that is
+        started keeps its files there (`engine.resources.ray_folder`)."""
         self.config = config
         self.run_dir = run_dir
         self.waiting = waiting
-        connect(config, waiting)
+        self._disconnect = connect(config, waiting, run_dir)
         self.agents: dict[str, PolicyHandle] = {}
         """The learner of each agent; for a frozen agent, the actor that generates for it."""
         self.generators: dict[str, list[PolicyHandle]] = {}
         """Actors that generate for each agent in training: its generators, or its learner."""
         self._roles: dict[str, str] = {}
         """Role of each actor, by its id."""
-        self._seat()
-        self.verifier = VerifierPool(config, self._reserved(), waiting)
+        try:
+            self._seat()
+            self.verifier = VerifierPool(config, self._reserved(), waiting)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def on_gpus(self) -> bool:
@@ -166,11 +172,11 @@ class Team:
 
     def close(self) -> None:
         """Stops the actors; a local Ray stops with them."""
-        ray.shutdown()
+        self._disconnect()
 
     def _seat(self) -> None:
         """Starts every actor in its bundle of the run's placement group."""
-        seats = seats_of(self.config, ray.cluster_resources().get("GPU", 0))
+        seats = seats_of(self.config, gpus_of(run_nodes()))
         self._placed = reserve(seats.bundles, self.config.compute, self.waiting)
         self._bundles = seats.bundles
         groups = weight_groups([_resolved(agent) for agent in self.config.agents])

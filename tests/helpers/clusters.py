@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from engine.preload.environment import SETUP_WORKER
+from engine.resources.ray_folder import write_private
+from engine.run.own_ray import LOOPBACK, RAY_SETTINGS, enter_environment, own_environment
 from tests.helpers.waiting import eventually
 
 OTHERS_SECONDS = 1800.0
@@ -20,9 +23,28 @@ BARE = {
     "include_log_monitor": False,
     "no_monitor": True,
     "setup_worker_path": str(SETUP_WORKER),
+    "node_ip_address": LOOPBACK,
 }
 """Options of a node without the services that no test uses, each of which would be a process that
-imports Ray; the node sets up its workers as one that an engine starts does."""
+imports Ray; the node sets up its workers as one that an engine starts does, and is closed to the
+network as that one is."""
+
+
+@contextmanager
+def closed_to_others(folder: Path) -> Iterator[None]:
+    """Makes every Ray that this process starts or joins in the block one on the loopback interface
+    with the token of this folder, which is made if it has none. Other processes with the folder
+    have the same."""
+    token = folder / "ray.token"
+    with _exclusively(folder / "ray.lock"):
+        if not token.exists():
+            write_private(token, secrets.token_hex(32))
+    os.environ |= RAY_SETTINGS
+    restore = enter_environment(own_environment(token))
+    try:
+        yield
+    finally:
+        restore()
 
 
 @contextmanager
@@ -51,9 +73,6 @@ def shared_ray(folder: Path) -> Iterator[str]:
 def _started():
     from ray.cluster_utils import Cluster
 
-    from engine.training.cluster import RAY_SETTINGS
-
-    os.environ |= RAY_SETTINGS
     return Cluster(initialize_head=True, head_node_args={"num_cpus": 32, **BARE})
 
 

@@ -14,6 +14,7 @@ from engine.config.errors import ConfigError
 from engine.events.drafts import Draft, DraftWriter
 from engine.events.log import EventLog, read_all
 from engine.events.vocabulary import LogLine, RunState
+from engine.resources.ray_folder import RayFolder
 from tests.helpers.builders import a_model_folder
 from tests.workers.engines import (
     a_run,
@@ -116,8 +117,10 @@ def test_what_a_killed_engine_was_writing_is_discarded_before_the_next_one_start
     wait_for(writer.is_due)
     writer.write([Draft(1, 1, "oak", 3, "def")])
     wait_for(lambda: b"def" in bytes(Drafts.objects.get(run=run).body))
+    rays = RayFolder(run_directory(run.pk))
     os.kill(kept.run_supervisor.engine.pid, signal.SIGKILL)
     wait_for(lambda: bytes(Drafts.objects.get(run=run).body) == b"[]", 30)
+    assert not rays.path.exists() and not rays.for_ray.parent.exists()
     assert "run.resumed" not in kinds_of(run)
     kept.closing.set()
     kept.join()

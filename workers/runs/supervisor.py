@@ -25,6 +25,7 @@ import psycopg
 from django.db import DataError, Error, connection
 
 from engine.events import vocabulary as ev
+from engine.resources.ray_folder import remove_ray_folder
 from webapp.experiments import services
 from webapp.experiments.models import Run
 from webapp.experiments.scheduling import leases
@@ -161,6 +162,7 @@ class RunSupervisor:
         leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
         if engine := self.engine or EngineProcess.adopt(self.run_dir):
             engine.stop()
+            remove_ray_folder(self.run_dir)
         services.mark_failed(self.run_id, self.fencing, cause)
 
     # While it runs
@@ -204,6 +206,7 @@ class RunSupervisor:
     # Ending
 
     def _after_exit(self, code: int) -> None:
+        remove_ray_folder(self.run_dir)  # an engine that was killed leaves it
         self.drafts.clear()
         self._ship_all()
         if code == ep.EXIT_FINISHED:
@@ -269,6 +272,7 @@ class RunSupervisor:
         finally:
             if self.engine.poll() is None:
                 self.engine.kill()
+                remove_ray_folder(self.run_dir)
         self._try_step(self.drafts.clear)
         self._try_step(self._ship_all)
         self._try_step(lambda: leases.release(self.run_id, self.fencing))

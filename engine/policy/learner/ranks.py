@@ -14,6 +14,7 @@ Invariants:
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -69,9 +70,12 @@ class LearnerRank:
     def offer(self) -> tuple[str, int]:
         """Opens the store on rank 0; returns the address and port at which the ranks rendezvous."""
         host = ray.util.get_node_ip_address()
+        # A socket of ours: torch's own would listen on every interface, and it admits everyone.
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, 0), family=family)
         self.store = dist.TCPStore(
-            host, 0, self.ranks, is_master=True, wait_for_workers=False,
-            timeout=timedelta(seconds=START_DEADLINE),
+            host, listener.getsockname()[1], self.ranks, is_master=True, wait_for_workers=False,
+            timeout=timedelta(seconds=START_DEADLINE), master_listen_fd=listener.detach(),
         )  # fmt: skip
         return host, self.store.port
 

@@ -23,7 +23,7 @@ from engine.rollout.generation_dispatcher import GenerationDispatcher
 from engine.rollout.scheduler import Demand, Task
 from engine.rollout.verification import VerifierPool
 from engine.run.waits import TeamError, wait_for_any
-from engine.training.cluster import RAY_SETTINGS, Bundle, reserve
+from engine.training.cluster import Bundle, reserve
 from engine.training.team import Team
 from tests.engine.rollout.scheduling import scheduling_errors
 from tests.engine.training.test_overlap import payloads, settings, train
@@ -48,9 +48,8 @@ def written(count):
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(ray_folder):
     """Two nodes of one core each."""
-    os.environ |= RAY_SETTINGS
     made = Cluster()
     made.add_node(num_cpus=1, _system_config=QUICK, **BARE)
     made.add_node(num_cpus=1, **BARE)

@@ -143,7 +143,7 @@ def test_a_reading_that_fails_ends_the_samples_and_says_why(tmp_path):
 
 
 @pytest.fixture
-def two_nodes():
+def two_nodes(ray_folder):
     cluster = Cluster()
     for _ in range(2):
         cluster.add_node(num_cpus=1, **BARE)
