@@ -32,6 +32,8 @@ _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 _BROKERS = ("filesystem", "redis", "rediss", "sentinel", "amqp", "amqps")
 _PASSWORD = re.compile(r"(?<=:)[^:/@]+(?=@)")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OF_THE_SITE = re.compile(r"DATABASE_URL$|BROKER_URL$|DJANGO_|GROVE_|PG[A-Z]+$")
 _POOL = {"min_size": 0, "max_size": 16, "timeout": 10}
 
 
@@ -86,6 +88,18 @@ def read_list(env: Environment, name: str, default: list[str]) -> list[str]:
     """Words separated by commas; the default if the list is empty."""
     words = [word.strip() for word in env.get(name, "").split(",")]
     return [word for word in words if word] or default
+
+
+def read_engine_environment(env: Environment, name: str) -> frozenset[str]:
+    """Names of further variables that engines inherit, separated by commas; never one of the
+    site's own, with which an engine could do what the site may."""
+    names = frozenset(read_list(env, name, []))
+    for word in sorted(names):
+        if not _NAME.fullmatch(word):
+            raise SettingError(name, word, "give names of environment variables, as in HF_TOKEN")
+        if _OF_THE_SITE.match(word):
+            raise SettingError(name, word, "an engine never gets this one; leave it out")
+    return names
 
 
 def read_path(env: Environment, name: str, default: Path) -> Path:

@@ -188,6 +188,8 @@ ARTIFACT_MOST_BYTES = {
     "model": environment.read_mebibytes(os.environ, "GROVE_MODEL_FILE_MIB", 51_200),
 }
 SANDBOX_CAPS = environment.read_sandbox_caps(os.environ)
+# What engines inherit besides the list of `workers.runs.engine_environment`.
+ENGINE_ENVIRONMENT = environment.read_engine_environment(os.environ, "GROVE_ENGINE_ENVIRONMENT")
 # Limits of what costs nothing by itself: workspaces that a person owns, projects of a workspace,
 # and events of all its runs.
 MOST_WORKSPACES = environment.read_integer(os.environ, "GROVE_MOST_WORKSPACES", 100, 1, 2**31)

@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from workers.processes import family, kill_all
+from workers.runs.engine_environment import engine_environment
 from workers.runs.engine_parent import CHILD, EXIT_FILE
-from workers.runs.engine_process import ENGINE_PARENT, EXIT_UNKNOWN, engine_environment
+from workers.runs.engine_process import ENGINE_PARENT, EXIT_UNKNOWN
 from workers.settings import work_directory
 
 LIMITED_EXEC = Path(__file__).with_name("limited_exec.py")

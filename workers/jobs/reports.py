@@ -27,7 +27,7 @@ from webapp.datasets.models import DatasetReport
 from workers.jobs.job_thread import JobThread
 from workers.processes import family, kill_all
 from workers.runs.active_runs import closing
-from workers.runs.engine_process import engine_environment
+from workers.runs.engine_environment import engine_environment
 from workers.settings import work_directory
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ Invariants:
 - An engine outlives a worker that dies; the next worker adopts it. Without a worker it stops
   by itself: the worker touches `RUN_DIR/lease`, and an engine whose lease is not touched for
   `LEASE_SECONDS` stops.
-- The environment that the engine inherits holds no secret of the web side.
+- The engine inherits the variables of a list (`workers.runs.engine_environment`), and no other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -22,9 +21,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
-from django.conf import settings
 
 from workers.processes import family, has_ended, kill_all, wait_ended
+from workers.runs.engine_environment import engine_environment
 from workers.runs.engine_parent import EXIT_FILE, PID_FILE
 
 EngineCommand = Sequence[str]
@@ -51,7 +50,6 @@ EXIT_STOPPED = 3
 EXIT_UNKNOWN = -9
 """The engine parent was killed too, so the exit status was lost."""
 
-PRIVATE = re.compile(r"^(DATABASE_URL|BROKER_URL|DJANGO_|GROVE_|PG[A-Z]+$)")
 TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -197,12 +195,6 @@ def _process(run_dir: Path, role: str) -> psutil.Process | None:
 def touch_lease(run_dir: Path) -> None:
     """Sets the lease's time to now."""
     (run_dir / LEASE_FILE).touch()
-
-
-def engine_environment() -> dict[str, str]:
-    """Returns our environment without the web side's secrets, plus the caps of the sandbox."""
-    inherited = {name: value for name, value in os.environ.items() if not PRIVATE.match(name)}
-    return {**inherited, **settings.SANDBOX_CAPS.environment(), "PYTHONUNBUFFERED": "1"}
 
 
 def first_cause(run_dir: Path) -> str:
