@@ -26,6 +26,7 @@ from engine.config.weight_sharing import actor_groups, rank_processes, weight_gr
 from engine.hub.download import cached_model
 from engine.hub.reference import is_hub
 from engine.resources import memory
+from engine.resources.machine_memory import machine_memory
 from engine.resources.shapes import Shape, model_folder, shape_of
 
 GPU_QUERY_SECONDS = 20.0
@@ -66,7 +67,7 @@ def this_machine(config: RunConfig, folder: Path) -> Machine:
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     return Machine(
         cores=os.cpu_count() or 1,
-        memory=psutil.virtual_memory().total / memory.GIB,
+        memory=machine_memory() / memory.GIB,
         gpus=() if config.compute.device == "cpu" else installed_gpus(),
         disk=shutil.disk_usage(existing).free / memory.GIB,
         remote=bool(config.compute.ray_address or os.environ.get("RAY_ADDRESS")),

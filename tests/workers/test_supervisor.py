@@ -33,6 +33,7 @@ from webapp.registry.model_files.imports import import_folder
 from webapp.telemetry.models import Drafts
 from workers.runs.active_runs import supervise_run
 from workers.runs.engine_process import EngineProcess
+from workers.runs.engine_watch import EngineWatch, memory_of
 from workers.runs.log_shipper import Shipper, offset_after, restore_log
 from workers.runs.run_files import run_directory
 from workers.runs.supervisor import RunSupervisor
@@ -153,6 +154,76 @@ def test_a_config_the_engine_refuses_is_not_retried_and_shows_why():
     assert state_of(run) is RunState.FAILED
     assert run.error == "ResumeError: seed: the run was begun with 1"
     assert states_of(run) == ["starting", "failed"]
+
+
+def test_an_engine_that_hangs_in_a_wait_of_its_start_is_ended_and_the_setting_named(settings):
+    run = a_run()
+    kept = Kept(run, hangs="agents to load")
+    wait_for(lambda: "run.waiting" in kinds_of(run))
+    settings.START_SECONDS = 0.0
+    kept.join()
+    assert state_of(run) is RunState.FAILED and states_of(run) == ["starting", "failed"]
+    assert "waiting for agents to load" in run.error and "GROVE_START_MINUTES" in run.error
+    assert run.events.get(kind="error").payload["message"] == run.error
+    assert EngineProcess.adopt(run_directory(run.pk)) is None
+
+
+def test_an_engine_that_hangs_without_a_word_is_ended_as_well(settings):
+    settings.START_SECONDS = 0.1
+    run = a_run()
+    Kept(run, hangs="silently").join()
+    assert state_of(run) is RunState.FAILED and "GROVE_START_MINUTES" in run.error
+
+
+def test_the_deadline_of_the_start_outlives_the_worker(settings):
+    run = a_run()
+    first = Kept(run, hangs="agents to load")
+    wait_for(lambda: "run.waiting" in kinds_of(run))
+    type(run).objects.filter(pk=run.pk).update(lease_expires="2000-01-01T00:00:00Z")
+    settings.START_SECONDS = 0.0
+    Kept(run, owner="another").join()
+    first.join()
+    assert state_of(run) is RunState.FAILED and "waiting for agents to load" in run.error
+
+
+def test_a_run_that_has_started_has_no_such_deadline(settings, tmp_path):
+    settings.START_SECONDS = -1.0
+    engine = EngineProcess.start(tmp_path, small_engine(hold_at=1))
+    try:
+        assert "GROVE_START_MINUTES" in EngineWatch(engine).exceeded()
+        assert EngineWatch(engine, RunState.RUNNING).exceeded() == ""
+        watch = EngineWatch(engine)
+        wait_for(lambda: any(event.kind == "step.start" for event in read_all(tmp_path)))
+        for event in read_all(tmp_path):
+            watch.observe(event)
+        assert watch.exceeded() == ""
+    finally:
+        engine.kill()
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("forks", [0, 3], ids=["one process", "its processes together"])
+def test_an_engine_that_takes_too_much_memory_is_ended_and_the_setting_named(forks, settings):
+    settings.ENGINE_MEMORY_BYTES = 400 * MIB
+    run = a_run()
+    Kept(run, forks=forks, private_mb=160 if forks else 800).join()
+    assert state_of(run) is RunState.FAILED
+    assert "400 MiB" in run.error and "GROVE_ENGINE_MEMORY_MIB" in run.error
+    assert EngineProcess.adopt(run_directory(run.pk)) is None
+
+
+def test_memory_that_the_processes_of_an_engine_share_counts_once(settings, tmp_path):
+    engine = EngineProcess.start(tmp_path, small_engine(forks=3, shared_mb=160))
+    try:
+        wait_for(lambda: len(list(tmp_path.glob("uses-*"))) == 3)
+        assert 160 * MIB < memory_of(engine.parent_pid, 0) < 320 * MIB
+        assert (
+            memory_of(engine.parent_pid, 1 << 40) > 4 * 160 * MIB
+        )  # the quick sum, an upper bound
+    finally:
+        engine.kill()
 
 
 def test_a_worker_that_closes_gives_its_run_back_with_a_checkpoint():

@@ -22,6 +22,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from engine.config.errors import printable, shown
+from engine.resources.machine_memory import machine_memory
 from engine.sandbox.limits import DEFAULTS, MAX_CAPS, SandboxCaps, variable
 from webapp.config.installation import default_var
 from webapp.config.private_files import SharedDirectory, keep_private
@@ -71,6 +72,11 @@ def read_integer(env: Environment, name: str, default: int, low: int, high: int)
 def read_mebibytes(env: Environment, name: str, default: int) -> int:
     """A size given in MiB, returned in bytes."""
     return read_integer(env, name, default, 1, 2**40) << 20
+
+
+def read_memory(env: Environment, name: str, percent: int) -> int:
+    """A size given in MiB, returned in bytes; by default this share of the machine's memory."""
+    return read_mebibytes(env, name, max(1, machine_memory() * percent // 100 >> 20))
 
 
 def read_sandbox_caps(env: Environment) -> SandboxCaps:

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -33,6 +33,7 @@ TRAIN = "train"
 DEFAULT_COMMAND: EngineCommand = (sys.executable, "-m", "engine", TRAIN)
 
 ENGINE_PARENT = Path(__file__).with_name("engine_parent.py")
+LIMITED_EXEC = Path(__file__).with_name("limited_exec.py")
 LOG_FILE = "engine.log"
 LEASE_FILE = "lease"
 LEASE_SECONDS = 60
@@ -62,8 +63,14 @@ class EngineProcess:
         self._child = child
 
     @classmethod
-    def start(cls, run_dir: Path, command: EngineCommand = DEFAULT_COMMAND) -> EngineProcess:
-        """Starts an engine; its output is appended to `RUN_DIR/engine.log`.
+    def start(
+        cls,
+        run_dir: Path,
+        command: EngineCommand = DEFAULT_COMMAND,
+        limits: Mapping[str, int] | None = None,
+    ) -> EngineProcess:
+        """Starts an engine; its output is appended to `RUN_DIR/engine.log`. Each of its processes
+        has these `limits`, as in `limited_exec`.
 
         Raises:
             RuntimeError: one is alive there already, or the process could not be started.
@@ -73,7 +80,12 @@ class EngineProcess:
         run_dir = run_dir.resolve()
         (run_dir / PID_FILE).unlink(missing_ok=True)
         touch_lease(run_dir)
-        arguments = [*command, str(run_dir), "--lease-seconds", str(LEASE_SECONDS)]
+        arguments = [
+            *limited(command, limits or {}),
+            str(run_dir),
+            "--lease-seconds",
+            str(LEASE_SECONDS),
+        ]
         with (run_dir / LOG_FILE).open("ab") as log:
             child = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(ENGINE_PARENT), str(run_dir), *arguments],
@@ -106,6 +118,11 @@ class EngineProcess:
     def pid(self) -> int:
         """The process id of the engine itself."""
         return int(json.loads((self.run_dir / PID_FILE).read_text())["engine"])
+
+    @property
+    def parent_pid(self) -> int:
+        """The process id of the engine's parent, of which all that it started descends."""
+        return self._parent.pid
 
     @property
     def started(self) -> float:
@@ -166,6 +183,13 @@ class EngineProcess:
                 self.kill()
                 raise RuntimeError(f"the engine did not start: {first_cause(self.run_dir)}")
             time.sleep(0.01)
+
+
+def limited(command: Sequence[str], limits: Mapping[str, int]) -> list[str]:
+    """Returns the command with limits, as in `limited_exec`, for each of its processes."""
+    if not limits:
+        return list(command)
+    return [sys.executable, "-I", "-S", str(LIMITED_EXEC), json.dumps(dict(limits)), *command]
 
 
 def search_command(command: EngineCommand) -> EngineCommand:
