@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import psutil
 
+VARIABLE = "GROVE_ENGINE_MEMORY_MIB"
 CGROUPS = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
 
@@ -15,6 +17,14 @@ def machine_memory(groups: Path = CGROUPS, membership: Path = MEMBERSHIP) -> int
     """Returns the bytes of memory that this process may use: the machine's, or those of the
     smallest control group that holds it (a container's limit)."""
     return min([psutil.virtual_memory().total, *_limits(groups, membership)])
+
+
+def engine_memory(environment: Mapping[str, str] = os.environ) -> int:
+    """Returns the bytes of memory that an engine may use: what the operator of the machine set, if
+    that is less than the machine's."""
+    text = environment.get(VARIABLE, "")
+    here = machine_memory()
+    return min(here, int(text) << 20) if text.isascii() and text.isdecimal() else here
 
 
 def _limits(groups: Path, membership: Path) -> Iterator[int]:

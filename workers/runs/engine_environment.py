@@ -25,6 +25,8 @@ ALLOWED = {
     # The client of a hub, which an engine uses without network: folders and switches alone.
     "HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "TRANSFORMERS_CACHE",
     "TRANSFORMERS_VERBOSITY", "TOKENIZERS_PARALLELISM",
+    # What the operator allows an engine, by which it refuses settings at its start.
+    "GROVE_ENGINE_MEMORY_MIB",
     # How to join the operator's cluster.
     "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH",
 }  # fmt: skip

@@ -49,7 +49,7 @@ def _hardware(config: RunConfig) -> list[Finding]:
             "good" if need.fits else "bad",
             f"needs {need.needs}, has {need.has}" + ("" if need.fits else f": {need.remedy}"),
         )
-        for need in needs_of(config, machine)
+        for need in needs_of(settings.SANDBOX_CAPS.of_run(config), machine)
         if not (need.fits and need.what.startswith("agents."))
     ]
 
