@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 from django.db import connection
 
 from engine.config.errors import ConfigError
+from engine.config.schema import STARTERS
 from engine.events.drafts import Draft, DraftWriter
 from engine.events.log import EventLog, read_all
 from engine.events.vocabulary import LogLine, RunState
+from engine.recipes import load_recipe
 from tests.helpers.builders import a_model_folder
 from tests.workers.engines import (
     a_run,
@@ -31,6 +35,7 @@ from webapp.projects.services import ensure_demo
 from webapp.registry.evaluations import EvaluationSettings, evaluate
 from webapp.registry.model_files.imports import import_folder
 from webapp.telemetry.models import Drafts
+from workers.runs import engine_process as ep
 from workers.runs.active_runs import supervise_run
 from workers.runs.engine_process import EngineProcess
 from workers.runs.engine_watch import EngineWatch, memory_of
@@ -44,12 +49,12 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 class Kept:
     """A `RunSupervisor` at work in its own thread, as in a worker."""
 
-    def __init__(self, run, owner="worker", pause_seconds=0.05, **options):
+    def __init__(self, run, owner="worker", pause_seconds=0.05, command=None, **options):
         self.closing = threading.Event()
         self.fencing = take_lease(run.pk, owner, 15)
         assert self.fencing is not None
         self.run_supervisor = RunSupervisor(
-            run.pk, self.fencing, self.closing, small_engine(**options), pause_seconds
+            run.pk, self.fencing, self.closing, command or small_engine(**options), pause_seconds
         )
         self.error = None
         self._thread = threading.Thread(target=self._keep, daemon=True)
@@ -224,6 +229,30 @@ def test_memory_that_the_processes_of_an_engine_share_counts_once(settings, tmp_
         )  # the quick sum, an upper bound
     finally:
         engine.kill()
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous")
+def test_members_read_of_a_failure_which_file_it_was_but_not_where_the_server_has_it(
+    client, var_directory
+):
+    model = var_directory / "models" / "elm"
+    shutil.copytree(STARTERS / "oak", model)
+    (model / "model.safetensors").write_bytes(b"damaged")
+    config = load_recipe("demo", {"agents.0.model": str(model)})
+    run = a_run(config=config.model_dump(mode="json"))
+    log = run_directory(run.pk) / "engine.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(f'  File "{Path(ep.__file__)}", line 7, in start\n')  # of an earlier start
+    Kept(run, command=ep.DEFAULT_COMMAND).join()
+    assert state_of(run) is RunState.FAILED
+    client.force_login(run.created_by)
+    error = client.get(f"/api/v1/runs/{run.pk}").json()["error"]
+    events = b"".join(client.get(f"/api/v1/runs/{run.pk}/events")).decode()
+    assert "models/elm" in error and "models/elm" in events
+    assert 'File \\"workers/runs/engine_process.py\\", line 7' in events
+    for place in (var_directory, Path.cwd(), Path.home(), sys.prefix):
+        assert f"{place}" not in error and f"{place}" not in events, events
+    assert str(model) in log.read_text(), "the operator's own log names it"
 
 
 def test_a_worker_that_closes_gives_its_run_back_with_a_checkpoint():
