@@ -10,6 +10,8 @@ from engine.recipes import load_recipe, recipe_names
 from engine.resources.bounds import bounds
 from engine.resources.machine_memory import engine_memory, machine_memory
 from engine.resources.requirements import Machine, needs_of
+from engine.rollout.verification import refuse_beyond_node
+from engine.run.waits import TeamError
 from engine.sandbox.limits import SandboxCaps
 
 HERE = Machine(cores=2, memory=24.0, gpus=(), disk=1000.0)
@@ -44,6 +46,14 @@ def test_every_recipe_is_within_the_bounds_of_the_machine_that_it_is_for(name):
         (384, 4000 << 30) if name.startswith("mars2-") and name[-1] == "b" else (2, 8 << 30)
     )
     assert all(one.fits for one in bounds(load_recipe(name), cores, size))
+
+
+def test_the_only_node_of_a_cluster_bounds_the_programs_there():
+    node = {"CPU": 2.0, "memory": 16.0 * 2**30, "object_store_memory": 8.0 * 2**30}
+    refuse_beyond_node(load_recipe("demo", {"compute.threads_per_agent": 512}), node)
+    for overrides in ({"sandbox.workers": 256}, {"sandbox.workers": 16, "sandbox.memory_mb": 2048}):
+        with pytest.raises(TeamError, match=r"the node has at most .*; lower sandbox\.workers"):
+            refuse_beyond_node(load_recipe("demo", overrides), node)
 
 
 def test_the_operators_caps_and_limit_of_an_engine_count():

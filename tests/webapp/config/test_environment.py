@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from engine.resources.machine_memory import machine_memory
 from webapp.config import environment as env
 from workers.local.service_commands import worker_command
 from workers.runs.engine_environment import engine_environment
@@ -46,6 +47,15 @@ def test_the_caps_of_the_sandbox_have_defaults_and_reach_the_engine():
     with pytest.raises(env.SettingError, match=r"GROVE_SANDBOX_SECONDS = '0': .*1 to 3600"):
         env.read_sandbox_caps({"GROVE_SANDBOX_SECONDS": "0"})
     assert engine_environment().items() >= settings.SANDBOX_CAPS.environment().items()
+
+
+def test_memory_is_by_default_a_share_of_what_the_machine_has():
+    half = machine_memory() // 2
+    assert half - (1 << 20) < env.read_memory({}, "GROVE_IMPORT_MEMORY_MIB", 50) <= half
+    assert env.read_memory({"X": "3"}, "X", 50) == 3 << 20
+    for name, most in (("GROVE_IMPORT_MEMORY_MIB", settings.IMPORT_MEMORY_BYTES),
+                       ("GROVE_ENGINE_MEMORY_MIB", settings.ENGINE_MEMORY_BYTES)):  # fmt: skip
+        assert name in os.environ or most < machine_memory()
 
 
 @pytest.mark.parametrize(
