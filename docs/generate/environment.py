@@ -99,6 +99,7 @@ def _integer(default: str, low: str, high: str) -> tuple[str, str]:
 _READERS = {
     "read_integer": _integer,
     "read_mebibytes": lambda default: ("MiB", default),
+    "read_memory": lambda percent: ("MiB", f"{percent} % of the machine's memory"),
     "read_flag": lambda default: ("1 or 0", "1" if default == "True" else "0"),
     "read_list": lambda default: (
         "words, separated by commas",

@@ -22,6 +22,7 @@ from engine.resources.requirements import Need, needs_of, report, this_machine, 
 from engine.sandbox.host.errors import SandboxUnavailable
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.self_check import self_check
+from engine.sandbox.limits import SandboxCaps
 
 VLLM_IMPORT_SECONDS = 120.0
 _VLLM_PROBE = (
@@ -51,7 +52,8 @@ def examine_recipe(config: RunConfig, as_json: bool = False) -> int:
     for agent in config.agents:
         if is_hub(agent.model):
             check_agent(agent)  # its shape is needed next
-    needs = [_opened(need, config) for need in needs_of(config, this_machine(config, Path.cwd()))]
+    lowered = SandboxCaps.from_environment().of_run(config)
+    needs = [_opened(need, config) for need in needs_of(lowered, this_machine(config, Path.cwd()))]
     needs += _problems(config)
     fits = all(need.fits for need in needs)
     if as_json:

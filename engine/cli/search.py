@@ -240,8 +240,11 @@ def started_team(
     """
     from engine.inference.backends import BackendError, scoring
     from engine.inference.local_team import LocalTeam
+    from engine.resources.requirements import require_bounds
     from engine.sandbox.host.errors import SandboxUnavailable
+    from engine.sandbox.limits import SandboxCaps
 
+    require_bounds(SandboxCaps.from_environment().of_run(config))
     try:
         with (
             progress,

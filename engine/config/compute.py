@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field, model_validator
 
-from engine.config.base import Settings, Whole
+from engine.config.base import Settings
 from engine.config.locations import ClusterAddress
 
 
@@ -22,7 +22,7 @@ class ComputeConfig(Settings):
     """Device on which models run; `auto` selects a GPU if there is one."""
     dtype: str = Field("float32", pattern=r"^(float32|bfloat16)$")
     """Data type of the weights in forward passes; the optimizer always steps in float32."""
-    threads_per_agent: Whole = Field(1, ge=1)
+    threads_per_agent: int = Field(1, ge=1, le=1024)
     """Cores, and torch threads, of one agent's actor."""
     generators_per_agent: int = Field(0, ge=0, le=64)
     """Actors that only generate, per set of weights that learns; they receive its new weights after

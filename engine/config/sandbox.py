@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from engine.config.base import Settings, Whole
+from engine.config.base import Settings
 
 
 class SandboxConfig(Settings):
@@ -15,9 +15,9 @@ class SandboxConfig(Settings):
     """CPU time limit of one run of a program."""
     wall_seconds: float = Field(4.0, gt=0, le=3600)
     """Deadline of one run of a program: first of all its tests, then of each that failed, alone."""
-    memory_mb: Whole = Field(256, ge=32)
+    memory_mb: int = Field(256, ge=32, le=1 << 20)
     """Memory limit of one program."""
-    output_bytes: Whole = Field(65536, ge=256)
+    output_bytes: int = Field(65536, ge=256, le=1 << 30)
     """Maximum bytes that a program may return or print for one test."""
     allow_unsafe: bool = False
     """Run programs even on a host that allows neither tier of isolation. For a single user who

@@ -41,8 +41,10 @@ from engine.problems.load import load_dataset
 from engine.problems.problem import Problem
 from engine.problems.source import GENERATED
 from engine.problems.splits import shuffled
+from engine.resources.requirements import require_bounds
 from engine.run.lease import LeaseGuard
 from engine.run.system_samples import sampling
+from engine.sandbox.limits import SandboxCaps
 
 SPLIT = "test"
 REPORT_SECONDS = 5.0
@@ -71,6 +73,7 @@ def evaluate_run(run_dir: Path, lease_seconds: float | None = None) -> int:
 def _evaluate(run_dir: Path, log: EventLog, stop: threading.Event) -> int:
     try:
         config = pin_run(read_config(run_dir / "config.json"), run_dir)
+        require_bounds(SandboxCaps.from_environment().of_run(config))
         for agent in config.agents:
             check_agent(agent)
         problems = _problems(config.problems)

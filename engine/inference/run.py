@@ -26,10 +26,12 @@ from engine.policy.models.load import check_agent
 from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.jsonl import SEARCHED_FILE, load_problems, save_problems
 from engine.problems.problem import Problem
+from engine.resources.requirements import require_bounds
 from engine.run.exit_status import ExitCode, isolation_line, report_refusal
 from engine.run.failure import error_raised
 from engine.run.lease import LeaseGuard
 from engine.run.system_samples import sampling
+from engine.sandbox.limits import SandboxCaps
 
 PHASE = "search"
 
@@ -50,10 +52,11 @@ def search_run(
     often. SIGTERM ends the search with the best answer so far, Ctrl-C after the open nodes finish.
 
     Raises:
-        ConfigError, HubError, ModelError, DatasetError: before anything has started.
+        ConfigError, HubError, HardwareError, ModelError, DatasetError: before anything has started.
     """
     try:
         config = pin_run(read_config(run_dir / "config.json"), run_dir)
+        require_bounds(SandboxCaps.from_environment().of_run(config))
         for agent in config.agents:
             if not is_endpoint(agent.model):
                 check_agent(agent)

@@ -22,10 +22,12 @@ from engine.config.agents import AgentConfig
 from engine.config.generator_support import generator_gpus, uses_vllm
 from engine.config.pretrained import PACKAGE_PREFIX, pretrained_model
 from engine.config.schema import RunConfig
-from engine.config.weight_sharing import actor_groups, rank_processes, weight_groups
+from engine.config.weight_sharing import rank_processes, weight_groups
 from engine.hub.download import cached_model
 from engine.hub.reference import is_hub
 from engine.resources import memory
+from engine.resources.bounds import bounds, generating_actors, policy_groups
+from engine.resources.machine_memory import engine_memory
 from engine.resources.shapes import Shape, model_folder, shape_of
 
 GPU_QUERY_SECONDS = 20.0
@@ -66,7 +68,7 @@ def this_machine(config: RunConfig, folder: Path) -> Machine:
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     return Machine(
         cores=os.cpu_count() or 1,
-        memory=psutil.virtual_memory().total / memory.GIB,
+        memory=engine_memory() / memory.GIB,
         gpus=() if config.compute.device == "cpu" else installed_gpus(),
         disk=shutil.disk_usage(existing).free / memory.GIB,
         remote=bool(config.compute.ray_address or os.environ.get("RAY_ADDRESS")),
@@ -81,6 +83,7 @@ def needs_of(config: RunConfig, machine: Machine) -> list[Need]:
         config.compute.device == "auto" and machine.gpus and not config.compute.deterministic
     )
     if not machine.remote:
+        needs += _bounds(config, machine.cores, int(machine.memory * memory.GIB))
         needs += _on_gpus(config, owners, machine) if on_gpus else _on_cpu(config, owners, machine)
     needs.append(_disk(config, owners, machine))
     return needs
@@ -120,6 +123,20 @@ def require(config: RunConfig, run_dir: Path) -> None:
         raise HardwareError(needs)
 
 
+def require_bounds(config: RunConfig) -> None:
+    """Raises `HardwareError` if a search or a measurement requests more programs or threads than
+    this machine runs: its team is on this machine, whatever cluster there is. As for `require`, the
+    settings of the sandbox are lowered to the operator's caps before."""
+    needs = list(_bounds(config, os.cpu_count() or 1, engine_memory()))
+    if not all(need.fits for need in needs):
+        raise HardwareError(needs)
+
+
+def _bounds(config: RunConfig, cores: int, memory_bytes: int) -> Iterator[Need]:
+    for one in bounds(config, cores, memory_bytes):
+        yield Need(one.what, str(one.amount), one.has, one.fits, one.remedy)
+
+
 def _model(agent: AgentConfig) -> Need:
     here = agent.model.startswith("starter:") or model_folder(agent.model).expanduser().is_dir()
     if is_hub(agent.model):
@@ -138,10 +155,10 @@ def _model(agent: AgentConfig) -> Need:
 
 
 def _on_gpus(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Iterator[Need]:
-    generators = sum(map(len, _generating_actors(config)))
+    generators = sum(map(len, generating_actors(config)))
     vllm_gpus = sum(
         generator_gpus(group) * len(actors)
-        for group, actors in zip(_groups(config), _generating_actors(config), strict=True)
+        for group, actors in zip(policy_groups(config), generating_actors(config), strict=True)
     )
     ranks = rank_processes(config.agents)
     # Whole GPUs for ranks and for vLLM's own; the other actors share the rest, at least one.
@@ -185,9 +202,9 @@ def _on_gpus(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> 
 
 
 def _on_cpu(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Iterator[Need]:
-    processes = sum(map(len, _generating_actors(config))) + rank_processes(config.agents)
+    processes = sum(map(len, generating_actors(config))) + rank_processes(config.agents)
     parts: memory.Parts = {f"libraries of {processes} processes": memory.PROCESS * processes}
-    for group in _groups(config):
+    for group in policy_groups(config):
         for name, gib in _actor_on_cpu(config, group).items():
             parts[name] = parts.get(name, 0.0) + gib
     too_much = sum(parts.values()) > machine.memory
@@ -328,20 +345,6 @@ def _disk(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Nee
         f"{machine.disk:.0f} GiB free", count * each_gib <= machine.disk,
         "free some, or lower training.keep_checkpoints",
     )  # fmt: skip
-
-
-def _groups(config: RunConfig) -> list[list[AgentConfig]]:
-    owners = {name: group[0] for name, group in weight_groups(config.agents).items()}
-    return [[owners[name] for name in names] for names in actor_groups(config.agents)]
-
-
-def _generating_actors(config: RunConfig) -> list[range]:
-    """Returns, for each group of policies in one actor, the actors that generate: its learner and
-    its generators."""
-    more = config.compute.generators_per_agent
-    return [
-        range(1 + (more if any(a.trainable for a in group) else 0)) for group in _groups(config)
-    ]
 
 
 def installed_gpus() -> tuple[float, ...]:

@@ -11,8 +11,9 @@ Invariants:
 from __future__ import annotations
 
 import itertools
+import os
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from engine.config.schema import RunConfig
 from engine.policy.handles import VerifierHandle
+from engine.resources.bounds import bounds
 from engine.rollout.types import Program
 from engine.rollout.verifier import Verifier
 from engine.run.own_ray import run_nodes
@@ -167,6 +169,8 @@ class VerifierPool:
 
     def _start(self, node: dict[str, Any], nodes: int) -> NodeVerifier:
         slots = self.config.sandbox.workers
+        if nodes == 1 and (self.config.compute.ray_address or os.environ.get("RAY_ADDRESS")):
+            refuse_beyond_node(self.caps.of_run(self.config), node["Resources"])
         if nodes > 1:
             spare = int(node["Resources"]["CPU"] - self.reserved.get(node["NodeID"], 0.0))
             slots = max(1, spare)
@@ -200,6 +204,15 @@ class VerifierPool:
 
     def _report_lost(self, verifier: NodeVerifier, why: str) -> None:
         self.lost.append(f"node {verifier.node} verifies no more: {why}")
+
+
+def refuse_beyond_node(config: RunConfig, resources: Mapping[str, float]) -> None:
+    """Raises `TeamError` if the programs of a run are more than the only node of a cluster runs; of
+    this machine that was found before (`engine.resources.requirements`)."""
+    memory = int(resources.get("memory", 0) + resources.get("object_store_memory", 0))
+    for one in bounds(config, int(resources["CPU"]), memory):
+        if one.path == "sandbox.workers" and not one.fits:
+            raise TeamError(f"{one.what}: {one.amount}, and the node has {one.has}; {one.remedy}")
 
 
 def _nodes() -> dict[str, dict[str, Any]]:

@@ -18,6 +18,7 @@ from engine.config.errors import ConfigError
 
 if TYPE_CHECKING:
     from engine.config.sandbox import SandboxConfig
+    from engine.config.schema import RunConfig
     from engine.sandbox.cases import JudgedTask, Limits
 
 DEFAULTS = {"seconds": 60, "memory_mb": 2048, "output_mb": 64}
@@ -71,6 +72,10 @@ class SandboxCaps:
             if getattr(config, name) > most
         }
         return config.model_copy(update=lower) if lower else config
+
+    def of_run(self, config: RunConfig) -> RunConfig:
+        """Returns the settings of a run with those of the sandbox lowered."""
+        return config.model_copy(update={"sandbox": self.of_settings(config.sandbox)})
 
     def limits_of_settings(self) -> dict[str, Any]:
         """Returns the most that each field of `SandboxConfig` may be, for caps that are set."""

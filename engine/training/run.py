@@ -55,7 +55,7 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
         for agent in config.agents:
             if is_hub(agent.model):
                 check_agent(agent)  # downloads it: `require` needs its shape
-        require(config, run_dir)
+        require(SandboxCaps.from_environment().of_run(config), run_dir)
         for agent in config.agents:
             check_agent(agent)
         problems = load_problem_set(config.problems)

@@ -22,9 +22,11 @@ SCRIPT = Path(__file__).with_name("small_engine.py")
 
 def small_engine(**options: float | str) -> list[str]:
     """Command of an engine: `steps`, `pause` between events, `crash_at` step, `fail` and `refuse`
-    with a message; one that `learns` reads its problems and leaves weights behind. Within the step
-    `hold_at` it waits for a signal or `let_go`, so that even on a slow machine it has not ended
-    before the test kills or stops it there."""
+    with a message; one that `learns` reads its problems and leaves weights behind. One that `hangs`
+    does so at its start, in a wait of that name or `silently`; one with `private_mb` or `shared_mb`
+    takes that memory, in its `forks` if it has some. Within the step `hold_at` it waits for a
+    signal or `let_go`, so that even on a slow machine it has not ended before the test kills or
+    stops it there."""
     words = [f"{name}={value}" for name, value in options.items()]
     return [sys.executable, str(SCRIPT), ",".join(words) or "-"]
 

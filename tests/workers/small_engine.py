@@ -1,5 +1,7 @@
 """Script of the small engine of `engines.py`. Arguments: OPTIONS RUN_DIR --lease-seconds N."""
 
+import mmap
+import os
 import signal
 import subprocess
 import sys
@@ -26,6 +28,10 @@ def options_of(text):
         "deaf": int(pairs.get("deaf", 0)),
         "hold_at": int(pairs.get("hold_at", 0)),
         "learns": int(pairs.get("learns", 0)),
+        "hangs": pairs.get("hangs", ""),
+        "forks": int(pairs.get("forks", 0)),
+        "private_mb": int(pairs.get("private_mb", 0)),
+        "shared_mb": int(pairs.get("shared_mb", 0)),
     }
 
 
@@ -45,12 +51,18 @@ def main(text, run_dir, lease_seconds):
         log.append(ev.ErrorRaised(message=options["refuse"]))
         log.append(ev.RunStateChanged(state=ev.RunState.FAILED, reason=options["refuse"]))
         sys.exit(2)
+    if options["hangs"]:
+        if options["hangs"] != "silently":
+            log.append(ev.RunWaiting(options["hangs"], 300.0))
+        time.sleep(300)
     if not fresh:
         log.append(ev.RunResumed(step=done))
     log.append(ev.RunStateChanged(state=ev.RunState.RUNNING))
     if options["fail"]:
         log.append(ev.ErrorRaised(message=options["fail"]))
         raise RuntimeError("teardown noise")
+    if options["private_mb"] or options["shared_mb"]:
+        allocate(run_dir, options["forks"], options["private_mb"], options["shared_mb"])
     if done == 0:
         log.append(tested(0, 0.2))
     problems = train_problems(run_dir) if options["learns"] else ["p"]
@@ -79,6 +91,28 @@ def main(text, run_dir, lease_seconds):
     final = {"path": "checkpoints/last", "final": True, "models": models}
     log.append(ev.CheckpointSaved(step=options["steps"], **final))
     log.append(ev.RunStateChanged(state=ev.RunState.FINISHED))
+
+
+def allocate(run_dir, forks, private_mb, shared_mb):
+    """Takes memory until released: of one process or, with `forks`, of each of these, and some that
+    all of them use."""
+    shared = mmap.mmap(-1, max(1, shared_mb) << 20)
+    shared.write(b"x" * (shared_mb << 20))
+    for number in range(forks):
+        if os.fork() == 0:
+            held = use(run_dir / f"uses-{number}", private_mb, shared)
+            time.sleep(300)
+    held = None if forks else use(run_dir / "uses", private_mb, shared)
+    while not (run_dir / GO).exists():
+        time.sleep(0.02)
+    del held
+
+
+def use(mark, private_mb, shared):
+    own = b"x" * (private_mb << 20)
+    sum(shared[:: mmap.PAGESIZE])
+    mark.touch()
+    return own
 
 
 def hold(run_dir, stop, lease_seconds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,7 +15,8 @@ import pytest
 from engine.events.log import EventLog, read_all
 from tests.workers.engines import let_go, small_engine, wait_for
 from workers.processes import family, has_ended
-from workers.runs.engine_process import EXIT_UNKNOWN, EngineProcess, engine_environment, first_cause
+from workers.runs.engine_environment import download_environment, engine_environment
+from workers.runs.engine_process import EXIT_UNKNOWN, EngineProcess, first_cause
 
 STARTER = """
 import sys
@@ -119,11 +121,47 @@ def test_a_program_that_does_not_exist_says_so(run_dir):
     assert "cannot start /no/such/program" in first_cause(run_dir)
 
 
-def test_the_engine_inherits_no_secret(monkeypatch):
-    monkeypatch.setenv("DATABASE_URL", "postgresql://u:hunter2@h/d")
-    monkeypatch.setenv("GROVE_SECRET_KEY", "hunter2")
-    monkeypatch.setenv("PGPASSWORD", "hunter2")
-    monkeypatch.setenv("RAY_ADDRESS", "ray.example:6379")
-    environment = engine_environment()
-    assert "hunter2" not in str(environment)
-    assert environment["RAY_ADDRESS"] == "ray.example:6379"
+SECRETS = (
+    "DATABASE_URL", "BROKER_URL", "GROVE_SECRET_KEY", "GROVE_TOKEN", "GROVE_S3_SECRET",
+    "PGPASSWORD", "DJANGO_KEY", "HF_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "GITHUB_TOKEN",
+    "WANDB_API_KEY", "NVIDIA_API_KEY", "VLLM_API_KEY", "RAY_REDIS_PASSWORD", "SLURM_JWT",
+    "SSH_AUTH_SOCK", "HTTPS_PROXY", "PIP_INDEX_URL", "UNHEARD_OF",
+)  # fmt: skip
+DUMP = """
+import json, os, pathlib, subprocess, sys
+child = subprocess.run(["env", "-0"], capture_output=True).stdout.decode()
+pathlib.Path(sys.argv[1], "found").write_text(json.dumps([dict(os.environ), child]))
+"""
+"""Engine that writes down its environment, and that of a process of its own."""
+
+
+def test_an_engine_inherits_what_is_listed_and_no_secret(run_dir, monkeypatch, settings):
+    for name in SECRETS:
+        monkeypatch.setenv(name, f"hunter2 of {name}")
+    needed = {
+        "RAY_ADDRESS": "ray.example:6379", "CUDA_VISIBLE_DEVICES": "0", "LC_ALL": "C.UTF-8",
+        "NCCL_DEBUG": "WARN", "OMP_NUM_THREADS": "2", "VLLM_MAX_TOKENS_PER_EXPERT": "9",
+    }  # fmt: skip
+    for name, value in needed.items():
+        monkeypatch.setenv(name, value)
+    settings.ENGINE_ENVIRONMENT = frozenset({"GITHUB_TOKEN"})
+    engine = EngineProcess.start(run_dir, [sys.executable, "-c", DUMP])
+    assert exit_code_of(engine) == 0
+    own, of_child = json.loads((run_dir / "found").read_text())
+    assert own.items() >= needed.items() and own["PATH"] == os.environ["PATH"]
+    for seen in (str(own), of_child):
+        assert [name for name in SECRETS if f"hunter2 of {name}" in seen] == ["GITHUB_TOKEN"]
+    assert not own.keys() & (set(SECRETS) - {"GITHUB_TOKEN"})
+
+
+def test_only_an_import_that_downloads_has_the_index_and_the_proxy(monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", "https://packages.example/simple")
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("PYPI_TOKEN", "hunter2")
+    assert download_environment().items() >= {
+        ("PIP_INDEX_URL", "https://packages.example/simple"),
+        ("https_proxy", "http://proxy.example:3128"),
+    }
+    assert not download_environment().keys() & engine_environment().keys()
+    assert "hunter2" not in str({**download_environment(), **engine_environment()})

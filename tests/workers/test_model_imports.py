@@ -32,6 +32,7 @@ from workers.jobs import limited_engine, model_imports
 from workers.jobs.model_imports import ModelImportJob
 from workers.processes import kill_all
 from workers.runs.active_runs import closing
+from workers.runs.engine_process import LIMITED_EXEC
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NAME = "Tiny model.Q4_1.gguf"
@@ -144,7 +145,7 @@ def test_a_model_beyond_the_quota_is_not_registered_until_there_is_room(cast, ti
 def test_cpu_time_is_limited():
     limits = {"memory_bytes": 1 << 32, "cpu_seconds": 1, "file_bytes": 1 << 20}
     endless = "while True: pass"
-    command = [sys.executable, "-I", "-S", str(limited_engine.LIMITED_EXEC), json.dumps(limits)]
+    command = [sys.executable, "-I", "-S", str(LIMITED_EXEC), json.dumps(limits)]
     ended = subprocess.run([*command, sys.executable, "-c", endless], timeout=60)
     assert ended.returncode == -signal.SIGXCPU
     cause = model_imports._failure(ended.returncode, "", {**limits, "cpu_seconds": 7200})

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 from django.db import connection
 
 from engine.config.errors import ConfigError
+from engine.config.schema import STARTERS
 from engine.events.drafts import Draft, DraftWriter
 from engine.events.log import EventLog, read_all
 from engine.events.vocabulary import LogLine, RunState
+from engine.recipes import load_recipe
 from engine.resources.ray_folder import RayFolder
 from tests.helpers.builders import a_model_folder
 from tests.workers.engines import (
@@ -32,8 +36,10 @@ from webapp.projects.services import ensure_demo
 from webapp.registry.evaluations import EvaluationSettings, evaluate
 from webapp.registry.model_files.imports import import_folder
 from webapp.telemetry.models import Drafts
+from workers.runs import engine_process as ep
 from workers.runs.active_runs import supervise_run
 from workers.runs.engine_process import EngineProcess
+from workers.runs.engine_watch import EngineWatch, memory_of
 from workers.runs.log_shipper import Shipper, offset_after, restore_log
 from workers.runs.run_files import run_directory
 from workers.runs.supervisor import RunSupervisor
@@ -44,12 +50,12 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 class Kept:
     """A `RunSupervisor` at work in its own thread, as in a worker."""
 
-    def __init__(self, run, owner="worker", pause_seconds=0.05, **options):
+    def __init__(self, run, owner="worker", pause_seconds=0.05, command=None, **options):
         self.closing = threading.Event()
         self.fencing = take_lease(run.pk, owner, 15)
         assert self.fencing is not None
         self.run_supervisor = RunSupervisor(
-            run.pk, self.fencing, self.closing, small_engine(**options), pause_seconds
+            run.pk, self.fencing, self.closing, command or small_engine(**options), pause_seconds
         )
         self.error = None
         self._thread = threading.Thread(target=self._keep, daemon=True)
@@ -156,6 +162,100 @@ def test_a_config_the_engine_refuses_is_not_retried_and_shows_why():
     assert state_of(run) is RunState.FAILED
     assert run.error == "ResumeError: seed: the run was begun with 1"
     assert states_of(run) == ["starting", "failed"]
+
+
+def test_an_engine_that_hangs_in_a_wait_of_its_start_is_ended_and_the_setting_named(settings):
+    run = a_run()
+    kept = Kept(run, hangs="agents to load")
+    wait_for(lambda: "run.waiting" in kinds_of(run))
+    settings.START_SECONDS = 0.0
+    kept.join()
+    assert state_of(run) is RunState.FAILED and states_of(run) == ["starting", "failed"]
+    assert "waiting for agents to load" in run.error and "GROVE_START_MINUTES" in run.error
+    assert run.events.get(kind="error").payload["message"] == run.error
+    assert EngineProcess.adopt(run_directory(run.pk)) is None
+
+
+def test_an_engine_that_hangs_without_a_word_is_ended_as_well(settings):
+    settings.START_SECONDS = 0.1
+    run = a_run()
+    Kept(run, hangs="silently").join()
+    assert state_of(run) is RunState.FAILED and "GROVE_START_MINUTES" in run.error
+
+
+def test_the_deadline_of_the_start_outlives_the_worker(settings):
+    run = a_run()
+    first = Kept(run, hangs="agents to load")
+    wait_for(lambda: "run.waiting" in kinds_of(run))
+    type(run).objects.filter(pk=run.pk).update(lease_expires="2000-01-01T00:00:00Z")
+    settings.START_SECONDS = 0.0
+    Kept(run, owner="another").join()
+    first.join()
+    assert state_of(run) is RunState.FAILED and "waiting for agents to load" in run.error
+
+
+def test_a_run_that_has_started_has_no_such_deadline(settings, tmp_path):
+    settings.START_SECONDS = -1.0
+    engine = EngineProcess.start(tmp_path, small_engine(hold_at=1))
+    try:
+        assert "GROVE_START_MINUTES" in EngineWatch(engine).exceeded()
+        assert EngineWatch(engine, RunState.RUNNING).exceeded() == ""
+        watch = EngineWatch(engine)
+        wait_for(lambda: any(event.kind == "step.start" for event in read_all(tmp_path)))
+        for event in read_all(tmp_path):
+            watch.observe(event)
+        assert watch.exceeded() == ""
+    finally:
+        engine.kill()
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("forks", [0, 3], ids=["one process", "its processes together"])
+def test_an_engine_that_takes_too_much_memory_is_ended_and_the_setting_named(forks, settings):
+    settings.ENGINE_MEMORY_BYTES = 400 * MIB
+    run = a_run()
+    Kept(run, forks=forks, private_mb=160 if forks else 800).join()
+    assert state_of(run) is RunState.FAILED
+    assert "400 MiB" in run.error and "GROVE_ENGINE_MEMORY_MIB" in run.error
+    assert EngineProcess.adopt(run_directory(run.pk)) is None
+
+
+def test_memory_that_the_processes_of_an_engine_share_counts_once(settings, tmp_path):
+    engine = EngineProcess.start(tmp_path, small_engine(forks=3, shared_mb=160))
+    try:
+        wait_for(lambda: len(list(tmp_path.glob("uses-*"))) == 3)
+        assert 160 * MIB < memory_of(engine.parent_pid, 0) < 320 * MIB
+        assert (
+            memory_of(engine.parent_pid, 1 << 40) > 4 * 160 * MIB
+        )  # the quick sum, an upper bound
+    finally:
+        engine.kill()
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous")
+def test_members_read_of_a_failure_which_file_it_was_but_not_where_the_server_has_it(
+    client, var_directory
+):
+    model = var_directory / "models" / "elm"
+    shutil.copytree(STARTERS / "oak", model)
+    (model / "model.safetensors").write_bytes(b"damaged")
+    config = load_recipe("demo", {"agents.0.model": str(model)})
+    run = a_run(config=config.model_dump(mode="json"))
+    log = run_directory(run.pk) / "engine.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(f'  File "{Path(ep.__file__)}", line 7, in start\n')  # of an earlier start
+    Kept(run, command=ep.DEFAULT_COMMAND).join()
+    assert state_of(run) is RunState.FAILED
+    client.force_login(run.created_by)
+    error = client.get(f"/api/v1/runs/{run.pk}").json()["error"]
+    events = b"".join(client.get(f"/api/v1/runs/{run.pk}/events")).decode()
+    assert "models/elm" in error and "models/elm" in events
+    assert 'File \\"workers/runs/engine_process.py\\", line 7' in events
+    for place in (var_directory, Path.cwd(), Path.home(), sys.prefix):
+        assert f"{place}" not in error and f"{place}" not in events, events
+    assert str(model) in log.read_text(), "the operator's own log names it"
 
 
 def test_a_worker_that_closes_gives_its_run_back_with_a_checkpoint():

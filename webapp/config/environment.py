@@ -22,6 +22,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from engine.config.errors import printable, shown
+from engine.resources.machine_memory import machine_memory
 from engine.sandbox.limits import DEFAULTS, MAX_CAPS, SandboxCaps, variable
 from webapp.config.installation import default_var
 from webapp.config.private_files import SharedDirectory, keep_private
@@ -36,6 +37,8 @@ _PASSWORD = re.compile(
     r"|(?P<name>(?i:password\s*=\s*))(?P<value>'(?:[^'\\]|\\.)*'?|[^&\s]+)"
 )
 """Passwords in addresses, which may hold `@` and `/` themselves, and in their parameters."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OF_THE_SITE = re.compile(r"DATABASE_URL$|BROKER_URL$|DJANGO_|GROVE_|PG[A-Z]+$")
 _POOL = {"min_size": 0, "max_size": 16, "timeout": 10}
 
 
@@ -75,6 +78,11 @@ def read_mebibytes(env: Environment, name: str, default: int) -> int:
     return read_integer(env, name, default, 1, 2**40) << 20
 
 
+def read_memory(env: Environment, name: str, percent: int) -> int:
+    """A size given in MiB, returned in bytes; by default this share of the machine's memory."""
+    return read_mebibytes(env, name, max(1, machine_memory() * percent // 100 >> 20))
+
+
 def read_sandbox_caps(env: Environment) -> SandboxCaps:
     """The limits of a program, for every run and data set; on a server each limit has a default."""
     names = {name: variable(name) for name in DEFAULTS}
@@ -90,6 +98,18 @@ def read_list(env: Environment, name: str, default: list[str]) -> list[str]:
     """Words separated by commas; the default if the list is empty."""
     words = [word.strip() for word in env.get(name, "").split(",")]
     return [word for word in words if word] or default
+
+
+def read_engine_environment(env: Environment, name: str) -> frozenset[str]:
+    """Names of further variables that engines inherit, separated by commas; never one of the
+    site's own, with which an engine could do what the site may."""
+    names = frozenset(read_list(env, name, []))
+    for word in sorted(names):
+        if not _NAME.fullmatch(word):
+            raise SettingError(name, word, "give names of environment variables, as in HF_TOKEN")
+        if _OF_THE_SITE.match(word):
+            raise SettingError(name, word, "an engine never gets this one; leave it out")
+    return names
 
 
 def read_path(env: Environment, name: str, default: Path) -> Path:

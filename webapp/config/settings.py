@@ -188,6 +188,11 @@ ARTIFACT_MOST_BYTES = {
     "model": environment.read_mebibytes(os.environ, "GROVE_MODEL_FILE_MIB", 51_200),
 }
 SANDBOX_CAPS = environment.read_sandbox_caps(os.environ)
+# The deadline by which an engine has left `starting`, and the memory of all its processes.
+START_SECONDS = 60.0 * environment.read_integer(os.environ, "GROVE_START_MINUTES", 120, 1, 10_080)
+ENGINE_MEMORY_BYTES = environment.read_memory(os.environ, "GROVE_ENGINE_MEMORY_MIB", 90)
+# What engines inherit besides the list of `workers.runs.engine_environment`.
+ENGINE_ENVIRONMENT = environment.read_engine_environment(os.environ, "GROVE_ENGINE_ENVIRONMENT")
 # Limits of what costs nothing by itself: workspaces that a person owns, projects of a workspace,
 # and events of all its runs.
 MOST_WORKSPACES = environment.read_integer(os.environ, "GROVE_MOST_WORKSPACES", 100, 1, 2**31)
@@ -209,7 +214,7 @@ IMPORT_SECONDS = 60.0 * environment.read_integer(os.environ, "GROVE_IMPORT_MINUT
 IMPORT_CPU_SECONDS = 60.0 * environment.read_integer(
     os.environ, "GROVE_IMPORT_CPU_MINUTES", 120, 1, 10**5
 )
-IMPORT_MEMORY_BYTES = environment.read_mebibytes(os.environ, "GROVE_IMPORT_MEMORY_MIB", 16_384)
+IMPORT_MEMORY_BYTES = environment.read_memory(os.environ, "GROVE_IMPORT_MEMORY_MIB", 50)
 # Indexes of the server's own problem files, from which a single problem can be read.
 PROBLEM_INDEX_DIR = GROVE_VAR / "problem-indexes"
 PROBLEM_INDEXES = 16

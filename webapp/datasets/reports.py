@@ -22,6 +22,7 @@ from engine.config.errors import printable
 from webapp.accounts.models import User
 from webapp.datasets.errors import refused
 from webapp.datasets.models import DatasetProblem, DatasetReport, DatasetVersion
+from webapp.server_paths import relative
 
 LEASE_SECONDS = 30.0
 MOST_ATTEMPTS = 3
@@ -173,7 +174,7 @@ def complete_overlap(report: DatasetReport, output: dict[str, Any]) -> None:
 @transaction.atomic
 def fail(report: DatasetReport, error: str) -> None:
     """Marks the report as failed. Raises `ReportLost`."""
-    _end(_locked(report), State.FAILED, error=printable(error)[:4000])
+    _end(_locked(report), State.FAILED, error=relative(printable(error))[:4000])
 
 
 def _end(report: DatasetReport, state: str, error: str = "") -> None:

@@ -22,6 +22,7 @@ from webapp.experiments.scheduling.dispatch import dispatch_on_commit
 from webapp.experiments.scheduling.leases import lock_leased, take_external_lease
 from webapp.experiments.scheduling.queue import admit
 from webapp.experiments.scheduling.states import check
+from webapp.server_paths import relative
 
 CHANNEL = "grove_events"
 """Channel that the web processes listen to; the payload is the run's id."""
@@ -147,7 +148,7 @@ def mark_failed(run_id: uuid.UUID, fencing: int, error: str) -> Run:
     """Marks the run as failed: the engine ended by itself. An error that it reported before is the
     first cause and is kept."""
     run = lock_leased(run_id, fencing)
-    return _end(run, RunState.FAILED, error=run.error or error)
+    return _end(run, RunState.FAILED, error=run.error or relative(error))
 
 
 def announce(run_id: uuid.UUID) -> None:

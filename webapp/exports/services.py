@@ -19,6 +19,7 @@ from webapp.exports.models import Export, ExportState, Format, Table, exports_di
 from webapp.exports.selectors import visible_export
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
+from webapp.server_paths import relative
 
 LIFETIME = timedelta(days=7)
 DEADLINE = timedelta(minutes=15)
@@ -96,7 +97,7 @@ def finish(export: Export, rows: int, size: int, sha256: str) -> bool:
 
 
 def fail(export: Export, cause: str) -> None:
-    _end(_taken(export), ExportState.FAILED, error=cause.replace("\0", "\ufffd")[:2000])
+    _end(_taken(export), ExportState.FAILED, error=relative(cause.replace("\0", "\ufffd"))[:2000])
 
 
 def fail_late() -> int:

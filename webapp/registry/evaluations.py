@@ -21,6 +21,7 @@ from webapp.accounts.models import User
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.annotations.actions import note_action
 from webapp.experiments.models import Experiment, Run, RunAction
+from webapp.experiments.run_settings.bounds import refuse_beyond_machine
 from webapp.experiments.run_settings.paths import refuse_paths
 from webapp.experiments.scheduling.dispatch import dispatch_on_commit
 from webapp.experiments.scheduling.queue import admit
@@ -64,6 +65,7 @@ def evaluate(
     given = _given(version, dataset, settings)
     config = parse_config(given)
     refuse_paths(config, project)
+    refuse_beyond_machine(config)
     admit(project, user)
     name = f"Evaluation of {version} on {dataset}"[:200]
     requested = {"recipe": "evaluation", "overrides": settings.to_dict()}

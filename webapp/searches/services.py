@@ -23,6 +23,7 @@ from webapp.accounts.models import User
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.annotations.actions import note_action
 from webapp.experiments.models import Experiment, Run, RunAction
+from webapp.experiments.run_settings.bounds import refuse_beyond_machine
 from webapp.experiments.run_settings.isolation import refuse_beyond_caps, refuse_unsafe
 from webapp.experiments.run_settings.paths import located
 from webapp.experiments.scheduling.dispatch import dispatch_on_commit
@@ -83,6 +84,7 @@ def _planned(
     config = parse_config(data)
     refuse_unsafe(config, project)
     refuse_beyond_caps(config)
+    refuse_beyond_machine(config)
     return located(config, project, base), data
 
 

@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from workers.processes import family, kill_all
+from workers.runs.engine_environment import engine_environment
 from workers.runs.engine_parent import CHILD, EXIT_FILE
-from workers.runs.engine_process import ENGINE_PARENT, EXIT_UNKNOWN, engine_environment
+from workers.runs.engine_process import ENGINE_PARENT, EXIT_UNKNOWN, limited
 from workers.settings import work_directory
 
-LIMITED_EXEC = Path(__file__).with_name("limited_exec.py")
 KILL_SECONDS = 10.0
 _TAIL_BYTES = 16_384
 
@@ -43,8 +43,7 @@ class LimitedEngine:
         command = [
             *(*alone, str(CHILD), str(os.getpid()), str(int(signal.SIGQUIT)), "-", "0"),
             *(*alone, str(ENGINE_PARENT), str(directory)),
-            *(*alone, str(LIMITED_EXEC), json.dumps(dict(limits))),
-            *(sys.executable, "-m", "engine", *arguments),
+            *limited([sys.executable, "-m", "engine", *arguments], limits),
         ]
         with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as errors:
             self._parent = subprocess.Popen(

@@ -40,6 +40,7 @@ from webapp.registry.models import ImportKind, ModelImport
 from workers.jobs.job_thread import JobThread
 from workers.jobs.limited_engine import LimitedEngine
 from workers.runs.active_runs import closing
+from workers.runs.engine_environment import download_environment
 
 logger = logging.getLogger(__name__)
 
@@ -152,9 +153,8 @@ class _Attempt:
         """Runs the engine's command; returns the folder of the converted model."""
         result = self.scratch / "model"
         most = 2 * max(0, room_of(self.one.project)) + _SLACK_BYTES
-        engine = LimitedEngine(
-            self.scratch, self._arguments(result), self._limits(), _engine_variables()
-        )
+        variables = _engine_variables(downloads=self.one.kind == ImportKind.PACKAGE)
+        engine = LimitedEngine(self.scratch, self._arguments(result), self._limits(), variables)
         try:
             while (status := engine.poll()) is None:
                 self._wait(0.1)
@@ -269,8 +269,10 @@ class _Heartbeat(threading.Thread):
         self.join()
 
 
-def _engine_variables() -> dict[str, str]:
+def _engine_variables(*, downloads: bool) -> dict[str, str]:
     given = {_CATALOGUE: os.environ[_CATALOGUE]} if _CATALOGUE in os.environ else {}
+    if downloads:
+        given |= download_environment()
     return {**given, "PIP_NO_CACHE_DIR": "1", "OMP_NUM_THREADS": "1"}
 
 

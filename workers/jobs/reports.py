@@ -28,7 +28,9 @@ from webapp.disk import cause_of
 from workers.jobs.job_thread import JobThread
 from workers.processes import family, kill_all
 from workers.runs.active_runs import closing
-from workers.runs.engine_process import engine_environment
+from workers.runs.engine_environment import engine_environment
+from workers.runs.engine_process import limited
+from workers.runs.engine_watch import explained, memory_limits
 from workers.settings import work_directory
 
 logger = logging.getLogger(__name__)
@@ -89,7 +91,7 @@ def _engine_result(report: DatasetReport, arguments: list[str]) -> Any:
     """Returns the engine's result; None if this worker shuts down first."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         engine = subprocess.Popen(
-            [sys.executable, "-m", "engine", "problems", *arguments],
+            limited([sys.executable, "-m", "engine", "problems", *arguments], memory_limits()),
             cwd=work_directory(),
             stdin=subprocess.DEVNULL,
             stdout=stdout,
@@ -106,7 +108,8 @@ def _engine_result(report: DatasetReport, arguments: list[str]) -> Any:
                 kill_all(family(engine.pid))
                 engine.wait()
         if engine.returncode not in _RESULT_CODES:
-            raise CheckFailed(_tail(stderr) or f"the engine ended with {engine.returncode}")
+            cause = _tail(stderr) or f"the engine ended with {engine.returncode}"
+            raise CheckFailed(explained(cause))
         stdout.seek(0)
         return json.load(stdout)
 

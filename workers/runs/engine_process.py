@@ -5,7 +5,7 @@ Invariants:
 - An engine outlives a worker that dies; the next worker adopts it. Without a worker it stops
   by itself: the worker touches `RUN_DIR/lease`, and an engine whose lease is not touched for
   `LEASE_SECONDS` stops.
-- The environment that the engine inherits holds no secret of the web side.
+- The engine inherits the variables of a list (`workers.runs.engine_environment`), and no other.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
-from django.conf import settings
 
 from workers.processes import family, has_ended, kill_all, wait_ended
+from workers.runs.engine_environment import engine_environment
 from workers.runs.engine_parent import EXIT_FILE, PID_FILE
 
 EngineCommand = Sequence[str]
@@ -34,6 +33,7 @@ TRAIN = "train"
 DEFAULT_COMMAND: EngineCommand = (sys.executable, "-m", "engine", TRAIN)
 
 ENGINE_PARENT = Path(__file__).with_name("engine_parent.py")
+LIMITED_EXEC = Path(__file__).with_name("limited_exec.py")
 LOG_FILE = "engine.log"
 LEASE_FILE = "lease"
 LEASE_SECONDS = 60
@@ -51,7 +51,6 @@ EXIT_STOPPED = 3
 EXIT_UNKNOWN = -9
 """The engine parent was killed too, so the exit status was lost."""
 
-PRIVATE = re.compile(r"^(DATABASE_URL|BROKER_URL|DJANGO_|GROVE_|PG[A-Z]+$)")
 TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -64,8 +63,14 @@ class EngineProcess:
         self._child = child
 
     @classmethod
-    def start(cls, run_dir: Path, command: EngineCommand = DEFAULT_COMMAND) -> EngineProcess:
-        """Starts an engine; its output is appended to `RUN_DIR/engine.log`.
+    def start(
+        cls,
+        run_dir: Path,
+        command: EngineCommand = DEFAULT_COMMAND,
+        limits: Mapping[str, int] | None = None,
+    ) -> EngineProcess:
+        """Starts an engine; its output is appended to `RUN_DIR/engine.log`. Each of its processes
+        has these `limits`, as in `limited_exec`.
 
         Raises:
             RuntimeError: one is alive there already, or the process could not be started.
@@ -75,7 +80,12 @@ class EngineProcess:
         run_dir = run_dir.resolve()
         (run_dir / PID_FILE).unlink(missing_ok=True)
         touch_lease(run_dir)
-        arguments = [*command, str(run_dir), "--lease-seconds", str(LEASE_SECONDS)]
+        arguments = [
+            *limited(command, limits or {}),
+            str(run_dir),
+            "--lease-seconds",
+            str(LEASE_SECONDS),
+        ]
         with (run_dir / LOG_FILE).open("ab") as log:
             child = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(ENGINE_PARENT), str(run_dir), *arguments],
@@ -108,6 +118,11 @@ class EngineProcess:
     def pid(self) -> int:
         """The process id of the engine itself."""
         return int(json.loads((self.run_dir / PID_FILE).read_text())["engine"])
+
+    @property
+    def parent_pid(self) -> int:
+        """The process id of the engine's parent, of which all that it started descends."""
+        return self._parent.pid
 
     @property
     def started(self) -> float:
@@ -170,6 +185,13 @@ class EngineProcess:
             time.sleep(0.01)
 
 
+def limited(command: Sequence[str], limits: Mapping[str, int]) -> list[str]:
+    """Returns the command with limits, as in `limited_exec`, for each of its processes."""
+    if not limits:
+        return list(command)
+    return [sys.executable, "-I", "-S", str(LIMITED_EXEC), json.dumps(dict(limits)), *command]
+
+
 def search_command(command: EngineCommand) -> EngineCommand:
     """Returns the command of an engine that searches, given `command` of one that trains: only the
     last word differs. A command with another last word is not ours and serves for both."""
@@ -197,12 +219,6 @@ def _process(run_dir: Path, role: str) -> psutil.Process | None:
 def touch_lease(run_dir: Path) -> None:
     """Sets the lease's time to now."""
     (run_dir / LEASE_FILE).touch()
-
-
-def engine_environment() -> dict[str, str]:
-    """Returns our environment without the web side's secrets, plus the caps of the sandbox."""
-    inherited = {name: value for name, value in os.environ.items() if not PRIVATE.match(name)}
-    return {**inherited, **settings.SANDBOX_CAPS.environment(), "PYTHONUNBUFFERED": "1"}
 
 
 def first_cause(run_dir: Path) -> str:

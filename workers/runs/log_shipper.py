@@ -3,6 +3,7 @@
 Invariants:
 - The database's `head_seq` is the only cursor. Line n of the log is the event of seq n, so
   shipping resumes at the offset after `head_seq` lines, regardless of who shipped before.
+- What the log says of failures is stored without the paths of this server's files.
 - The log never lags behind the database: lines that the disk lost (power failure) are written
   back from the database before an engine resumes, so no seq ever has two meanings.
 """
@@ -18,6 +19,7 @@ import msgspec
 from engine.events.log import FILE_NAME, EventReader
 from engine.events.vocabulary import Event
 from webapp.experiments.models import Run
+from webapp.server_paths import relative_event
 from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.models import Event as StoredEvent
 
@@ -44,7 +46,7 @@ class Shipper:
             LeaseLost: another worker ships now.
         """
         offset = self._reader.offset
-        events = self._reader.read(BATCH_EVENTS)
+        events = [relative_event(event) for event in self._reader.read(BATCH_EVENTS)]
         if not events:
             return events
         full = len(events) == BATCH_EVENTS

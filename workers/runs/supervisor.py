@@ -4,6 +4,7 @@ Invariants:
 - The supervisor of a run holds its lease. Once the lease is lost it touches nothing any more,
   least of all the engine: the next supervisor adopts it.
 - A run's last event is stored before its final state is.
+- An engine that exceeds what the operator allows it (`EngineWatch`) is killed, and its run failed.
 - A database failure stops nothing: the engine keeps running, and its lease is renewed.
 
 The loop waits for the engine's exit, for events, for a stop request (read at every renewal of
@@ -34,6 +35,7 @@ from workers.runs import engine_process as ep
 from workers.runs.draft_shipper import DraftShipper
 from workers.runs.engine_parent import EXIT_FILE
 from workers.runs.engine_process import EngineProcess
+from workers.runs.engine_watch import EngineWatch, explained, memory_limits
 from workers.runs.log_shipper import Shipper, restore_log
 from workers.runs.restart_policy import RESTART_PAUSE_SECONDS, RestartPolicy
 from workers.runs.run_files import (
@@ -71,9 +73,12 @@ class RunSupervisor:
         self.command = command
         self.restarts = RestartPolicy(restart_pause)
         self.engine: EngineProcess | None = None
+        self.watch: EngineWatch
         self.shipper: Shipper
         self.drafts: DraftShipper
         self.stop_requested = False
+        self._exceeded = ""
+        """Limit for which the engine was killed."""
         self._renewed = 0.0
         self._stop_deadline: float | None = None
 
@@ -110,6 +115,7 @@ class RunSupervisor:
         self.drafts = DraftShipper(self.run_id, self.run_dir)
         if self.engine is not None:
             logger.info("run %s: adopted engine %s", self.run_id, self.engine.pid)
+            self.watch = EngineWatch(self.engine, run.run_state, run.waiting_name)
             self._record_engine()
         elif (
             run.run_state is not ev.RunState.QUEUED
@@ -145,8 +151,9 @@ class RunSupervisor:
         (self.run_dir / EXIT_FILE).unlink(missing_ok=True)
         # A database error after the start leads here again: then the engine is adopted.
         self.engine = EngineProcess.adopt(self.run_dir) or EngineProcess.start(
-            self.run_dir, self.command
+            self.run_dir, self.command, memory_limits()
         )
+        self.watch = EngineWatch(self.engine)
         logger.info("run %s: started engine %s", self.run_id, self.engine.pid)
         self._record_engine()
 
@@ -172,6 +179,10 @@ class RunSupervisor:
             self._renew()
         self._ship_some()
         self.drafts.ship()
+        if not self._exceeded and (exceeded := self.watch.exceeded()):
+            logger.warning("run %s: %s", self.run_id, exceeded)
+            self._exceeded = exceeded
+            self.engine.kill()
 
     def _renew(self) -> None:
         requests = leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
@@ -190,15 +201,19 @@ class RunSupervisor:
 
     def _ship_some(self) -> None:
         while batch := self.shipper.ship():
-            for event in batch:
-                self.restarts.observe(event)
+            self._observe(batch)
             if time.monotonic() - self._renewed >= RENEW_SECONDS:
                 return
 
+    def _observe(self, batch: list[ev.Event]) -> None:
+        for event in batch:
+            self.restarts.observe(event)
+            if self.engine is not None:
+                self.watch.observe(event)
+
     def _ship_all(self) -> None:
         while batch := self.shipper.ship():
-            for event in batch:
-                self.restarts.observe(event)
+            self._observe(batch)
             if time.monotonic() - self._renewed >= RENEW_SECONDS:
                 leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
                 self._renewed = time.monotonic()
@@ -213,6 +228,8 @@ class RunSupervisor:
             register_weights(self.run_id, self.run_dir)
             record_figures(self.run_id)
             self._finish(ev.RunState.FINISHED)
+        elif self._exceeded:
+            self._fail(self._exceeded)  # it would exceed it again
         elif self.stop_requested:
             self._finish(ev.RunState.STOPPED)
         elif code == ep.EXIT_STOPPED:
@@ -232,7 +249,7 @@ class RunSupervisor:
             self._start(f"restarted after a crash: {cause}")
 
     def _cause(self, code: int) -> str:
-        return self.restarts.reported_error or _exit_cause(code, self.run_dir)
+        return explained(self.restarts.reported_error or _exit_cause(code, self.run_dir))
 
     def _fail(self, cause: str) -> None:
         if not self.restarts.reported_error:

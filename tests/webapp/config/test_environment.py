@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from engine.resources.machine_memory import machine_memory
 from webapp.config import environment as env
 from workers.local.service_commands import worker_command
-from workers.runs.engine_process import engine_environment
+from workers.runs.engine_environment import engine_environment
 
 
 @pytest.mark.parametrize("text, value", [("1", True), ("Yes", True), ("off", False), ("", False)])
@@ -46,6 +47,27 @@ def test_the_caps_of_the_sandbox_have_defaults_and_reach_the_engine():
     with pytest.raises(env.SettingError, match=r"GROVE_SANDBOX_SECONDS = '0': .*1 to 3600"):
         env.read_sandbox_caps({"GROVE_SANDBOX_SECONDS": "0"})
     assert engine_environment().items() >= settings.SANDBOX_CAPS.environment().items()
+
+
+def test_memory_is_by_default_a_share_of_what_the_machine_has():
+    half = machine_memory() // 2
+    assert half - (1 << 20) < env.read_memory({}, "GROVE_IMPORT_MEMORY_MIB", 50) <= half
+    assert env.read_memory({"X": "3"}, "X", 50) == 3 << 20
+    for name, most in (("GROVE_IMPORT_MEMORY_MIB", settings.IMPORT_MEMORY_BYTES),
+                       ("GROVE_ENGINE_MEMORY_MIB", settings.ENGINE_MEMORY_BYTES)):  # fmt: skip
+        assert name in os.environ or most < machine_memory()
+
+
+@pytest.mark.parametrize(
+    "text, remedy",
+    [("HF_TOKEN,DATABASE_URL", "DATABASE_URL"), ("GROVE_SECRET_KEY", "never gets"),
+     ("PGPASSWORD", "never gets"), ("A=b", "give names"), ("HF_*", "give names")],
+)  # fmt: skip
+def test_engines_inherit_no_variable_of_the_site_even_if_it_is_named(text, remedy):
+    name = "GROVE_ENGINE_ENVIRONMENT"
+    with pytest.raises(env.SettingError, match=rf"{name} = .*{remedy}"):
+        env.read_engine_environment({name: text}, name)
+    assert env.read_engine_environment({name: "HF_TOKEN, X"}, name) == {"HF_TOKEN", "X"}
 
 
 def test_hosts_are_split_at_commas():

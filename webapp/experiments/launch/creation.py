@@ -20,6 +20,7 @@ from webapp.experiments.annotations.actions import note_action
 from webapp.experiments.launch.checkpoints import checkpoint_steps, link_checkpoint, release
 from webapp.experiments.launch.sweeps import Planned, Request, plan
 from webapp.experiments.models import Experiment, Run, RunAction
+from webapp.experiments.run_settings.bounds import refuse_beyond_machine
 from webapp.experiments.run_settings.isolation import refuse_beyond_caps, refuse_unsafe
 from webapp.experiments.run_settings.paths import located
 from webapp.experiments.run_settings.registered_models import registered_models
@@ -50,6 +51,7 @@ def planned(request: Request, project: Project, origin: Origin | None = None) ->
     for run in runs:
         refuse_unsafe(run.config, project)
         refuse_beyond_caps(run.config)
+        refuse_beyond_machine(run.config)
         if origin:
             _refuse_fork(origin, run, project)
     return runs

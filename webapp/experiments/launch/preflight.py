@@ -15,11 +15,12 @@ from django.conf import settings
 from engine.config.errors import ConfigError
 from engine.config.schema import RunConfig
 from engine.problems.source import GENERATED
-from engine.resources.requirements import needs_of, this_machine
+from engine.resources.requirements import Need, needs_of, this_machine
 from webapp.accounts.models import User
 from webapp.datasets.references import is_reference
 from webapp.datasets.server_files.contents import checked_contents
 from webapp.experiments.models import Run
+from webapp.server_paths import relative
 
 _MOST_RUNS = 50
 
@@ -47,11 +48,15 @@ def _hardware(config: RunConfig) -> list[Finding]:
         Finding(
             need.what[:1].upper() + need.what[1:],
             "good" if need.fits else "bad",
-            f"needs {need.needs}, has {need.has}" + ("" if need.fits else f": {need.remedy}"),
+            relative(f"needs {need.needs}, has {need.has}{_remedy(need)}"),
         )
-        for need in needs_of(config, machine)
+        for need in needs_of(settings.SANDBOX_CAPS.of_run(config), machine)
         if not (need.fits and need.what.startswith("agents."))
     ]
+
+
+def _remedy(need: Need) -> str:
+    return "" if need.fits else f": {need.remedy}"
 
 
 def _data(config: RunConfig) -> Finding:
@@ -62,7 +67,7 @@ def _data(config: RunConfig) -> Finding:
     try:
         contents = checked_contents(config.problems)
     except ConfigError as error:
-        return Finding("Problems", "bad", error.problems[0]["reason"])
+        return Finding("Problems", "bad", relative(error.problems[0]["reason"]))
     left_out = len(contents.left_out)
     text = "every problem has tests"
     if left_out:

@@ -29,6 +29,7 @@ from webapp.projects.permissions import Action, may
 from webapp.projects.revocation import access_changed
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.models import ImportState, ModelImport, ModelVersion
+from webapp.server_paths import relative
 
 LEASE_SECONDS = 30.0
 MOST_ATTEMPTS = 3
@@ -101,7 +102,7 @@ def fail(one: ModelImport, cause: str, *, is_final: bool = False) -> None:
     artifact = row.artifact
     if is_final:
         row.artifact = None
-    _end(row, ImportState.FAILED, cause)
+    _end(row, ImportState.FAILED, relative(cause))
     if is_final:
         _remove_on_commit(artifact)
 
