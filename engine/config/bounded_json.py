@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
 MOST_DIGITS = 4300
 """Digits of a number, unless the caller reads longer ones: Python prints no more."""
 _PIECE = 4000  # Python converts no more than 4300 at once
 _MOST_SHOWN = 200
-_Parts: TypeAlias = "tuple[_Parts, str] | None"
 
 
 class LongNumber(ValueError):
     """Raised for a number that is not converted; the message names it, its field and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Path of a value: that of what holds it, and its own part, such as `.name` or `[3]`."""
+
+    before: _Parts | None
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +48,20 @@ def loads(text: bytes | str, most_digits: int = MOST_DIGITS, **hooks: Any) -> An
     """
     refused: list[_Refused] = []
 
-    def number(digits: str, convert: Any) -> Any:
+    def number(convert: Callable[[str], Any], digits: str) -> Any:
         value = _too_long(digits, most_digits) or convert(digits)
         if isinstance(value, _Refused):
             refused.append(value)
         return value
 
-    hooks["parse_float"] = lambda digits: number(digits, _float)
+    hooks["parse_float"] = partial(number, _float)
     try:
         value = json.loads(text, **hooks)
     except ValueError as error:
         if "integer string conversion" not in str(error):
             raise
         # Python refuses to convert integers of more than 4300 digits; published tests have some.
-        hooks["parse_int"] = lambda digits: number(digits, _integer)
+        hooks["parse_int"] = partial(number, _integer)
         value = json.loads(text, **hooks)
     if refused:
         raise LongNumber(_message(value, refused[0]))
@@ -87,22 +96,22 @@ def _message(value: Any, refused: _Refused) -> str:
 def _field_of(value: Any, sought: _Refused) -> str:
     """Returns the path of a value, such as `tests[0].expected`; without recursion, so that no depth
     exhausts the stack."""
-    pending: list[tuple[Any, _Parts]] = [(value, None)]
+    pending: list[tuple[Any, _Parts | None]] = [(value, None)]
     while pending:
         one, parts = pending.pop()
         if one is sought:
             return _path(parts)
         if isinstance(one, dict):
-            pending += [(item, (parts, f".{key}")) for key, item in one.items()]
+            pending += [(item, _Parts(parts, f".{key}")) for key, item in one.items()]
         elif isinstance(one, list):
-            pending += [(item, (parts, f"[{index}]")) for index, item in enumerate(one)]
+            pending += [(item, _Parts(parts, f"[{index}]")) for index, item in enumerate(one)]
     return ""
 
 
-def _path(parts: _Parts) -> str:
+def _path(parts: _Parts | None) -> str:
     names: list[str] = []
     while parts is not None:
-        parts, name = parts
-        names.append(name)
+        names.append(parts.name)
+        parts = parts.before
     path = "".join(reversed(names)).removeprefix(".")
     return path if len(path) <= _MOST_SHOWN else f"{path[:_MOST_SHOWN]}…"

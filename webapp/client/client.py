@@ -1,9 +1,9 @@
 """REST client over httpx: methods that paginate lists, follow runs and transfer files; `rest` has
 every operation unchanged.
 
-Waits: for a response (`timeout`, 30 s), for the turn of an upload (`TURN_SECONDS`), for an export (`EXPORT_SECONDS`), for a live event (the
-server sends something every 15 s; a tail that is silent for longer is reconnected after its last
-event).
+Waits: for a response (`timeout`, 30 s), for the turn of an upload (`TURN_SECONDS`), for an export
+(`EXPORT_SECONDS`), for a live event (the server sends something every 15 s; a tail that is silent
+for longer is reconnected after its last event).
 """
 
 from __future__ import annotations

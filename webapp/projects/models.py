@@ -193,14 +193,14 @@ class QueuePlace(models.Model):
     is_waiting = models.BooleanField(default=False)
     since = models.DateTimeField(null=True)
     """When it began to wait."""
-    asked_at = models.DateTimeField()
+    renewed_at = models.DateTimeField()
     served_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["queue", "user", "work"], name="one_place_per_work")
         ]
-        indexes = [models.Index(fields=["queue", "asked_at"], name="queue_asked")]
+        indexes = [models.Index(fields=["queue", "renewed_at"], name="queue_renewed")]
 
 
 class InProjectQuerySet(models.QuerySet):

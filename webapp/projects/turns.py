@@ -1,13 +1,13 @@
 """Queues of work that few may do at once, with turns between workspaces and people.
 
 Invariants: a workspace holds one slot of a queue at most, and so does a person, in whatever
-workspaces; a free slot goes to whoever had no turn for longest, as a workspace and as a person, so
-neither many requests, nor many workspaces, nor many members bring more turns. Slots are advisory
-locks: they end with their transaction, so with the process that holds them.
+workspaces; a free slot goes to the one that had no turn for longest, as a workspace and as a
+person, so neither many requests, nor many workspaces, nor many members bring more turns. Slots are
+advisory locks: they end with their transaction, so with the process that holds them.
 
 Nobody is held up: a request whose turn it is not is answered at once with its place (`Queued`), and
-repeated by its client. A place is kept for `KEPT` after it was last asked for; it holds others back
-only while it is asked for every `PRESENT`, so that a client that is gone leaves no slot idle. It is
+repeated by its client. A place is kept for `KEPT` after its last request; it holds others back
+only while it is requested every `PRESENT`, so that a client that is gone leaves no slot idle. It is
 a row, so it outlives the web process.
 """
 
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
-from django.db.models import Max, Q
-from django.db.models.functions import Now
+from django.db.models import Max, Model, OuterRef, Q, Subquery
+from django.db.models.functions import Greatest, Now
 
 from webapp.accounts.models import User
 from webapp.errors import Queued
@@ -67,6 +67,18 @@ def in_turn(
         raise failure
 
 
+def last_turn(rows: type[Model], workspace: str) -> Greatest:
+    """Returns, for a query of rows that workers do, the start of the last one of the same
+    workspace, or of the same person in any: a person with many rows waits for all who had no turn
+    since. `workspace`: path to the workspace of a row."""
+
+    def newest(path: str) -> Subquery:
+        begun = rows._base_manager.filter(**{path: OuterRef(path)}, started__isnull=False)
+        return Subquery(begun.order_by("-started").values("started")[:1])
+
+    return Greatest(newest(workspace), newest("created_by"))
+
+
 def last_turns(queue: str) -> dict[int, datetime]:
     """Returns the last turn of each person in a queue that keeps its own places."""
     return dict(QueuePlace.objects.filter(queue=queue).values_list("user", "served_at"))
@@ -74,13 +86,13 @@ def last_turns(queue: str) -> dict[int, datetime]:
 
 def note_turn(queue: str, user_id: int) -> None:
     """Records that a person has a turn now, in a queue that keeps its own places."""
-    now = {"asked_at": Now(), "served_at": Now()}
+    now = {"renewed_at": Now(), "served_at": Now()}
     QueuePlace.objects.update_or_create(queue=queue, user_id=user_id, work="", defaults=now)
 
 
 def forget_turns(older: timedelta) -> None:
-    """Deletes places that were last asked for, and served, so long ago."""
-    QueuePlace.objects.filter(asked_at__lt=Now() - older).delete()
+    """Deletes places that were requested for the last time so long ago."""
+    QueuePlace.objects.filter(renewed_at__lt=Now() - older).delete()
 
 
 def _waiting(queue: Queue, workspace: Workspace, user: User | None, work: str) -> Queued | None:
@@ -95,15 +107,15 @@ def _waiting(queue: Queue, workspace: Workspace, user: User | None, work: str) -
     if _is_next(order[: place + 1], queue, held) and _take(queue, mine):
         QueuePlace.objects.filter(pk=mine.pk).update(is_waiting=False, served_at=Now())
         return None
-    return Queued(place + 1, len(order), mine.asked_at + KEPT)
+    return Queued(place + 1, len(order), mine.renewed_at + KEPT)
 
 
 def _ask(queue: Queue, workspace: Workspace, user: User | None, work: str) -> QueuePlace:
     """Returns the place of the work, a new one at the end if it has none."""
     names = {"queue": queue.name, "user": user, "work": work}
-    kept = QueuePlace.objects.filter(**names, is_waiting=True, asked_at__gt=Now() - KEPT)
+    kept = QueuePlace.objects.filter(**names, is_waiting=True, renewed_at__gt=Now() - KEPT)
     now = _now()
-    fields = {"workspace": workspace, "is_waiting": True, "asked_at": now}
+    fields = {"workspace": workspace, "is_waiting": True, "renewed_at": now}
     if not kept.exists():
         fields["since"] = now
     place, _ = QueuePlace.objects.update_or_create(**names, defaults=fields)
@@ -113,7 +125,7 @@ def _ask(queue: Queue, workspace: Workspace, user: User | None, work: str) -> Qu
 def _in_order(queue: Queue, held: _Held) -> list[QueuePlace]:
     """Returns the places that are kept, in the order of their turns: first one of each person and
     workspace, those that were served longest ago before others, then a second one of each."""
-    rows = QueuePlace.objects.filter(queue=queue.name, is_waiting=True, asked_at__gt=Now() - KEPT)
+    rows = QueuePlace.objects.filter(queue=queue.name, is_waiting=True, renewed_at__gt=Now() - KEPT)
     places = list(rows.order_by("since", "pk"))
     users, workspaces = _last_turns(queue, places, held)
     rounds: dict[int, int] = {}
@@ -163,7 +175,7 @@ def _is_next(order: Sequence[QueuePlace], queue: Queue, held: _Held) -> bool:
     mine = order[-1]
     for one in order:
         workspace, user = _key(one.workspace_id), _key(one.user_id)
-        is_present = one is mine or one.asked_at > mine.asked_at - PRESENT
+        is_present = one is mine or one.renewed_at > mine.renewed_at - PRESENT
         if not is_present or workspace in workspaces or user in users:
             continue
         if one is mine:

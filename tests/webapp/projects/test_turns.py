@@ -188,17 +188,17 @@ def test_a_client_that_is_gone_holds_nobody_back_and_finds_its_place_for_a_while
     with all_slots_but(1):
         assert asked(there, cast.charlie, "present") == 2, "the first is expected to come"
         places = QueuePlace.objects.filter(user=cast.bob)
-        places.update(asked_at=timezone.now() - PRESENT - timedelta(seconds=1))
+        places.update(renewed_at=timezone.now() - PRESENT - timedelta(seconds=1))
         assert asked(there, cast.charlie, "present") == 0
     with all_slots_but(0):
         assert asked(there, cast.charlie, "again") == 2
         assert asked(trees, cast.bob, "gone") == 1, "a place is kept"
-        places.update(asked_at=timezone.now() - KEPT - timedelta(seconds=1))
+        places.update(renewed_at=timezone.now() - KEPT - timedelta(seconds=1))
         assert asked(there, cast.charlie, "again") == 1
         assert asked(trees, cast.bob, "gone") == 1, "had no turn yet"
     forget_turns(timedelta(days=1))
     assert QueuePlace.objects.exists()
-    QueuePlace.objects.update(asked_at=timezone.now() - timedelta(days=2))
+    QueuePlace.objects.update(renewed_at=timezone.now() - timedelta(days=2))
     forget_turns(timedelta(days=1))
     assert not QueuePlace.objects.exists()
 

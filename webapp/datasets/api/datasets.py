@@ -68,8 +68,8 @@ def list_datasets(request: HttpRequest, query: Query[Which]):
 @router.post("", response=_MADE)
 def create_dataset_version(request: HttpRequest, new: NewDatasetVersion):
     """Creates a version of the named dataset, which is created if missing, from the problems of
-    finished uploads, and queues its check. 200 if the dataset has the same problems already. 202 while others' are
-    read: repeat the request."""
+    finished uploads, and queues its check. 200 if the dataset has the same problems already. 202
+    while others' are read: repeat the request."""
     require_scope(request.user, Action.ADD_DATASETS)
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.ADD_DATASETS, project)

@@ -32,7 +32,7 @@ LOCK = 0x6669_6C65
 
 @dataclass(frozen=True)
 class Request:
-    """Who asks for what is to be read: a place in the queue."""
+    """For whom files are read; `work` identifies them while they wait."""
 
     project: Project
     user: User

@@ -141,7 +141,7 @@ def next_run() -> Run | None:
     def turn(run: Run) -> tuple[float, ...]:
         last = workspace_turns.get(workspace_of(run)), people_turns.get(run.created_by_id)
         times = [at.timestamp() if at else 0.0 for at in last]
-        # What is last tells the workspaces of one person, and the people of one workspace, apart.
+        # The others distinguish the workspaces of one person, and the people of one workspace.
         both = of_workspaces[workspace_of(run)] + of_users[run.created_by_id]
         return max(times), both, min(times), (run.queued_at or run.created).timestamp()
 
