@@ -5,7 +5,7 @@ JOB is a JSON object with "seconds", "memory_bytes" and "most_bytes" (of one wri
 that the process sets for itself (`limit_self`) before it opens a file; the rest is up to the
 module.
 
-Waits: for the process (its seconds), never for a free slot (without one it is refused at once).
+Waits: for the process (its seconds), never for a free slot.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,17 @@ def limit_self(job: dict[str, Any]) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(what, (most, most))
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of `webapp.projects.turns` for such processes."""
+
+    name: str
+    lock: int
+    """First key of the advisory locks of its slots; the next three numbers are those of its
+    workspaces, people and places."""
+    slots: int
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from engine.config import bounded_json
 from engine.problems.containers.text import lines_of
 from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.problem import Problem
@@ -81,11 +82,14 @@ def save_problems(path: str | Path, problems: Iterable[Problem]) -> None:
 
 def _problem(reader: RecordReader, line: bytes) -> Problem | None:
     try:
-        data = json.loads(
+        data = bounded_json.loads(
             line.decode("utf-8"),
             object_pairs_hook=_refuse_duplicate_keys,
             parse_constant=_refuse_constant,
         )
+    except bounded_json.LongNumber as error:
+        reader.add_issue("line", line[:80], str(error))
+        return None
     except RecursionError:
         reader.add_issue("line", line[:40], f"is nested too deeply; at most {MAX_DEPTH} levels")
         return None

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import keyword
 import math
+import sys
 from typing import Any
 
 from engine.problems.errors import DatasetIssue
@@ -183,7 +184,7 @@ class RecordReader:
 
     def _difficulty(self, data: dict[str, Any]) -> int:
         value = data.get("difficulty", 0)
-        if type(value) is not int or value < 0:
+        if type(value) is not int or value < 0 or value.bit_length() > _JSON_INT_BITS:
             self.add_issue("difficulty", value, "must be a whole number, 0 or more, or left out")
         return value
 
@@ -331,4 +332,4 @@ def is_entry_point(value: Any) -> bool:
 
 
 def _is_positive(value: Any) -> bool:
-    return type(value) in (int, float) and 0 < value < math.inf
+    return type(value) in (int, float) and 0 < value <= sys.float_info.max

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 
+import psycopg
 import pytest
+from django.db import connection
 
 from tests.e2e.relay import Relay
 from tests.engine.problems import rows
@@ -13,6 +15,7 @@ from tests.helpers.accessibility import broken_rules
 from webapp.artifacts.store import storage
 from webapp.config.environment import read_artifact_storage
 from webapp.datasets.models import DatasetReport, DatasetVersion
+from webapp.datasets.parsing import parse
 from workers.jobs.reports import ReportJob
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -78,6 +81,18 @@ def test_an_invalid_dataset_is_refused_with_its_reason(page, faults):
     alert = page.get_by_role("alert").filter(has_text="nothing was saved")
     alert.get_by_text("zip archive").wait_for()
     is_well(page, "a refusal")
+
+
+def test_an_upload_that_waits_for_its_turn_shows_its_place_and_goes_on_by_itself(page):
+    with psycopg.connect(**connection.get_connection_params()) as others:
+        for slot in range(parse.QUEUE.slots):
+            others.execute("SELECT pg_advisory_xact_lock(%s, %s)", [parse.QUEUE.lock, slot])
+        uploaded(page, "HumanEval.jsonl", json.dumps(rows.HUMANEVAL).encode())
+        status = page.get_by_role("status").filter(has_text="in the queue")
+        status.wait_for()
+        assert status.inner_text() == "Waiting to be read: place 1 of 1 in the queue."
+        is_well(page, "an upload that waits")
+    page.get_by_role("heading", name="HumanEval v1").wait_for()
 
 
 PIECE = 4 << 20

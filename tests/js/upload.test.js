@@ -1,4 +1,4 @@
-import { RequestError, Uploader } from "/static/js/lib/upload.js";
+import { postInTurn, RequestError, Uploader } from "/static/js/lib/upload.js";
 import { equal, ok, test } from "./check.js";
 
 const TASK = { project: 1, kind: "dataset" };
@@ -109,4 +109,28 @@ test("an upload that the server has deleted restarts; it can be discarded", asyn
   env.memory.write({ [["1", "dataset", "a.jsonl", 10, 1].join("\n")]: "7" });
   await sender(env).discard(FILE, TASK);
   equal(env.uploads.size, 0);
+});
+
+test("a request that waits for its turn is repeated as it was, with its place, until it is served", async () => {
+  const later = { headers: { "Retry-After": "2" } };
+  const waiting = (place) => new Response(JSON.stringify({ state: "queued", place, waiting: 3 }), { status: 202, ...later });
+  const answers = [waiting(2), new TypeError("the server restarts"), waiting(1), new Response('{"id": 7}', { status: 201 })];
+  const sent = [];
+  const env = {
+    pauses: [],
+    key: () => `key ${sent.length}`,
+    pause: async (ms) => env.pauses.push(ms),
+    async request(address, { headers, body }) {
+      sent.push([address, headers["Idempotency-Key"], headers["X-CSRFToken"], body]);
+      const answer = answers.shift();
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+  };
+  const places = [];
+  const onPlace = ({ place, waiting }) => places.push([place, waiting]);
+  const result = await postInTurn("/api/v1/datasets", { a: 1 }, { token: "token", onPlace, env });
+  equal([result.id, places, env.pauses], [7, [[2, 3], [1, 3]], [2000, 500, 2000]]);
+  equal(new Set(sent.map(String)).size, 1);
+  equal(sent[0], ["/api/v1/datasets", "key 0", "token", '{"a":1}']);
 });

@@ -1,4 +1,5 @@
-"""Garbage collection of unreferenced artifacts, expired uploads, and leftovers of crashes.
+"""Garbage collection of unreferenced artifacts, expired uploads, places in the queues of uploads,
+and leftovers of crashes.
 
 Invariants: a referenced artifact is never removed: the row is deleted first, under the lock of its
 content, and the database refuses that while a key points at it. Anything younger than `GRACE`
@@ -25,6 +26,7 @@ from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.selectors import unreferenced
 from webapp.artifacts.services import discard
 from webapp.artifacts.store import remove
+from webapp.projects.turns import forget_turns
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +54,7 @@ def collect(grace: timedelta = GRACE) -> Collected:
         uploads += 1
     sizes = [artifact.size for artifact in _garbage(grace) if remove(artifact)]
     files = _remove_strays(grace) + _remove_partial_files(grace) + _remove_copies()
+    forget_turns(grace)
     collected = Collected(uploads, len(sizes), files, sum(sizes))
     if collected != Collected(0, 0, 0, 0):
         logger.info("collected %s", collected)

@@ -22,7 +22,7 @@ import msgspec
 from webapp import __version__
 from webapp.client import doctor, hub, local, login, models, pushing
 from webapp.client.client import Grove
-from webapp.client.types import Event, ModelImport, Refused, Run
+from webapp.client.types import Event, ModelImport, Refused, Run, Waiting
 
 TABLES = ("runs", "metrics", "nodes", "evaluations")
 FORMATS = ("csv", "jsonl", "parquet")
@@ -206,7 +206,13 @@ def _add_hub(verbs: _Verbs) -> None:
 
 
 def _grove() -> Grove:
-    return Grove(*login.credentials())
+    grove = Grove(*login.credentials())
+    grove.on_waiting = _show_place
+    return grove
+
+
+def _show_place(place: Waiting) -> None:
+    print(f"waiting: place {place.place} of {place.waiting} in the queue", file=sys.stderr)
 
 
 def _doctor(options: argparse.Namespace) -> int:

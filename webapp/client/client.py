@@ -1,16 +1,16 @@
 """REST client over httpx: methods that paginate lists, follow runs and transfer files; `rest` has
 every operation unchanged.
 
-Waits: for a response (`timeout`, 30 s), for an export (`EXPORT_SECONDS`), for a live event (the
-server sends something every 15 s; a tail that is silent for longer is reconnected after its last
-event).
+Waits: for a response (`timeout`, 30 s), for the turn of an upload (`TURN_SECONDS`), for an export
+(`EXPORT_SECONDS`), for a live event (the server sends something every 15 s; a tail that is silent
+for longer is reconnected after its last event).
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +36,7 @@ from webapp.client.types import (
     Run,
     Search,
     Upload,
+    Waiting,
     Workspace,
 )
 
@@ -48,6 +49,9 @@ SILENCE_SECONDS = 45.0
 READ_SECONDS = 150.0
 """Deadline for the server to read an uploaded dataset."""
 RETRY_SECONDS = 1.0
+TURN_SECONDS = 3600.0
+"""Deadline for the turn of an upload that others are before."""
+_WAITS, _RETRY = 202, "Retry-After"
 RETRIES = 30
 """Consecutive reconnections of a broken tail."""
 
@@ -61,6 +65,9 @@ class Grove:
             headers={"Authorization": f"Bearer {token}"},
             timeout=timeout,
         )
+
+        self.on_waiting: Callable[[Waiting], object] = lambda place: None
+        """Called with the place in the queue whenever a request waits for its turn."""
 
         self.rest = Operations(self._send, self._stream)
         """Every operation of REST as a typed method."""
@@ -312,9 +319,19 @@ class Grove:
         return msgspec.json.decode(self._send(method, path, **request).content, type=kind)
 
     def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
-        response = self._http.request(method, path, **request)
-        _check(response)
-        return response
+        """Repeats a request that waits for its turn, as the server says, for `TURN_SECONDS` at
+        most. Raises `Refused`, or `TimeoutError` with the place."""
+        until = time.monotonic() + TURN_SECONDS
+        while True:
+            response = self._http.request(method, path, **request)
+            _check(response)
+            if response.status_code != _WAITS or _RETRY not in response.headers:
+                return response
+            place = msgspec.json.decode(response.content, type=Waiting)
+            if time.monotonic() > until:
+                raise TimeoutError(place.detail)
+            self.on_waiting(place)
+            time.sleep(float(response.headers[_RETRY]))
 
     @contextmanager
     def _stream(self, method: str, path: str, **request: Any) -> Iterator[httpx.Response]:

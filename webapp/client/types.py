@@ -61,6 +61,15 @@ class UploadList(msgspec.Struct, frozen=True):
     uploads: list[Upload]
 
 
+class Waiting(msgspec.Struct, frozen=True):
+    """The place in a queue of a request that waits for its turn."""
+
+    place: int
+    waiting: int
+    """Number of places in the queue."""
+    detail: str
+
+
 class DatasetVersion(msgspec.Struct, frozen=True):
     id: int
     number: int

@@ -14,14 +14,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, OuterRef, Q, Subquery
-from django.db.models.functions import Greatest
+from django.db.models import F, Q
 from django.utils import timezone
 
 from engine.config.errors import printable
 from webapp.accounts.models import User
 from webapp.datasets.errors import refused
 from webapp.datasets.models import DatasetProblem, DatasetReport, DatasetVersion
+from webapp.projects.turns import last_turn
 from webapp.server_paths import relative
 
 LEASE_SECONDS = 30.0
@@ -75,7 +75,7 @@ def take_report() -> DatasetReport | None:
         report = (
             DatasetReport.objects.select_for_update(skip_locked=True, of=("self",))
             .filter(due)
-            .order_by(_last_turn().asc(nulls_first=True), "created", "pk")
+            .order_by(last_turn(DatasetReport, _WORKSPACE).asc(nulls_first=True), "created", "pk")
             .first()
         )
         if report is None:
@@ -89,17 +89,6 @@ def take_report() -> DatasetReport | None:
         report.lease_expires = now + timedelta(seconds=LEASE_SECONDS)
         report.save()
     return report
-
-
-def _last_turn() -> Greatest:
-    """Returns the start of the last report of the same workspace, or of the same person in any: a
-    person with many reports waits for all who had no turn since."""
-
-    def newest(path: str) -> Subquery:
-        begun = DatasetReport.objects.filter(**{path: OuterRef(path)}, started__isnull=False)
-        return Subquery(begun.order_by("-started").values("started")[:1])
-
-    return Greatest(newest(_WORKSPACE), newest("created_by"))
 
 
 def seconds_for(report: DatasetReport) -> float:

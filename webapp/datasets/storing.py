@@ -26,7 +26,7 @@ from webapp.artifacts.selectors import bytes_of, visible_uploads
 from webapp.artifacts.services import discard_with_artifact
 from webapp.datasets.errors import DatasetRefused, refused
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetVersion
-from webapp.datasets.parsing.parse import BUSY, Reading, Source, read
+from webapp.datasets.parsing.parse import Reading, Request, Source, read
 from webapp.datasets.reports import request_validation
 from webapp.datasets.selectors import uses
 from webapp.datasets.services import next_number
@@ -57,6 +57,7 @@ def add_version(
 
     Raises:
         DatasetRefused: a name, or an upload, cannot be used; nothing is left behind.
+        Queued: it is not its turn; the uploads are kept.
         OSError: a file cannot be read or written here.
     """
     if reason := name_error(name):
@@ -71,11 +72,10 @@ def add_version(
     }
     try:
         sources = [Source(store.local_path(one.artifact_id), one.name) for one in uploads]
-        with read(sources, format) as reading:
+        with read(sources, Request(project, user, sorted(upload_ids)), format) as reading:
             result = _stored(project, user, name, reading, spec, note, None)
-    except DatasetRefused as error:
-        if error.status != BUSY:
-            _discard(uploads)
+    except DatasetRefused:
+        _discard(uploads)
         raise
     _discard(uploads)
     return result
@@ -94,6 +94,7 @@ def derive_version(
 
     Raises:
         DatasetRefused: it is not checked, or nothing or everything would be kept.
+        Queued: it is not its turn.
     """
     if keep not in KEEP:
         raise refused("keep", keep, f"choose one of {', '.join(KEEP)}")
@@ -106,8 +107,9 @@ def derive_version(
         raise refused("keep", keep, reason, 409)
     spec = {"derived": {"from": version.number, "keep": keep}}
     lines = _lines_of(version, selected.values_list("offset", "length"))
-    with lines as path, read([Source(path, str(version))], OWN) as reading:
-        project = version.dataset.project
+    project = version.dataset.project
+    request = Request(project, user, ["derive", version.pk, keep])
+    with lines as path, read([Source(path, str(version))], request, OWN) as reading:
         return _stored(project, user, version.dataset.name, reading, spec, note, version)
 
 

@@ -13,6 +13,7 @@ from webapp.datasets.forms import DeriveForm, OverlapForm
 from webapp.datasets.models import DatasetReport, DatasetVersion
 from webapp.datasets.presentation import others, problem_page, version_page
 from webapp.datasets.selectors import visible_datasets, visible_version
+from webapp.errors import Queued
 from webapp.projects.permissions import Action, may, operable_projects, require
 
 
@@ -98,7 +99,7 @@ def derive_dataset(request: HttpRequest, dataset_version_id: int) -> HttpRespons
             raise DatasetRefused([{"path": "keep", "value": "", "reason": "choose what to keep"}])
         fields = (form.cleaned_data["keep"], form.cleaned_data["note"])
         version, _ = storing.derive_version(version, request.user, *fields)
-    except DatasetRefused as error:
+    except (DatasetRefused, Queued) as error:
         messages.error(request, str(error))
     return redirect("dataset-version", version.pk)
 

@@ -19,6 +19,7 @@ from webapp.exports.models import Export, ExportState, Format, Table, exports_di
 from webapp.exports.selectors import visible_export
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
+from webapp.projects.turns import last_turn
 from webapp.server_paths import relative
 
 LIFETIME = timedelta(days=7)
@@ -69,9 +70,11 @@ def filters_of(query: RunQuery) -> dict[str, Any]:
 
 @transaction.atomic
 def take() -> Export | None:
-    """Takes the export that has waited longest, for a worker to write; None if none is queued."""
+    """Takes the next export for a worker to write; None if none is queued. Workspaces take turns,
+    as do people: the one whose last turn is longest ago goes first."""
     waiting = Export.objects.select_for_update(skip_locked=True, of=("self",))
-    export = waiting.filter(state=ExportState.QUEUED).order_by("created", "pk").first()
+    turn = last_turn(Export, "project__workspace").asc(nulls_first=True)
+    export = waiting.filter(state=ExportState.QUEUED).order_by(turn, "created", "pk").first()
     if export is None:
         return None
     export.attempt += 1

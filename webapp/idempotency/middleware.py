@@ -1,7 +1,7 @@
 """Middleware for REST requests that are executed once (`Idempotency-Key`).
 
 Invariants: a request repeated under a key is never executed again, in whichever process it arrives;
-a refusal is not stored, so the same key may be tried again.
+neither a refusal nor a place in a queue is stored, so the same key may be tried again.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ def _execute_once(request: HttpRequest, execute: Callable[[], HttpResponse]) -> 
         response = execute()
         if response.status_code >= 500 or connection.needs_rollback:
             transaction.set_rollback(True)
-        elif response.status_code >= 300:
-            # What a refusal deleted, such as files that are no model, remains deleted.
+        elif response.status_code >= 300 or "Retry-After" in response.headers:
+            # What a refusal deleted, such as files that are no model, remains deleted; a place in
+            # a queue is kept.
             stored.delete()
         else:
             _store(stored, response, user)

@@ -179,6 +179,30 @@ class Invitation(models.Model):
     objects = InvitationQuerySet.as_manager()
 
 
+class QueuePlace(models.Model):
+    """A place in a queue of `turns`, or what remains of it: when its person and workspace had their
+    last turn."""
+
+    queue = models.CharField(max_length=20)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, null=True, related_name="+")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="+"
+    )
+    work = models.CharField(max_length=64)
+    """Digest of what is waited for, by which a repeated request finds its place."""
+    is_waiting = models.BooleanField(default=False)
+    since = models.DateTimeField(null=True)
+    """When it began to wait."""
+    renewed_at = models.DateTimeField()
+    served_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["queue", "user", "work"], name="one_place_per_work")
+        ]
+        indexes = [models.Index(fields=["queue", "renewed_at"], name="queue_renewed")]
+
+
 class InProjectQuerySet(models.QuerySet):
     """Base of the querysets of everything that belongs to a project."""
 

@@ -23,7 +23,7 @@ from webapp.disk import cause_of
 from webapp.experiments.launch.checkpoints import checkpoint_path, checkpoint_steps
 from webapp.experiments.models import Run
 from webapp.registry.errors import RegistryRefused
-from webapp.registry.model_files.checking import Busy, checked
+from webapp.registry.model_files.checking import checked
 from webapp.registry.model_files.layout import (
     REQUIRED,
     files_of,
@@ -39,13 +39,11 @@ def register_checkpoint(run: Run, step: int, agent: str, user: User) -> tuple[Mo
 
     Raises:
         RegistryRefused: there is no such checkpoint, or no complete model of the agent in it.
-        WeightsError: its files are not those of a model.
+        WeightsError: its files are not those of a model. Queued: it is not its turn.
     """
     linked = _link_checkpoint(run, step, _owner(run, agent))
-    try:
-        checked({file.name: linked.folder / file.name for file in files_of(linked.folder)})
-    except Busy as error:
-        raise RegistryRefused(str(error)) from None
+    paths = {file.name: linked.folder / file.name for file in files_of(linked.folder)}
+    checked(paths, run.project, user, [run.pk, step, agent])
     contents = inspect_with_digests(linked.folder, linked.sha256)
     with transaction.atomic():
         lock(run.project)

@@ -31,7 +31,8 @@ from pydantic import ConfigDict
 
 from engine.config.errors import ConfigError, printable, shown
 from webapp import disk
-from webapp.errors import Refused
+from webapp.errors import Queued, Refused
+from webapp.rest.queued import queued
 
 logger = logging.getLogger(__name__)
 
@@ -273,6 +274,7 @@ def _failed(error: Exception) -> HttpResponse:
 
 _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     Refused: lambda e: problem(e.status, e.detail, e.problems, **e.members),
+    Queued: queued,
     ConfigError: lambda e: problem(422, "These settings cannot run.", e.problems),
     ValidationError: lambda e: problem(422, "Some parameters cannot be used.", e.errors),
     PermissionDenied: lambda e: problem(403, str(e) or "Your role does not allow this."),

@@ -6,11 +6,11 @@ error names the field, its value and the remedy.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from engine.config import bounded_json
 from engine.config.errors import ConfigError
 from engine.problems.errors import DatasetIssue
 from engine.problems.problem import Problem
@@ -69,7 +69,9 @@ def _tests(text: str) -> Any:
     if text.lstrip().startswith("assert"):
         return [{"code": code} for code in _assertions(text)]
     try:
-        return json.loads(text, parse_constant=_not_json)
+        return bounded_json.loads(text, parse_constant=_not_json)
+    except bounded_json.LongNumber:
+        raise
     except RecursionError:
         raise ValueError("is nested too deeply") from None
     except ValueError as error:

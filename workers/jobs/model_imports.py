@@ -2,8 +2,8 @@
 that it downloads, and registers the result.
 
 The conversion is a command of the engine with limits of memory, CPU time and file size, in a
-scratch directory that is removed however it ends. Waits: for the engine and for a free slot of the
-checks, both until the import's deadline; an import that is cancelled or deleted ends within
+scratch directory that is removed however it ends. Waits: for the engine and for its turn to be
+checked, both until the import's deadline; an import that is cancelled or deleted ends within
 `RENEW_SECONDS`, that of a worker that shuts down is given back.
 
 Invariant: no engine outlives the import that it was started for.
@@ -30,8 +30,8 @@ from django.utils import timezone
 from webapp.artifacts.selectors import room_of
 from webapp.artifacts.store import link_or_copy, local_path
 from webapp.disk import FULL, cause_of
+from webapp.errors import Queued
 from webapp.registry.errors import RegistryRefused
-from webapp.registry.model_files.checking import Busy
 from webapp.registry.model_files.layout import Layout
 from webapp.registry.model_files.safetensors import WeightsError
 from webapp.registry.model_imports import states
@@ -208,11 +208,12 @@ class _Attempt:
             )
 
     def _checked(self, result: Path) -> Layout:
-        self._set(_CONVERTED, "Checking the files")
         while True:
+            self._set(_CONVERTED, "Checking the files")
             try:
-                return check(result)
-            except Busy:
+                return check(self.one, result)
+            except Queued as queued:
+                self._set(_CONVERTED, f"Waiting to be checked, {queued.position}")
                 self._wait(BUSY_SECONDS)
 
     def _wait(self, seconds: float) -> None:

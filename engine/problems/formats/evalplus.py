@@ -18,6 +18,7 @@ prompt are public.
 from __future__ import annotations
 
 import base64
+import sys
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -121,7 +122,7 @@ def _inputs(fields: Fields, field: str, restore: Callable[[list[Any]], Any]) -> 
 
 
 def _writer(name: str, reference: str, atol: Any) -> Callable[[list[list[Any]]], str]:
-    if type(atol) not in (int, float):
+    if type(atol) not in (int, float) or not abs(atol) <= sys.float_info.max:
         raise RowError("atol", atol, "must be a number")
     if name == "find_zero":
         atol = atol or 1e-4

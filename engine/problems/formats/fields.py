@@ -76,7 +76,10 @@ class Fields:
         value = self.data.get(name)
         if isinstance(value, str) and value.strip():
             return value
-        return f"{prefix}/{self.position if value is None else value}"
+        try:
+            return f"{prefix}/{self.position if value is None else value}"
+        except (ValueError, RecursionError):  # an integer with too many digits, nested lists
+            raise RowError(name, value, "must be a text or a short number") from None
 
     def tags(self, *names: str) -> tuple[str, ...]:
         """Returns the texts of these fields, each a text or a list of texts, without duplicates."""
@@ -93,7 +96,7 @@ def plain(name: str, value: Any) -> Any:
     try:
         to_literal(value)
     except LiteralError as error:
-        raise RowError(name, str(value), f"{error}; only plain values can be tested") from None
+        raise RowError(name, value, f"{error}; only plain values can be tested") from None
     return value
 
 

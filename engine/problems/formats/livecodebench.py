@@ -83,7 +83,7 @@ def _cases(fields: Fields, field: str) -> list[dict[str, Any]]:
     value = list[Any]() if value is None else value
     is_list = isinstance(value, list) and all(isinstance(case, dict) for case in value)
     if not is_list or not all({"input", "output"} <= case.keys() for case in value):
-        raise RowError(field, str(value), "must be a list of objects with `input` and `output`")
+        raise RowError(field, value, "must be a list of objects with `input` and `output`")
     if len({case.get("testtype") for case in value}) > 1:
         raise RowError(field, value, "mixes testtypes; a problem is either functional or stdin")
     return value

@@ -1,5 +1,6 @@
 /**
- * Chunked uploads: with progress, retries after a failure, and resumption after a reload.
+ * Chunked uploads: with progress, retries after a failure, and resumption after a reload; and the
+ * request that has them read, which may have to wait for its turn.
  *
  * Invariant: the server alone knows an upload's offset; a chunk refused for its offset is sent
  * again from the server's. The browser stores only which upload belongs to which file.
@@ -10,6 +11,7 @@ const MAX_ATTEMPTS = 8;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
 const STORAGE_KEY = "grove.uploads";
+const QUEUED = 202;
 
 /** A refusal of the server: `problems` is [{path, value, reason}]. */
 export class RequestError extends Error {
@@ -26,6 +28,7 @@ export class RequestError extends Error {
 /** The browser functions that uploads need; tests pass their own. */
 export const browser = {
   request: (address, options) => fetch(address, options),
+  key: () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-"),
   pause: (milliseconds, signal) =>
     new Promise((resolve, reject) => {
       const timer = setTimeout(resolve, milliseconds);
@@ -115,30 +118,51 @@ export class Uploader {
     }
   }
 
-  /** Sends a request and retries transient failures (no network, 429, 5xx). */
   async #request(path, { headers = {}, ...options }) {
-    for (let attempt = 1; ; attempt += 1) {
-      const last = attempt === MAX_ATTEMPTS;
-      let wait = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1));
-      try {
-        const response = await this.env.request(this.address + path, {
-          ...options,
-          headers: { "X-CSRFToken": this.token, ...headers },
-        });
-        if (response.ok) return response.status === 204 ? null : await response.json();
-        const transient = response.status === 429 || response.status >= 500;
-        if (last || !transient) throw new RequestError(await problemOf(response));
-        wait = Math.max(wait, 1000 * Number(response.headers.get("Retry-After") ?? 0));
-      } catch (error) {
-        if (last || error instanceof RequestError || options.signal?.aborted) throw error;
-      }
-      await this.env.pause(wait, options.signal);
-    }
+    const named = { ...options, headers: { "X-CSRFToken": this.token, ...headers } };
+    const response = await requested(this.env, this.address + path, named);
+    return response.status === 204 ? null : await response.json();
   }
 
   #removeEntry(key) {
     const { [key]: _, ...others } = this.env.memory.read();
     this.env.memory.write(others);
+  }
+}
+
+/**
+ * Posts a JSON body; resolves to the response once it is the request's turn: until then it is
+ * repeated, and `onPlace` receives its `place` of `waiting`. The key makes repetitions safe.
+ *
+ * Rejects as `Uploader.send`.
+ */
+export async function postInTurn(address, body, { token, signal, onPlace = () => {}, env = browser }) {
+  const headers = { "Content-Type": "application/json", "X-CSRFToken": token, "Idempotency-Key": env.key() };
+  const options = { method: "POST", headers, body: JSON.stringify(body), signal };
+  for (;;) {
+    const response = await requested(env, address, options);
+    const result = await response.json();
+    if (response.status !== QUEUED || result.state !== "queued") return result;
+    onPlace(result);
+    await env.pause(1000 * Number(response.headers.get("Retry-After")), signal);
+  }
+}
+
+/** Sends a request and retries transient failures (no network, 429, 5xx). */
+async function requested(env, address, options) {
+  for (let attempt = 1; ; attempt += 1) {
+    const last = attempt === MAX_ATTEMPTS;
+    let wait = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1));
+    try {
+      const response = await env.request(address, options);
+      if (response.ok) return response;
+      const transient = response.status === 429 || response.status >= 500;
+      if (last || !transient) throw new RequestError(await problemOf(response));
+      wait = Math.max(wait, 1000 * Number(response.headers.get("Retry-After") ?? 0));
+    } catch (error) {
+      if (last || error instanceof RequestError || options.signal?.aborted) throw error;
+    }
+    await env.pause(wait, options.signal);
   }
 }
 

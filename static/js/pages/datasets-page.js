@@ -2,7 +2,7 @@
 
 import { element, setText } from "../lib/dom.js";
 import { percent } from "../lib/format.js";
-import { RequestError, Uploader } from "../lib/upload.js";
+import { postInTurn, RequestError, Uploader } from "../lib/upload.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const form = part("upload");
@@ -52,12 +52,9 @@ async function send(files, task) {
 
 async function makeVersion(files, project, uploads, signal) {
   const name = form.elements.name.value.trim() || stem(files[0].name);
-  const body = JSON.stringify({ project, name, uploads, note: form.elements.note.value });
-  const headers = { "Content-Type": "application/json", "X-CSRFToken": token };
-  const response = await fetch(form.dataset.address, { method: "POST", headers, body, signal });
-  const result = await response.json();
-  if (!response.ok) throw new RequestError({ problems: [], ...result });
-  return result;
+  const body = { project, name, uploads, note: form.elements.note.value };
+  const onPlace = ({ place, waiting }) => showProgress(`Waiting to be read: place ${place} of ${waiting} in the queue.`);
+  return postInTurn(form.dataset.address, body, { token, signal, onPlace });
 }
 
 /** "HumanEval.jsonl.gz" -> "HumanEval". */

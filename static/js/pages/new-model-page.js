@@ -6,23 +6,18 @@
  */
 
 import { setText } from "../lib/dom.js";
-import { RequestError, Uploader } from "../lib/upload.js";
+import { postInTurn, Uploader } from "../lib/upload.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const form = part("form");
 const GGUF = "GGUF"; // the first bytes of the file, and its suffix
 let sending = null;
 
-/** Returns the REST response to a JSON body; throws `Refused`. */
-async function post(address, body) {
-  const response = await fetch(address, {
-    method: "POST",
-    body: JSON.stringify(body),
-    headers: { "Content-Type": "application/json", "X-CSRFToken": token() },
-  });
-  const result = await response.json();
-  if (!response.ok) throw new RequestError({ problems: [], ...result });
-  return result;
+/** Returns the REST response to a JSON body, when it is its turn; throws `RequestError`. */
+function post(address, body) {
+  const onPlace = ({ place, waiting }) =>
+    setText(part("progress"), `Waiting to be checked: place ${place} of ${waiting} in the queue.`);
+  return postInTurn(address, body, { token: token(), signal: sending.signal, onPlace });
 }
 
 const token = () => form.elements.csrfmiddlewaretoken.value;

@@ -11,6 +11,7 @@ from threading import Event as Flag
 from threading import Thread
 
 import httpx
+import psycopg
 import pytest
 from django.db import connection
 
@@ -32,6 +33,7 @@ from tests.webapp.searches.test_searches import ANSWER
 from webapp.accounts.models import Scope
 from webapp.client import Grove, Refused
 from webapp.client.cli import main
+from webapp.datasets.parsing import parse
 from webapp.experiments.models import Run
 from webapp.experiments.scheduling.leases import take_lease
 from webapp.experiments.services import mark_finished, mark_starting
@@ -250,6 +252,22 @@ def test_a_dataset_goes_up_and_comes_down(command, site, tmp_path, var_directory
     assert load_dataset(tmp_path / "down.jsonl").problems == some_problems()
     assert command("push-dataset", site.cast.project.pk, "../up", tmp_path / "trees.jsonl")[0] == 1
     assert not (tmp_path / "down.jsonl.partial").exists()
+
+
+def test_a_dataset_waits_for_its_turn_and_its_place_is_shown(grove, site, tmp_path, var_directory):
+    (tmp_path / "trees.jsonl").write_bytes(lines_of(some_problems()))
+    places = []
+
+    def shown(place):
+        places.append((place.place, place.waiting))
+        others.close()  # their slots are free
+
+    grove.on_waiting = shown
+    with psycopg.connect(**connection.get_connection_params()) as others:
+        for slot in range(parse.QUEUE.slots):
+            others.execute("SELECT pg_advisory_xact_lock(%s, %s)", [parse.QUEUE.lock, slot])
+        version = grove.add_dataset(site.cast.project.pk, "trees", [tmp_path / "trees.jsonl"])
+    assert places == [(1, 1)] and version.statistics["problems"] == len(some_problems())
 
 
 def test_a_folder_is_pushed_as_a_version_promoted_and_pulled_again(

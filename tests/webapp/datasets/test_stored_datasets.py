@@ -462,7 +462,38 @@ def test_a_report_of_a_lost_worker_is_retried_then_failed(cast, var_directory):
 @pytest.mark.django_db(transaction=True)
 def test_no_more_than_some_are_read_at_once(bob, cast):
     with psycopg.connect(**connection.get_connection_params()) as others:
-        for index in range(parse.SLOTS):
-            others.execute("SELECT pg_advisory_xact_lock(%s, %s)", [parse.LOCK, index])
-        refusal = made(bob, cast)
-    assert refusal.status_code == 409 and "retry" in refusal.json()["problems"][0]["reason"]
+        for index in range(parse.QUEUE.slots):
+            others.execute("SELECT pg_advisory_xact_lock(%s, %s)", [parse.QUEUE.lock, index])
+        waiting = made(bob, cast)
+    assert waiting.status_code == 202 and waiting.json()["place"] == 1
+
+
+@pytest.mark.parametrize("where", ["row", "list", "nested", "literal"])
+def test_a_number_of_a_million_digits_is_refused_with_its_row_and_field(bob, cast, where):
+    number, row = "-" + "7" * 10**6, json.loads(GOOD.splitlines()[0])
+    if where == "nested":
+        tests = json.dumps({"inputs": [[1]], "outputs": ["N"], "fn_name": "f"})
+        row = {**rows.APPS_CALL, "input_output": tests.replace('"N"', number)}
+        line = json.dumps(row).encode()
+    elif where == "literal":
+        row["public_tests"] = [{"arguments": [1], "expected_literal": number}]
+        line = json.dumps({**row, "id": "other"}).encode()
+    else:
+        row["public_tests"] = [{"arguments": [1], "expected": "N"}]
+        line = json.dumps({**row, "id": "other"}).replace('"N"', number).encode()
+    first = json.dumps(rows.APPS_CALL).encode() if where == "nested" else GOOD.splitlines()[0]
+    content = b"[" + first + b"," + line + b"]" if where == "list" else first + b"\n" + line
+    answer = made(bob, cast, content)
+    if where == "nested":  # a fault of its row
+        assert answer.status_code == 201 and answer.json()["statistics"]["problems"] == 1
+        (reason,) = answer.json()["left_out"]
+        assert ":2: input_output" in reason and "1,000,000 digits (10,000 at most) in" in reason
+        return
+    assert answer.status_code == 422 and not DatasetVersion.objects.exists()
+    reason = answer.json()["problems"][0]["reason"]
+    if where == "literal":
+        assert ":2: public_tests[0].expected" in reason and "hexadecimal" in reason
+        return
+    field = "[1].public_tests[0].expected" if where == "list" else "public_tests[0].expected"
+    assert "1,000,000 digits" in reason and f"in {field}; round it" in reason
+    assert where == "list" or "problems.jsonl:2: " in reason

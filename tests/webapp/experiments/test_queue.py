@@ -103,6 +103,57 @@ def test_with_one_slot_workspaces_take_turns(cast):
     assert served == ["Oaks", "Ashes"] * 3 + ["Oaks"] * 2
 
 
+def starter(taken):
+    return Run.objects.get(pk=taken.run_id).created_by
+
+
+def served_one_by_one(number):
+    """Who started each of the next runs, while one slot serves them one after another."""
+    served = []
+    for _ in range(number):
+        taken = next_taken()
+        served.append(starter(taken))
+        end(taken)
+    return served
+
+
+def flood_of_workspaces(cast):
+    """Bob's runs, in ten workspaces that he made for them."""
+    for index in range(10):
+        made = create_workspace(f"W{index}", f"w{index}", cast.bob)
+        queued(create_project(made, "P", "p", created_by=cast.bob), cast.bob, 2, priority=100)
+
+
+def test_ten_workspaces_of_a_person_have_no_more_turns_than_one(cast):
+    flood_of_workspaces(cast)
+    queued(elsewhere(cast), cast.charlie, 5)
+    served = served_one_by_one(6)
+    assert served == served[:2] * 3 and set(served) == {cast.bob, cast.charlie}
+    at_once = [starter(next_taken()) for _ in range(4)]
+    assert at_once.count(cast.charlie) == 2
+    assert next_taken() is not None, "an idle slot is nobody's"
+
+
+def test_ten_people_of_a_workspace_have_no_more_turns_than_one(cast):
+    people = (cast.alice, cast.mia, cast.bob, cast.vera)
+    for user in people:
+        queued(cast.project, user, 2)
+    queued(elsewhere(cast), cast.charlie, 6)
+    served = served_one_by_one(8)
+    assert [user == cast.charlie for user in served].count(True) == 4
+    assert set(served) == {*people, cast.charlie}, "people of a workspace take turns as well"
+    at_once = [starter(next_taken()) for _ in range(4)]
+    assert at_once.count(cast.charlie) == 2
+
+
+def test_a_flood_elsewhere_does_not_hold_back_others_of_a_shared_workspace(cast):
+    flood_of_workspaces(cast)
+    queued(cast.project, cast.bob, 2)
+    (mias,) = queued(cast.project, cast.mia, 1)
+    taken = [next_taken() for _ in range(2)]
+    assert mias.pk in {one.run_id for one in taken}
+
+
 def test_priority_orders_the_runs_of_one_workspace_across_its_projects(cast):
     plain = queued(cast.project, cast.bob, 2)
     other = create_project(cast.project.workspace, "Firs", "firs", created_by=cast.alice)

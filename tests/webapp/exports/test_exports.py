@@ -20,6 +20,7 @@ from webapp.exports import services
 from webapp.exports.making import make
 from webapp.exports.models import Export, ExportState, Format, Table, exports_directory
 from webapp.exports.writers import safe_cell
+from webapp.projects.services import create_project, create_workspace
 from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.models import Block, Event
 from workers.jobs.exports import clean_up, write_one
@@ -173,6 +174,21 @@ def test_a_worker_that_ends_gives_it_back_and_one_that_is_late_has_lost_it(logge
     export.refresh_from_db()
     assert export.export_state is ExportState.FAILED and "15 minutes" in export.error
     assert not list(exports_directory().iterdir())
+
+
+def test_workspaces_and_people_take_turns_however_many_exports_one_has_queued(cast):
+    def request(project, user):
+        return services.request_export(project, user, Table.RUNS, Format.JSONL, RunQuery())
+
+    flood = []
+    for index in range(3):
+        workspace = create_workspace(f"W{index}", f"w{index}", cast.bob)
+        project = create_project(workspace, "P", "p", created_by=cast.bob)
+        flood += [request(project, cast.bob), request(project, cast.bob)]
+    late = request(cast.project, cast.alice)
+    assert services.take().pk == flood[0].pk
+    assert services.take().pk == late.pk
+    assert services.take().pk in {one.pk for one in flood}
 
 
 def test_a_failed_export_reports_its_first_cause(logged_run):

@@ -15,7 +15,15 @@ from webapp.experiments.models import Turn
 from webapp.idempotency.models import KeptAnswer
 from webapp.offboarding.models import WorkspaceExport
 from webapp.projects.membership import accept_invitation, invite
-from webapp.projects.models import Invitation, Membership, Project, Role, Visibility, Workspace
+from webapp.projects.models import (
+    Invitation,
+    Membership,
+    Project,
+    QueuePlace,
+    Role,
+    Visibility,
+    Workspace,
+)
 from webapp.projects.permissions import Action, may
 from webapp.registry.models import SecondPairOfEyes
 from webapp.sharing.models import ComparisonShare
@@ -221,6 +229,7 @@ def test_every_table_declares_who_sees_it(cast):
         ComparedRun,
         ComparisonShare,
         KeptAnswer,
+        QueuePlace,
         SecondPairOfEyes,
         Turn,
         WorkspaceExport,

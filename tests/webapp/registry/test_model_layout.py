@@ -206,6 +206,10 @@ DAMAGES = {
     "config is no JSON": (1, put("config.json", b"{"), "config.json: is no JSON"),
     "config is a list": (1, put("config.json", b"[]"), "config.json: holds no JSON object"),
     "config of depth": (1, put("config.json", b"[" * 500_000), "config.json: is no JSON"),
+    "config of a long number": (
+        1, put("config.json", b'{"rope": [{"theta": -' + b"7" * 1_000_000 + b"}]}"),
+        "config.json: is no JSON: holds a number of 1,000,000 digits (4,300 at most) in "
+        "rope[0].theta"),
     "config too big": (1, put("config.json", b" " * 2_000_001), "config.json: has 2,000,001 bytes"),
     "both kinds of weights": (3, put("model.safetensors"), "in several files"),
     "a shard is missing": (3, without(SECOND), f"{SECOND}: is missing"),

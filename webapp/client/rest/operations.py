@@ -1226,7 +1226,8 @@ class Operations(Transport):
         uploads: Sequence[UUID] | UnsetType = UNSET,
     ) -> ModelOut:
         """Creates a model with a first version of the uploads, or without versions if none are
-        given. If the files are refused (422), no model is created and the uploads are deleted."""
+        given. If the files are refused (422), no model is created and the uploads are deleted.
+        202 while others' are checked: repeat the request."""
         return self._json(
             ModelOut,
             "POST",
@@ -1277,7 +1278,7 @@ class Operations(Transport):
     ) -> VersionDetail:
         """Creates a version of uploaded files after checking them: 422 names the invalid file
         and the reason, and the uploads are deleted. Files equal to a version's return that
-        version."""
+        version. 202 while others' are checked: repeat the request."""
         return self._json(
             VersionDetail,
             "POST",
@@ -1398,7 +1399,7 @@ class Operations(Transport):
     ) -> VersionDetail:
         """Registers the weights of an agent after a step as a version of the model that it
         started from; a run's final weights are registered automatically. 200 if the version
-        exists already."""
+        exists already, 202 while others' are checked: repeat the request."""
         return self._json(
             VersionDetail,
             "POST",
@@ -1667,7 +1668,7 @@ class Operations(Transport):
     ) -> DatasetVersionOut:
         """Creates a version of the named dataset, which is created if missing, from the
         problems of finished uploads, and queues its check. 200 if the dataset has the same
-        problems already."""
+        problems already. 202 while others' are read: repeat the request."""
         return self._json(
             DatasetVersionOut,
             "POST",
@@ -1718,7 +1719,8 @@ class Operations(Transport):
         keep: Literal["passed", "not-failed"] | UnsetType = UNSET,
         note: str | UnsetType = UNSET,
     ) -> DatasetVersionOut:
-        """Creates a version with the good problems of a checked one. 200 if it exists already."""
+        """Creates a version with the good problems of a checked one. 200 if it exists already,
+        202 while others' are read: repeat the request."""
         return self._json(
             DatasetVersionOut,
             "POST",

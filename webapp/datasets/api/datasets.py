@@ -43,10 +43,11 @@ from webapp.datasets.selectors import (
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require, require_scope
 from webapp.rest.pagination import LARGEST_ID, page
+from webapp.rest.queued import STATUS, QueuedOut
 
 router = Router()
 Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
-_MADE = {200: DatasetVersionOut, 201: DatasetVersionOut}
+_MADE = {200: DatasetVersionOut, 201: DatasetVersionOut, STATUS: QueuedOut}
 _LINES = {
     200: {
         "description": "OK",
@@ -67,7 +68,8 @@ def list_datasets(request: HttpRequest, query: Query[Which]):
 @router.post("", response=_MADE)
 def create_dataset_version(request: HttpRequest, new: NewDatasetVersion):
     """Creates a version of the named dataset, which is created if missing, from the problems of
-    finished uploads, and queues its check. 200 if the dataset has the same problems already."""
+    finished uploads, and queues its check. 200 if the dataset has the same problems already. 202
+    while others' are read: repeat the request."""
     require_scope(request.user, Action.ADD_DATASETS)
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.ADD_DATASETS, project)
@@ -106,7 +108,8 @@ def delete_dataset_version(request: HttpRequest, dataset_version_id: Id):
 
 @router.post("/versions/{int:dataset_version_id}/derive", response=_MADE)
 def derive_dataset_version(request: HttpRequest, dataset_version_id: Id, new: NewDerived):
-    """Creates a version with the good problems of a checked one. 200 if it exists already."""
+    """Creates a version with the good problems of a checked one. 200 if it exists already, 202
+    while others' are read: repeat the request."""
     version = _changeable(request, dataset_version_id)
     derived, is_new = storing.derive_version(version, request.user, new.keep, new.note)
     return Status(201 if is_new else 200, derived)

@@ -1,6 +1,7 @@
 """Parsing of uploaded files in a separate process (`parser_process`), which may fail in any way.
 
-Waits: for a slot (none free: refused at once), for the process (`settings.DATASET_READ_SECONDS`).
+Waits: for a turn (`QUEUE`; until then it is answered with its place), for the process
+(`settings.DATASET_READ_SECONDS`).
 """
 
 from __future__ import annotations
@@ -16,14 +17,26 @@ from typing import Any
 from django.conf import settings
 
 from engine.problems.formats import DETECTED
+from webapp.accounts.models import User
 from webapp.datasets.errors import DatasetRefused, refused
-from webapp.limited_process import free_slot, run_limited
+from webapp.limited_process import Queue, free_slot, run_limited
+from webapp.projects.models import Project
+from webapp.projects.turns import in_turn
 
+QUEUE = Queue("datasets", lock=0x6461_7461, slots=2)
+"""Datasets of people: so many are read at once by all web processes together."""
 SLOTS = 2
-"""Slots: maximum number of datasets read concurrently by all web processes together."""
-LOCK = 0x6461_7461
-BUSY = 409
-"""Status of a refusal because no slot is free: retrying is enough."""
+"""Files of the server that are read at once by all web processes together."""
+LOCK = 0x6669_6C65
+
+
+@dataclass(frozen=True)
+class Request:
+    """For whom files are read; `work` identifies them while they wait."""
+
+    project: Project
+    user: User
+    work: Sequence[object]
 
 
 @dataclass(frozen=True)
@@ -56,17 +69,18 @@ class Reading:
 
 
 @contextmanager
-def read(sources: Sequence[Source], format: str = DETECTED) -> Iterator[Reading]:
-    """Reads the problems of some files.
+def read(sources: Sequence[Source], request: Request, format: str = DETECTED) -> Iterator[Reading]:
+    """Reads the problems of some files, in turn.
 
     Raises:
+        Queued: it is not the request's turn.
         DatasetRefused: they are no dataset, or too large to be read here; names the file and the
             reason.
     """
     settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="reading-", dir=settings.UPLOADS_DIR) as folder:
         out = Path(folder)
-        with parsing_slot():
+        with in_turn(QUEUE, request.project.workspace, request.user, request.work):
             _run(sources, format, out)
         yield _result(out)
 
@@ -110,9 +124,10 @@ def _result(out: Path) -> Reading:
 
 @contextmanager
 def parsing_slot() -> Iterator[None]:
-    """Takes one of the slots until the block ends. Raises `DatasetRefused` if none is free."""
+    """Takes a slot for a file of the server until the block ends. Raises `DatasetRefused` if none
+    is free."""
     with free_slot(LOCK, SLOTS) as is_free:
         if not is_free:
-            reason = "other datasets are being read at the moment; retry in some seconds"
-            raise refused("uploads", "", reason, BUSY)
+            reason = "other files of the server are being read now; retry in some seconds"
+            raise refused("uploads", "", reason, 409)
         yield

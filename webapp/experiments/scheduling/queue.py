@@ -1,8 +1,9 @@
 """Queue of runs: which run is next, and how many runs may be in it.
 
-Invariants: a free slot goes to the workspace with the fewest active runs, of several to the one
-served longest ago, so no workspace waits for more than the next free slot because others queued
-many runs; priority only orders the runs of one workspace. Searches and evaluations are runs and are
+Invariants: a run counts with the active runs of its person or of its workspace, whichever are
+more; a free slot goes to the run with the fewest, of several to the one whose person and workspace
+were both served longest ago. So neither many runs, nor many workspaces, nor many members bring more
+turns; priority only orders the runs of one workspace. Searches and evaluations are runs and are
 scheduled the same way. No project and no user has more runs queued or active than `settings` allow.
 """
 
@@ -24,10 +25,12 @@ from webapp.experiments.scheduling.leases import take_lease, unheld
 from webapp.experiments.scheduling.states import ENDED, HELD, NotNow
 from webapp.projects.allowances import AllowanceSpent, refuse_events
 from webapp.projects.models import Project
+from webapp.projects.turns import last_turns, note_turn
 
 _PROJECT = "experiment__project"
 _WORKSPACE = "experiment__project__workspace"
 _TURNS = "turns of workspaces"
+_QUEUE = "runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ def take_next(owner: str, seconds: float) -> Taken | None:
     Turn.objects.update_or_create(
         workspace_id=run.experiment.project.workspace_id, defaults={"at": Now()}
     )
+    note_turn(_QUEUE, run.created_by_id)
     return Taken(run.pk, fencing)
 
 
@@ -120,20 +124,37 @@ def next_run() -> Run | None:
         .exclude(created_by__in=_full(of_users, settings.USER_RUNNING))
     )
     first_of_each = (
-        waiting.order_by(_WORKSPACE, "-priority", "queued_at", "created")
-        .distinct(_WORKSPACE)
+        waiting.order_by(_WORKSPACE, "created_by", "-priority", "queued_at", "created")
+        .distinct(_WORKSPACE, "created_by")
         .select_related(_PROJECT)
         .defer("config", "experiment__config", "notes")
     )
-    served = dict(Turn.objects.values_list("workspace", "at"))
+    workspace_turns = dict(Turn.objects.values_list("workspace", "at"))
+    people_turns = last_turns(_QUEUE)
 
-    def turn(run: Run) -> tuple:
-        workspace = run.experiment.project.workspace_id
-        last = served.get(workspace)
-        return of_workspaces[workspace], last is not None, last, run.queued_at or run.created
+    def workspace_of(run: Run) -> int:
+        return run.experiment.project.workspace_id
 
-    # `last` is compared only if both are times.
-    return min(first_of_each, key=turn, default=None)
+    def counted(run: Run) -> int:
+        return max(of_workspaces[workspace_of(run)], of_users[run.created_by_id])
+
+    def turn(run: Run) -> tuple[float, ...]:
+        last = workspace_turns.get(workspace_of(run)), people_turns.get(run.created_by_id)
+        times = [at.timestamp() if at else 0.0 for at in last]
+        # The others distinguish the workspaces of one person, and the people of one workspace.
+        both = of_workspaces[workspace_of(run)] + of_users[run.created_by_id]
+        return max(times), both, min(times), (run.queued_at or run.created).timestamp()
+
+    candidates = list(first_of_each)
+    best = min(candidates, key=lambda run: (counted(run), *turn(run)), default=None)
+    if best is None:
+        return None
+    equals = [
+        run
+        for run in candidates
+        if workspace_of(run) == workspace_of(best) and counted(run) == counted(best)
+    ]
+    return min(equals, key=lambda run: (-run.priority, *turn(run)))
 
 
 def _active_runs() -> QuerySet[Run]:

@@ -44,6 +44,7 @@ from webapp.registry.versions import comparison
 from webapp.registry.versions.cards import card
 from webapp.rest.pagination import LARGEST_ID, Cursor, page
 from webapp.rest.problem_details import Invalid
+from webapp.rest.queued import STATUS, QueuedOut
 
 router = Router()
 _WITHOUT_NUL = r"^[^\x00]*$"
@@ -71,10 +72,11 @@ def list_models(request: HttpRequest, query: Query[Filter]):
     return page(models, "models", query)
 
 
-@router.post("", response={201: ModelOut})
+@router.post("", response={201: ModelOut, STATUS: QueuedOut})
 def create_model(request: HttpRequest, new: NewModel):
     """Creates a model with a first version of the uploads, or without versions if none are given.
-    If the files are refused (422), no model is created and the uploads are deleted."""
+    If the files are refused (422), no model is created and the uploads are deleted. 202 while
+    others' are checked: repeat the request."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.ADD_MODELS, project)
     if new.uploads:
@@ -122,10 +124,11 @@ def list_versions(request: HttpRequest, model_id: Id, query: Query[Cursor]):
     return page(visible_versions(request.user).filter(model=model), "versions", query)
 
 
-@router.post("/{int:model_id}/versions", response={201: VersionDetail})
+@router.post("/{int:model_id}/versions", response={201: VersionDetail, STATUS: QueuedOut})
 def create_version(request: HttpRequest, model_id: Id, new: NewModelVersion):
     """Creates a version of uploaded files after checking them: 422 names the invalid file and the
-    reason, and the uploads are deleted. Files equal to a version's return that version."""
+    reason, and the uploads are deleted. Files equal to a version's return that version. 202
+    while others' are checked: repeat the request."""
     model = visible_model(request.user, model_id)
     require(request.user, Action.ADD_MODELS, model.project)
     version = _imported(request, model, new)

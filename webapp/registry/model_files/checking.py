@@ -13,35 +13,37 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from webapp.limited_process import exit_status_of, free_slot, limit_self, run_limited
+from webapp.limited_process import Queue, exit_status_of, limit_self, run_limited
 from webapp.registry.model_files.layout import Layout, ModelFile, check_model, refuse_names
 from webapp.registry.model_files.safetensors import WeightsError
 
-SLOTS = 2
-"""Maximum number of models checked concurrently by all web processes together."""
-LOCK = 0x6D6F_6465
+if TYPE_CHECKING:
+    from webapp.accounts.models import User
+    from webapp.projects.models import Project
+
+QUEUE = Queue("models", lock=0x6D6F_6465, slots=2)
+"""So many models are checked at once by all web processes and workers together."""
 _OUT_BYTES = 1 << 20
 
 
-class Busy(Exception):
-    """Raised when all slots are taken by checks of other models."""
-
-    def __init__(self) -> None:
-        super().__init__("Other models are being checked at the moment; try again in some seconds.")
-
-
-def checked(paths: Mapping[str, Path]) -> Layout:
-    """Checks the files of a model, given as path by name, and returns its layout.
+def checked(
+    paths: Mapping[str, Path], project: Project, user: User | None, work: Sequence[object]
+) -> Layout:
+    """Checks the files of a model, given as path by name, in turn, and returns its layout. `work`
+    identifies the check while it waits.
 
     Raises:
         WeightsError: the first fault, or that the check exceeds its limits.
-        Busy: no slot is free.
+        Queued: it is not its turn.
     """
     from django.conf import settings  # the process itself has no Django
+
+    from webapp.projects.turns import in_turn
 
     refuse_names(list(paths))
     settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
@@ -50,9 +52,7 @@ def checked(paths: Mapping[str, Path]) -> Layout:
     with tempfile.TemporaryDirectory(prefix="checking-", dir=settings.UPLOADS_DIR) as folder:
         out = Path(folder) / "result.json"
         job = {"files": files, "out": str(out), "most_bytes": _OUT_BYTES, **limits}
-        with free_slot(LOCK, SLOTS) as is_free:
-            if not is_free:
-                raise Busy
+        with in_turn(QUEUE, project.workspace, user, work):
             done = run_limited("webapp.registry.model_files.checking", job)
         if not done or not out.exists():
             what = (

@@ -21,7 +21,7 @@ from webapp.artifacts.services import discard
 from webapp.projects.models import Project
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.model_files import folders
-from webapp.registry.model_files.checking import Busy, checked
+from webapp.registry.model_files.checking import checked
 from webapp.registry.model_files.layout import (
     Layout,
     ModelFile,
@@ -69,6 +69,7 @@ def import_uploads(
 
     Raises:
         RegistryRefused: an upload is not finished, or of another kind or project.
+        Queued: it is not its turn; the uploads are kept.
         WeightsError: they are no model; then the uploads and their bytes are deleted.
     """
     return _imported(model.project, lambda: model, uploads, parent, user)
@@ -95,7 +96,7 @@ def _imported(
     for upload in uploads:
         _refuse_gguf(upload, project)
     try:
-        layout = _checked(uploads)
+        layout = _checked(uploads, project, user)
         with transaction.atomic():
             version = add_imported(model_of(), layout, artifacts, parent, user)
     except WeightsError:
@@ -185,14 +186,11 @@ def remove_unreferenced(artifacts: Sequence[Artifact]) -> None:
         store.remove(artifact)
 
 
-def _checked(uploads: Sequence[Upload]) -> Layout:
+def _checked(uploads: Sequence[Upload], project: Project, user: User) -> Layout:
     names = [upload.name for upload in uploads]
     refuse_names(names)
     paths = {upload.name: store.local_path(upload.artifact_id) for upload in uploads}
-    try:
-        return checked(paths)
-    except Busy as error:
-        raise RegistryRefused(str(error)) from None
+    return checked(paths, project, user, sorted(upload.pk for upload in uploads))
 
 
 def _blocks(file: ModelFile) -> Iterator[bytes]:

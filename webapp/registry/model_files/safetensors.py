@@ -8,13 +8,13 @@ its sizes costs nothing. In a file that passes, each byte of the data is in exac
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from engine.config import bounded_json
 from webapp.errors import Refused
 
 FILE_NAME = "model.safetensors"
@@ -105,7 +105,7 @@ def _refuse_length(length: int, size: int, name: str) -> None:
 
 def _parsed(text: bytes, name: str) -> dict[str, Any]:
     try:
-        header = json.loads(
+        header = bounded_json.loads(
             text.decode("utf-8"), object_pairs_hook=_without_duplicates, parse_constant=_no_constant
         )
     except (ValueError, RecursionError) as error:

@@ -6,7 +6,6 @@ kernels of a hub), or another location to load from.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.config import bounded_json
 from webapp.registry.model_files.safetensors import WeightsError
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def check_text(file: ModelFile) -> str:
 def _object(file: ModelFile, limit: int) -> dict[str, Any]:
     text = _text(file, limit)
     try:
-        value = json.loads(text)
+        value = bounded_json.loads(text)
     except (ValueError, RecursionError) as error:
         raise WeightsError(file.name, f"is no JSON: {str(error)[:200]}", _SAVE_AGAIN) from None
     if not isinstance(value, dict):

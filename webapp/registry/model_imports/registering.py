@@ -29,13 +29,14 @@ _MOST_BYTES = 1 << 20
 _MOST_CHARS = 300
 
 
-def check(folder: Path) -> Layout:
+def check(one: ModelImport, folder: Path) -> Layout:
     """Checks a converted model in a process with limits.
 
     Raises:
-        WeightsError: a fault, with its file. Busy: too many models are checked at the moment.
+        WeightsError: a fault, with its file. Queued: it is not the import's turn.
     """
-    return checked({file.name: folder / file.name for file in files_of(folder)})
+    paths = {file.name: folder / file.name for file in files_of(folder)}
+    return checked(paths, one.project, one.created_by, ["import", one.pk])
 
 
 def take_record(folder: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import pghistory
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models import F, Q
 from django.db.models.functions import Greatest
 from django.dispatch import receiver
 from django.utils import timezone
@@ -27,6 +27,7 @@ from webapp.artifacts.models import Artifact
 from webapp.projects.models import Workspace
 from webapp.projects.permissions import Action, may
 from webapp.projects.revocation import access_changed
+from webapp.projects.turns import last_turn
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.models import ImportState, ModelImport, ModelVersion
 from webapp.server_paths import relative
@@ -51,7 +52,9 @@ def take() -> ModelImport | None:
         one = (
             ModelImport.objects.select_for_update(skip_locked=True, of=("self",))
             .filter(due)
-            .order_by(_last_turn().asc(nulls_first=True), "created", "pk")
+            .order_by(
+                last_turn(ModelImport, "project__workspace").asc(nulls_first=True), "created", "pk"
+            )
             .first()
         )
         if one is None:
@@ -66,16 +69,6 @@ def take() -> ModelImport | None:
         one.lease_expires = now + timedelta(seconds=LEASE_SECONDS)
         one.save()
     return one
-
-
-def _last_turn() -> Greatest:
-    """Returns the start of the last import of the same workspace, or of the same person in any."""
-
-    def newest(path: str) -> Subquery:
-        begun = ModelImport.objects.filter(**{path: OuterRef(path)}, started__isnull=False)
-        return Subquery(begun.order_by("-started").values("started")[:1])
-
-    return Greatest(newest("project__workspace"), newest("created_by"))
 
 
 def renew(one: ModelImport, progress: float, phase: str) -> None:

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from webapp.errors import Queued
 from webapp.experiments.selectors import visible_run
 from webapp.projects.permissions import Action, permitted_projects, require
 from webapp.registry import deletion, services
@@ -90,7 +91,7 @@ def register(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     step = _number("step", request.POST.get("step", ""))
     try:
         registered, _ = register_checkpoint(run, step, request.POST.get("agent", ""), request.user)
-    except (RegistryRefused, WeightsError) as error:
+    except (RegistryRefused, WeightsError, Queued) as error:
         messages.error(request, str(error))
         return redirect("run", run.pk)
     return redirect("version", registered.model_id, registered.number)
