@@ -7,15 +7,18 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import engine.config.model_settings
 
 FOLDER = Path(engine.config.model_settings.__file__).parent
-ROPE = ("type", "mrope_section", "mrope_interleaved", "short_mscale", "long_mscale", "mscale",
-        "mscale_all_dim", "truncate", "finetuned", "alpha")  # fmt: skip
-"""Keys of published `rope_scaling` that transformers reads, but does not annotate."""
+PARTS = ("type", "mrope_section", "mrope_interleaved", "short_mscale", "long_mscale", "mscale",
+         "mscale_all_dim", "truncate", "finetuned", "alpha", "kda_layers", "full_attn_layers",
+         "short_conv_kernel_size")  # fmt: skip
+"""Keys within published `rope_scaling` and the like that transformers reads, but does not
+annotate."""
 PLACES = {
     "token", "revision", "cache_dir", "force_download", "proxies", "local_files_only", "subfolder",
     "repo_id", "commit_message", "trust_remote_code", "gguf_file", "name_or_path", "_commit_hash",
@@ -40,7 +43,8 @@ CONFIG_KINDS = {
     "attn_implementation": "implementation", "experts_implementation": "implementation",
     "vocabulary_map": "map", "quantization_config": "note", "type": "text", "rope_type": "text",
     "hybrid_override_pattern": "text", "mtp_hybrid_override_pattern": "text",
-    "index_topk_pattern": "text", "problem_type": "text", "decoder": "number",
+    "index_topk_pattern": "text", "problem_type": "text", "name": "text",
+    "attention_types": "text", "attention_layers": "text",
 }  # fmt: skip
 GENERATION_KINDS = {
     "early_stopping": "text", "cache_implementation": "text", "stop_strings": "free",
@@ -92,7 +96,7 @@ def _of_configs() -> tuple[dict[str, str], set[str]]:
     from transformers.modeling_rope_utils import RopeParameters
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-    keys = dict.fromkeys((*RopeParameters.__annotations__, *ROPE, *ALLOWED_LAYER_TYPES), "number")
+    keys = dict.fromkeys((*RopeParameters.__annotations__, *PARTS, *ALLOWED_LAYER_TYPES), "number")
     types = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
     pending = [CONFIG_MAPPING[name] for name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES]
     seen: set[type] = set()
@@ -106,9 +110,23 @@ def _of_configs() -> tuple[dict[str, str], set[str]]:
         pending += [one for one in kind.sub_configs.values() if isinstance(one, type)]
     for kind in seen:
         for field in dataclasses.fields(kind):
-            if "str" in re.sub(r"dict\[.*\]", "", str(field.type).replace("<class 'str'>", "str")):
+            if _is_text(field):
                 keys[field.name] = "text"
     return {key: kind for key, kind in keys.items() if key not in PLACES}, types - {""}
+
+
+def _is_text(field: dataclasses.Field) -> bool:
+    """Returns whether a field may be a text, or holds texts in a list."""
+    annotated = re.sub(r"dict\[.*\]", "", str(field.type).replace("<class 'str'>", "str"))
+    return "str" in annotated.split("configuration_")[0] or any(_texts(field.default))
+
+
+def _texts(value: Any) -> Iterator[bool]:
+    if isinstance(value, str):
+        yield True
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)
 
 
 def _read_by(kind: type) -> Iterable[str]:

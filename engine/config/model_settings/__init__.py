@@ -116,7 +116,7 @@ class _Reader:
             kind = self._kinds.get(key)
             if kind is None and depth and re.fullmatch(r"[0-9]{1,6}", key):
                 kind = "number"  # a layer's own settings, by its number
-            if kind is None or (key == "quantization_config" and value):
+            if kind is None or (key == "quantization_config" and value is not None):
                 self._unknown(key, at, value)
             elif kind == "null":
                 if value and self._strict:
@@ -128,15 +128,17 @@ class _Reader:
 
     def _unknown(self, key: str, at: str, value: Any) -> None:
         if key == "quantization_config" or self._strict:
-            why = _REASONS.get(key) or "is no key of this file that is known"
-            if "implementation" in key:
-                why = "loads code from another repository"
-            raise SettingsFault(f"{_shown(at, value)} {why}")
+            why = "loads code from another repository" if "implementation" in key else ""
+            if key in _REASONS:
+                raise SettingsFault(f"{at} {_REASONS[key]}")
+            raise SettingsFault(f"{_shown(at, value)} {why or 'is no key that is known'}")
 
     def _is_elsewhere(self, at: str, value: Any) -> bool:
-        if value is not None and value not in RUN_HERE | RUN_ELSEWHERE:
+        if value is None:
+            return True
+        if not isinstance(value, str) or value not in RUN_HERE | RUN_ELSEWHERE:
             raise SettingsFault(f"{_shown(at, value)} loads code from another repository")
-        return value not in RUN_HERE
+        return value in RUN_ELSEWHERE
 
     def _value(self, kind: str, at: str, value: Any, depth: int) -> Any:
         if value is None or isinstance(value, bool):
