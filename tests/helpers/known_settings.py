@@ -8,6 +8,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ CONFIG_NOTES = (
     "_sliding_window_pattern", "aux_loss_alpha", "bf16", "ep_size", "experts_per_token",
     "finetuning_task", "fp16", "fp32", "gradient_checkpointing", "id2label",
     "initial_context_length", "is_llama_config", "label2id", "onnx", "prefix", "pruned_heads",
-    "rope_interleaved", "rope_ratio", "rotary_scaling_factor", "seq_aux", "seq_length",
+    "rms_norm", "rope_interleaved", "rope_ratio", "rotary_scaling_factor", "seq_aux", "seq_length",
     "softmax_dtype", "task_specific_params", "tf_legacy_loss", "tie_encoder_decoder",
     "tokenizer_class", "torchscript", "transformers.js_config", "transformers_version",
     "unsloth_fixed", "unsloth_version", "use_bfloat16", "use_dynamic_ntk", "use_flash_attn",
@@ -137,8 +138,14 @@ def _read_by(kind: type) -> Iterable[str]:
     yield from kind.sub_configs
     for base in kind.__mro__:
         if base.__module__.startswith("transformers."):
-            source = inspect.getsource(base)
-            yield from re.findall(r'kwargs(?:\.(?:pop|get|setdefault)\(|\[)\s*"(\w+)"', source)
+            yield from _taken_in(inspect.getfile(base))
+
+
+@cache
+def _taken_in(file: str) -> frozenset[str]:
+    """Returns the keys that a module takes out of further arguments."""
+    taken = r'kwargs(?:\.(?:pop|get|setdefault)\(|\[)\s*"(\w+)"'
+    return frozenset(re.findall(taken, Path(file).read_text("utf-8")))
 
 
 def _text(kinds: dict[str, str]) -> str:

@@ -43,7 +43,6 @@ RUN_ELSEWHERE = frozenset({
 from a hub for some of them."""
 _NAME = re.compile(rf"[A-Za-z0-9_+*|-]{{0,{MAX_TEXT}}}")
 _PATTERN = re.compile(rf"[A-Za-z0-9_.+*?|()\[\]^$\\-]{{0,{MAX_TEXT}}}")
-_PATH = re.compile(r"[/\\]|^[.~]")
 _LEAVE_OUT = "leave it out"
 _REASONS = {
     "auto_map": "runs code that comes with a model",
@@ -178,7 +177,7 @@ class _Reader:
         if kind == "number":
             raise SettingsFault(f"{_shown(at, text)} must be a number, or true or false", _SAVE)
         pattern = _PATTERN if kind == "pattern" else _NAME
-        if not pattern.fullmatch(text) or _PATH.search(text.replace("\\.", "")):
+        if not pattern.fullmatch(text):
             raise SettingsFault(f"{_shown(at, text)} must be a plain name", _SAVE)
         return text
 

@@ -32,7 +32,7 @@ from engine.policy.models.load import (
     model_directory,
     weight_shapes,
 )
-from engine.policy.models.settings import read_json, settings_of
+from engine.policy.models.settings import first_line, read_json, settings_of
 from engine.policy.models.weights import Weights
 
 MERGED_FROM = "adapter"
@@ -195,11 +195,12 @@ def with_adapter(model: PreTrainedModel, directory: Path) -> PreTrainedModel:
     Raises:
         ModelError: the adapter is of another kind, or of another model.
     """
-    options = _described(directory)
     try:
-        adapted = get_peft_model(model, options)
-    except (ValueError, TypeError) as error:
-        raise ModelError(f"{directory / ADAPTER_CONFIG}: {str(error).splitlines()[0]}") from None
+        adapted = get_peft_model(model, _described(directory))
+    except ModelError:
+        raise
+    except Exception as error:  # of whatever kind: the settings are a stranger's
+        raise ModelError(f"{directory / ADAPTER_CONFIG}: {first_line(error)}") from error
     _fill(adapted, "default", directory)
     return adapted.merge_and_unload()
 

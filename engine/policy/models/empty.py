@@ -50,7 +50,7 @@ def model_without_memory(directory: Path, shapes: Shapes, dtype: torch.dtype) ->
             f"{len(shapes):,} tensors; give the config.json of these weights"
         ) from None
     except Exception as error:
-        raise ModelError(f"{file}: {first_line(error)}") from error
+        raise ModelError(f"{file}: {_one_line(error)}") from error
 
 
 def generation_config_of(directory: Path) -> GenerationConfig | None:
@@ -63,6 +63,11 @@ def generation_config_of(directory: Path) -> GenerationConfig | None:
         return GenerationConfig.from_dict(settings)
     except Exception as error:
         raise ModelError(f"{directory / GENERATION}: {first_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    """Returns an error's message, of which transformers gives the reason in a later line."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 class _TooLarge(Exception):

@@ -175,7 +175,7 @@ def _load_model(directory: Path, dtype: str) -> PreTrainedModel:
         # Slices are read one at a time, as transformers itself would.
         tensors = {key: file.get_slice(key) for file in opened for key in file.keys()}
         try:
-            return type(empty).from_pretrained(  # nosec B615
+            model = type(empty).from_pretrained(  # nosec B615
                 None,
                 config=empty.config,
                 state_dict=tensors,
@@ -188,6 +188,8 @@ def _load_model(directory: Path, dtype: str) -> PreTrainedModel:
             raise ModelError(
                 f"{directory / 'model.safetensors'} with config.json: {first_line(error)}"
             ) from error
+    model.config.name_or_path = str(directory)
+    return model
 
 
 def model_folders(reference: str) -> list[Path]:

@@ -61,8 +61,12 @@ def _special(settings: Mapping[str, Any], backend: Tokenizer) -> dict[str, Any]:
     by_text = {str(one): one for one in added.values()}
     more = settings.get("extra_special_tokens") or settings.get("additional_special_tokens") or ()
     own = dict(settings.get("model_specific_special_tokens") or {})
+    own |= {
+        key: value
+        for key, value in settings.items()
+        if key.endswith("_token") and key not in _NAMED and isinstance(value, str)
+    }
     own |= more if isinstance(more, Mapping) else {}
-    own |= {k: v for k, v in settings.items() if k.endswith("_token") and k not in _NAMED and v}
     arguments = {
         **{k: _known(settings[k], by_text) for k in _NAMED if settings.get(k) is not None},
         "added_tokens_decoder": added,
