@@ -61,8 +61,11 @@ def _texts(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, Mapping) and "content" in value:
         yield str(value["content"])
-    elif isinstance(value, Mapping | list):
-        for one in value.values() if isinstance(value, Mapping) else value:
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _texts(one)
+    elif isinstance(value, list):
+        for one in value:
             yield from _texts(one)
 
 

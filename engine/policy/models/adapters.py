@@ -238,7 +238,7 @@ def _check_ranks(file: Path, settings: Mapping[str, Any]) -> None:
     for key, rank in {"r": settings.get("r"), **named}.items():
         if rank is not None and (type(rank) is not int or not 0 < rank <= largest):
             raise ModelError(
-                f"{file}: {key} = {rank!r} is no rank of weights whose sizes are up to {largest:,}; "
+                f"{file}: {key} = {rank!r} is no rank of weights of sizes up to {largest:,}; "
                 "give the settings of this adapter"
             )
 

@@ -40,9 +40,9 @@ def model_without_memory(directory: Path, shapes: Shapes, dtype: torch.dtype) ->
     held = numbers_in(shapes)
     try:
         config = CONFIG_MAPPING[kind].from_dict(settings)
-        with _at_most(2 * held + SPARE_NUMBERS, 4 * len(shapes) + SPARE_MODULES):
-            with torch.device("meta"):
-                model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+        limit = _at_most(2 * held + SPARE_NUMBERS, 4 * len(shapes) + SPARE_MODULES)
+        with limit, torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config, dtype=dtype)
         return model.eval()
     except _TooLarge as excess:
         raise ModelError(

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
@@ -158,10 +158,10 @@ def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> 
     if is_adapter(directory):
         return _load_adapted(directory, device, dtype)
     tokenizer = load_tokenizer(directory)
-    return _policy(directory, _load_model(directory, dtype).to(device), tokenizer)
+    return _policy(directory, _load_model(directory, dtype, device), tokenizer)
 
 
-def _load_model(directory: Path, dtype: str) -> PreTrainedModel:
+def _load_model(directory: Path, dtype: str, device: str) -> PreTrainedModel:
     """Returns the model of the weight files. transformers is given tensors and settings that were
     checked, and never the directory, where it would look for further files."""
     import torch
@@ -171,11 +171,14 @@ def _load_model(directory: Path, dtype: str) -> PreTrainedModel:
     files, kind = weight_files(directory), getattr(torch, dtype)
     empty = model_without_memory(directory, weight_shapes(files), kind)
     with ExitStack() as stack:
-        opened = [stack.enter_context(safe_open(file, framework="pt")) for file in files]
-        # Slices are read one at a time, as transformers itself would.
-        tensors = {key: file.get_slice(key) for file in opened for key in file.keys()}
+        tensors = {}
+        for file in files:
+            stored = stack.enter_context(safe_open(file, framework="pt"))
+            names = stored.keys()
+            # Slices are read one at a time, as transformers itself would.
+            tensors |= {name: stored.get_slice(name) for name in names}
         try:
-            model = type(empty).from_pretrained(  # nosec B615
+            model: Any = type(empty).from_pretrained(
                 None,
                 config=empty.config,
                 state_dict=tensors,
@@ -189,7 +192,7 @@ def _load_model(directory: Path, dtype: str) -> PreTrainedModel:
                 f"{directory / 'model.safetensors'} with config.json: {first_line(error)}"
             ) from error
     model.config.name_or_path = str(directory)
-    return model
+    return model.to(device)
 
 
 def model_folders(reference: str) -> list[Path]:
@@ -311,7 +314,8 @@ def weight_shapes(files: Iterable[Path]) -> dict[str, list[int]]:
             raise ModelError(f"{file} is missing: weights must be in safetensors format")
         try:
             with safe_open(file, framework="numpy") as weights:
-                shapes |= {key: weights.get_slice(key).get_shape() for key in weights.keys()}
+                names = weights.keys()
+                shapes |= {name: weights.get_slice(name).get_shape() for name in names}
         except (SafetensorError, OSError) as error:
             raise ModelError(f"{file} is damaged: {first_line(error)}; copy it again") from None
     return shapes

@@ -58,7 +58,7 @@ def _special(settings: Mapping[str, Any], backend: Tokenizer) -> dict[str, Any]:
         if listed is None
         else {int(index): _token(one, special=False) for index, one in listed.items()}
     )
-    by_text = {str(one): one for one in added.values()}
+    by_text: dict[str, str | AddedToken] = {str(one): one for one in added.values()}
     more = settings.get("extra_special_tokens") or settings.get("additional_special_tokens") or ()
     own = dict(settings.get("model_specific_special_tokens") or {})
     own |= {
@@ -76,7 +76,7 @@ def _special(settings: Mapping[str, Any], backend: Tokenizer) -> dict[str, Any]:
     return {key: value for key, value in arguments.items() if value}  # all of it is saved again
 
 
-def _known(value: Any, by_text: Mapping[str, AddedToken]) -> str | AddedToken:
+def _known(value: Any, by_text: Mapping[str, str | AddedToken]) -> str | AddedToken:
     token = _token(value)
     return by_text.get(str(token), token)
 

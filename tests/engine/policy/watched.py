@@ -63,7 +63,10 @@ def every_key() -> dict[str, set[str]]:
             tokenizers |= set(getattr(kind, "vocab_files_names", None) or ())
     lora = {field.name for field in dataclasses.fields(peft.LoraConfig)}
     return {
-        "config.json": loading | configs | set(vars(PreTrainedConfig())) | set(known("config.json")),
+        "config.json": loading
+        | configs
+        | set(vars(PreTrainedConfig()))
+        | set(known("config.json")),
         "generation_config.json": loading | set(vars(GenerationConfig())),
         "tokenizer_config.json": loading | tokenizers | set(known("tokenizer_config.json")),
         "special_tokens_map.json": loading | tokenizers,
@@ -85,7 +88,7 @@ class Watch:
         if not self.on:
             return
         if event == "open" and isinstance(arguments[0], str | bytes):
-            path = os.path.abspath(os.fsdecode(arguments[0]))
+            path = str(Path(os.fsdecode(arguments[0])).absolute())
             if not path.startswith(self._allowed):
                 self.opened.append(path)
         elif event in ("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system"):
@@ -127,7 +130,7 @@ def main() -> None:
     adapter, model = an_adapter(root), root / "model"
     load_policy(str(adapter))  # whatever is imported late
     keys = every_key()
-    libraries = (sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), os.getcwd())
+    libraries = (sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), str(Path.cwd()))
     watch = Watch((f"{model}/", f"{adapter}/", *libraries), secret)
     loaded = 0
     for file, names in keys.items():
