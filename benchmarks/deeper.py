@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 
+from engine.policy.models.tokenizer import load_tokenizer
 from engine.policy.starters import starter_directory
 
 
@@ -37,5 +38,5 @@ def deeper(starter: str, layers: int, directory: Path) -> Path:
         torch.nn.init.zeros_(layer.self_attn.o_proj.weight)
         torch.nn.init.zeros_(layer.mlp.down_proj.weight)
     grown.save_pretrained(directory)
-    AutoTokenizer.from_pretrained(source).save_pretrained(directory)
+    load_tokenizer(source).save_pretrained(directory)
     return directory

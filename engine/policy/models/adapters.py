@@ -12,10 +12,10 @@ Invariants:
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from peft import LoraConfig as PeftLoraConfig
 from peft import PeftModel, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
@@ -30,7 +30,9 @@ from engine.policy.models.load import (
     ModelError,
     load_policy,
     model_directory,
+    weight_shapes,
 )
+from engine.policy.models.settings import first_line, read_json, settings_of
 from engine.policy.models.weights import Weights
 
 MERGED_FROM = "adapter"
@@ -193,11 +195,12 @@ def with_adapter(model: PreTrainedModel, directory: Path) -> PreTrainedModel:
     Raises:
         ModelError: the adapter is of another kind, or of another model.
     """
-    options = _described(directory)
     try:
-        adapted = get_peft_model(model, options)
-    except (ValueError, TypeError) as error:
-        raise ModelError(f"{directory / ADAPTER_CONFIG}: {str(error).splitlines()[0]}") from None
+        adapted = get_peft_model(model, _described(directory))
+    except ModelError:
+        raise
+    except Exception as error:  # of whatever kind: the settings are a stranger's
+        raise ModelError(f"{directory / ADAPTER_CONFIG}: {first_line(error)}") from error
     _fill(adapted, "default", directory)
     return adapted.merge_and_unload()
 
@@ -216,13 +219,28 @@ def _settings(lora: LoraConfig) -> PeftLoraConfig:
 def _described(directory: Path) -> PeftLoraConfig:
     """Returns the settings that an adapter was trained with."""
     file = directory / ADAPTER_CONFIG
-    data = json.loads(file.read_text("utf-8"))
+    data = read_json(file, "the adapter's settings")
     defaults = PeftLoraConfig().to_dict()
     for key, value in data.items():
         supported = key in SETTINGS or key in NOTES or not value
         if not supported and value != defaults.get(key):
             raise ModelError(f"{file}: {key} is no setting of plain LoRA; merge the adapter first")
-    return PeftLoraConfig(**{key: data[key] for key in SETTINGS if key in data})
+    known = settings_of(directory, ADAPTER_CONFIG)
+    _check_ranks(file, known)
+    return PeftLoraConfig(**{key: known[key] for key in SETTINGS if key in known})
+
+
+def _check_ranks(file: Path, settings: Mapping[str, Any]) -> None:
+    """Checks that no rank is above all sizes of the weights: peft allocates before it compares."""
+    shapes = weight_shapes([file.with_name(ADAPTER_WEIGHTS)])
+    largest = max((size for shape in shapes.values() for size in shape), default=0)
+    named = settings.get("rank_pattern") or {}
+    for key, rank in {"r": settings.get("r"), **named}.items():
+        if rank is not None and (type(rank) is not int or not 0 < rank <= largest):
+            raise ModelError(
+                f"{file}: {key} = {rank!r} is no rank of weights of sizes up to {largest:,}; "
+                "give the settings of this adapter"
+            )
 
 
 def _fill(model: PeftModel, name: str, directory: Path) -> None:

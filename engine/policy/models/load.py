@@ -1,21 +1,24 @@
 """Loading of a policy from a directory in Hugging Face layout, or of an adapter in peft's.
 
-Invariant: a directory that does not load is refused with the name of the file at fault; weights
-are read from safetensors only, and no code of the directory is ever run.
+Invariants: a directory that does not load is refused with the name of the file at fault; weights
+are read from safetensors only, and no code of the directory is ever run; of its settings, only keys
+of `engine.config.model_settings` reach transformers or peft, and no file that they name is opened.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import json
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
 from engine.config.agents import AgentConfig
 from engine.config.generator_support import uses_vllm
+from engine.config.model_settings import CONFIG
 from engine.config.pretrained import (
     PACKAGE_PREFIX,
     installed_directory,
@@ -24,6 +27,14 @@ from engine.config.pretrained import (
 )
 from engine.hub.reference import is_hub
 from engine.policy.models.hub import hub_model_directory
+from engine.policy.models.settings import (
+    ModelError,
+    config_settings,
+    first_line,
+    read_json,
+    settings_of,
+    tokenizer_settings,
+)
 from engine.policy.starters import starter_directory
 
 if TYPE_CHECKING:  # a run is refused without their import, which takes seconds
@@ -34,10 +45,6 @@ ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 MAX_ADAPTERS = 8
 """Most adapters in a chain of bases; longer ones are treated as a cycle."""
-
-
-class ModelError(ValueError):
-    """A model directory that cannot be used; names the file and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +117,7 @@ def chat_template(agent: AgentConfig) -> str:
     except (OSError, RuntimeError, UnicodeDecodeError) as error:
         raise ModelError(
             f"agents.{agent.name}.chat_template = {agent.chat_template}: "
-            f"{_first_line(error)}; give a Jinja file"
+            f"{first_line(error)}; give a Jinja file"
         ) from None
 
 
@@ -132,14 +139,9 @@ def check_model_directory(reference: str, adapters: int = 0) -> Path:
     if is_adapter(directory):
         _check_adapter(directory, adapters + 1)
         return directory
-    config = _read_json(directory / "config.json", "the model's shape")
-    if "architectures" not in config:
-        raise ModelError(
-            f"{directory / 'config.json'}: names no `architectures`; save it with save_pretrained"
-        )
+    settings_of(directory, CONFIG, "the model's shape")
     _check_tokenizer(directory)
-    for file in weight_files(directory):
-        _check_weights(file)
+    config_settings(directory, weight_shapes(weight_files(directory)))
     return directory
 
 
@@ -150,25 +152,47 @@ def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> 
         ModelError: names the file at fault.
     """
     # Late: checking a directory must not import torch.
-    import torch
-    from transformers import AutoModelForCausalLM
+    from engine.policy.models.tokenizer import load_tokenizer
 
     directory = check_model_directory(reference)
     if is_adapter(directory):
         return _load_adapted(directory, device, dtype)
-    tokenizer = _load_tokenizer(directory)
-    try:
-        model = AutoModelForCausalLM.from_pretrained(  # nosec B615
-            directory,
-            dtype=getattr(torch, dtype),
-            use_safetensors=True,
-            trust_remote_code=False,
-        ).to(device)
-    except Exception as error:
-        raise ModelError(
-            f"{directory / 'model.safetensors'} with config.json: {_first_line(error)}"
-        ) from error
-    return _policy(directory, model, tokenizer)
+    tokenizer = load_tokenizer(directory)
+    return _policy(directory, _load_model(directory, dtype, device), tokenizer)
+
+
+def _load_model(directory: Path, dtype: str, device: str) -> PreTrainedModel:
+    """Returns the model of the weight files. transformers is given tensors and settings that were
+    checked, and never the directory, where it would look for further files."""
+    import torch
+
+    from engine.policy.models.empty import generation_config_of, model_without_memory
+
+    files, kind = weight_files(directory), getattr(torch, dtype)
+    empty = model_without_memory(directory, weight_shapes(files), kind)
+    with ExitStack() as stack:
+        tensors = {}
+        for file in files:
+            stored = stack.enter_context(safe_open(file, framework="pt"))
+            names = stored.keys()
+            # Slices are read one at a time, as transformers itself would.
+            tensors |= {name: stored.get_slice(name) for name in names}
+        try:
+            model: Any = type(empty).from_pretrained(
+                None,
+                config=empty.config,
+                state_dict=tensors,
+                dtype=kind,
+                generation_config=generation_config_of(directory),
+            )
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"{directory / 'model.safetensors'} with config.json: {first_line(error)}"
+            ) from error
+    model.config.name_or_path = str(directory)
+    return model.to(device)
 
 
 def model_folders(reference: str) -> list[Path]:
@@ -186,20 +210,12 @@ def is_adapter(directory: Path) -> bool:
 
 def _load_adapted(directory: Path, device: str, dtype: str) -> LoadedModel:
     from engine.policy.models.adapters import with_adapter
+    from engine.policy.models.tokenizer import load_tokenizer
 
     base = load_policy(_base_of(directory), device, dtype)
     model = with_adapter(base.model, directory)
     own = (directory / "tokenizer.json").is_file()
-    return _policy(directory, model, _load_tokenizer(directory) if own else base.tokenizer)
-
-
-def _load_tokenizer(directory: Path):
-    from transformers import AutoTokenizer
-
-    try:
-        return AutoTokenizer.from_pretrained(directory, trust_remote_code=False)  # nosec B615
-    except Exception as error:
-        raise ModelError(f"{directory / 'tokenizer.json'}: {_first_line(error)}") from error
+    return _policy(directory, model, load_tokenizer(directory) if own else base.tokenizer)
 
 
 def _policy(directory: Path, model, tokenizer) -> LoadedModel:
@@ -227,12 +243,13 @@ def _check_adapter(directory: Path, adapters: int) -> None:
         raise ModelError(f"{directory / ADAPTER_CONFIG}: its base: {error}") from None
     if (directory / "tokenizer.json").is_file():
         _check_tokenizer(directory)
-    _check_weights(directory / ADAPTER_WEIGHTS)
+    settings_of(directory, ADAPTER_CONFIG)
+    weight_shapes([directory / ADAPTER_WEIGHTS])
 
 
 def _base_of(directory: Path) -> str:
     file = directory / ADAPTER_CONFIG
-    settings = _read_json(file, "the adapter's settings")
+    settings = read_json(file, "the adapter's settings")
     if settings.get("peft_type") != "LORA":
         raise ModelError(f"{file}: peft_type = {settings.get('peft_type')!r}; only LORA is loaded")
     base = settings.get("base_model_name_or_path")
@@ -255,8 +272,7 @@ def _require_vllm(what: str) -> None:
 
 
 def _check_tokenizer(directory: Path) -> None:
-    _read_json(directory / "tokenizer.json", "the tokenizer")
-    options = _read_json(directory / "tokenizer_config.json", "the tokenizer's settings")
+    options = tokenizer_settings(directory)
     if "chat_template" not in options and not (directory / "chat_template.jinja").is_file():
         raise ModelError(
             f"{directory}: chat_template.jinja is missing, and tokenizer_config.json holds none"
@@ -273,23 +289,11 @@ def _pad_id(tokenizer) -> int:
     return tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
 
-def _read_json(file: Path, what: str) -> dict:
-    if not file.is_file():
-        raise ModelError(f"{file} is missing: it holds {what}")
-    try:
-        data = json.loads(file.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{file} is not valid JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise ModelError(f"{file} holds {type(data).__name__}, not an object")
-    return data
-
-
 def weight_files(directory: Path) -> list[Path]:
     index = directory / "model.safetensors.index.json"
     if not index.is_file():
         return [directory / "model.safetensors"]
-    names = _read_json(index, "the list of weight files").get("weight_map")
+    names = read_json(index, "the list of weight files").get("weight_map")
     files = names.values() if isinstance(names, dict) else ()
     if not files or any(not isinstance(name, str) or "/" in name for name in files):
         raise ModelError(
@@ -298,15 +302,20 @@ def weight_files(directory: Path) -> list[Path]:
     return [directory / name for name in sorted(set(files))]
 
 
-def _check_weights(file: Path) -> None:
-    if not file.is_file():
-        raise ModelError(f"{file} is missing: weights must be in safetensors format")
-    try:
-        with safe_open(file, framework="numpy") as weights:
-            weights.keys()
-    except (SafetensorError, OSError) as error:
-        raise ModelError(f"{file} is damaged: {_first_line(error)}; copy it again") from None
+def weight_shapes(files: Iterable[Path]) -> dict[str, list[int]]:
+    """Returns the shape of each tensor in weight files, without torch.
 
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    Raises:
+        ModelError: a file is missing or damaged.
+    """
+    shapes = {}
+    for file in files:
+        if not file.is_file():
+            raise ModelError(f"{file} is missing: weights must be in safetensors format")
+        try:
+            with safe_open(file, framework="numpy") as weights:
+                names = weights.keys()
+                shapes |= {name: weights.get_slice(name).get_shape() for name in names}
+        except (SafetensorError, OSError) as error:
+            raise ModelError(f"{file} is damaged: {first_line(error)}; copy it again") from None
+    return shapes

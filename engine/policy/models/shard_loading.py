@@ -16,17 +16,19 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 from torch.distributed.tensor import DTensor
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
-from engine.policy.models.load import is_adapter, weight_files
+from engine.policy.models.empty import model_without_memory
+from engine.policy.models.load import is_adapter, weight_files, weight_shapes
 
 
 def empty_model(directory: Path, dtype: torch.dtype) -> PreTrainedModel:
-    """Returns the model of `config.json` with no memory behind its weights."""
-    config = AutoConfig.from_pretrained(directory, trust_remote_code=False)  # nosec B615
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype, trust_remote_code=False)
-        return model.eval()
+    """Returns the model of `config.json` with no memory behind its weights.
+
+    Raises:
+        ModelError: a setting is refused, or describes more than the weights hold.
+    """
+    return model_without_memory(directory, weight_shapes(weight_files(directory)), dtype)
 
 
 def tensor_files(directory: Path) -> dict[str, Path] | None:

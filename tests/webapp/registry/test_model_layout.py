@@ -196,6 +196,39 @@ DAMAGES = {
         1, edited("tokenizer_config.json", auto_map={"AutoTokenizer": ["x.Y", None]}), "auto_map"),
     "a tokenizer from elsewhere": (
         1, edited("tokenizer_config.json", tokenizer_class="a/b.C"), "plain name"),
+    "a file of the server as a vocabulary": (
+        1, edited("tokenizer_config.json", tokenizer_class="BertTokenizer", vocab="/etc/passwd",
+                  fast_tokenizer_files=["tokenizer.4.0.0.json"]),
+        "tokenizer_config.json: vocab = '/etc/passwd' is no key that is known"),
+    "a file of the server by the other name": (
+        1, edited("tokenizer_config.json", fast_tokenizer_files=["tokenizer.4.0.0.json"]),
+        "fast_tokenizer_files = ['tokenizer.4.0.0.json'] names a file"),
+    "a file of the server as special tokens": (
+        1, put("special_tokens_map.json", b'{"vocab_file": "/etc/passwd"}'),
+        "special_tokens_map.json: vocab_file = '/etc/passwd' names a file"),
+    "a key of nobody": (1, edited("config.json", shade="oak"), "shade = 'oak' is no key that is"),
+    "a path for a name": (
+        1, edited("config.json", hidden_act="../x"), "hidden_act = '../x' must be a plain name"),
+    "a path for a number": (
+        1, edited("config.json", pretraining_tp="/x"), "pretraining_tp = '/x' must be a number"),
+    "settings of another's writing": (
+        1, put("generation_config.json", b'{"compile_config": {"backend": "a.b"}}'),
+        "generation_config.json: compile_config = {'backend': 'a.b'} names a file or a place"),
+    "layers without weights": (
+        1, edited("config.json", num_hidden_layers=10**9),
+        "num_hidden_layers = 1,000,000,000 is far beyond 1 tensors in the weights"),
+    "a width without weights": (
+        1, edited("config.json", hidden_size=2**20), "and the files hold 6"),
+    "positions without weights": (
+        1, edited("config.json", n_positions=2**31), "n_positions = 2,147,483,648 is far beyond"),
+    "a special token of a book": (
+        1, edited("tokenizer_config.json", eos_token="x" * 1001), "1,001 characters, 1,000 at"),
+    "an added token of a book": (
+        1, edited("tokenizer.json", added_tokens=[{"id": 1, "content": "x" * 1001}]),
+        "tokenizer.json: added_tokens: the token 'xxxx"),
+    "more special tokens than words": (
+        1, edited("tokenizer_config.json", additional_special_tokens=["x"] * 100_001),
+        "additional_special_tokens holds 100,001 tokens, 100,000 at most are accepted"),
     "an unknown architecture": (
         1, edited("config.json", architectures=["Evil"]), "'Evil' is no supported"),
     "quantised": (1, edited("config.json", quantization_config={}), "quantised"),

@@ -17,8 +17,9 @@ from typing import BinaryIO
 from webapp.registry.model_files.safetensors import FILE_NAME, Tensor, WeightsError, read_tensors
 from webapp.registry.model_files.settings_files import (
     check_config,
-    check_free_settings,
     check_index,
+    check_lineage,
+    check_settings,
     check_text,
     check_tokenizer,
     check_tokenizer_config,
@@ -30,10 +31,11 @@ TEMPLATE = "chat_template.jinja"
 INDEX = "model.safetensors.index.json"
 REQUIRED = (CONFIG, TOKENIZER, TOKENIZER_CONFIG)
 _SHARD = re.compile(r"model-([0-9]{5})-of-([0-9]{5})\.safetensors")
-_SETTINGS = {"generation_config.json", "special_tokens_map.json", "lineage.json"}
+LINEAGE = "lineage.json"
+_SETTINGS = {"generation_config.json", "special_tokens_map.json"}
 _TOKENS = {"added_tokens.json", "vocab.json"}
 _TEXTS = {"merges.txt", "README.md", "LICENSE", "LICENSE.txt", "NOTICE", TEMPLATE}
-_NAMES = {FILE_NAME, INDEX, *REQUIRED, *_SETTINGS, *_TOKENS, *_TEXTS}
+_NAMES = {FILE_NAME, INDEX, *REQUIRED, LINEAGE, *_SETTINGS, *_TOKENS, *_TEXTS}
 MOST_FILES = 600
 _GGUF = ".gguf"
 
@@ -121,11 +123,14 @@ def check_model(files: Sequence[ModelFile]) -> Layout:
     merged = _merged(tensors)
     if not merged:
         raise WeightsError(next(iter(tensors)), "holds no tensor", "save the model again")
-    config = check_config(by_name[CONFIG])
+    shapes = {name: tensor.shape for name, tensor in merged.items()}
+    config = check_config(by_name[CONFIG], shapes)
     check_tokenizer(by_name[TOKENIZER], config.vocabulary)
     check_tokenizer_config(by_name[TOKENIZER_CONFIG], has_template=TEMPLATE in by_name)
     for name in _SETTINGS & by_name.keys():
-        check_free_settings(by_name[name])
+        check_settings(by_name[name])
+    if LINEAGE in by_name:
+        check_lineage(by_name[LINEAGE])
     for name in _TOKENS & by_name.keys():
         check_tokens(by_name[name])
     for name in _TEXTS & by_name.keys():

@@ -1,19 +1,27 @@
 """Checks of the JSON and text files of a model: well-formed, plausible, and without code.
 
-Invariant: no file that passes names code to be run or fetched at loading (`auto_map`, remote code,
-kernels of a hub), or another location to load from.
+Invariant: the files that a loader reads hold known keys alone, with values that name no code and no
+other file or place (`engine.config.model_settings`, by whose lists the engine loads too).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.config import bounded_json
+from engine.config.model_settings import (
+    SPECIAL_TOKENS,
+    TOKENIZER,
+    SettingsFault,
+    refuse_unknown,
+    tokens,
+)
+from engine.config.model_settings.sizes import Shapes, check_sizes
 from webapp.registry.model_files.safetensors import WeightsError
 
 if TYPE_CHECKING:
@@ -25,11 +33,9 @@ MOST_TEXT_BYTES = 32_000_000
 MOST_VOCABULARY = 4_000_000
 ARCHITECTURES = Path(__file__).with_name("architectures.txt")
 """One name per line: what AutoModelForCausalLM of the pinned transformers loads."""
-_CODE = {"auto_map", "trust_remote_code", "custom_pipelines", "custom_generate"}
 _SAVE_AGAIN = "save the model again with save_pretrained"
 _SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
           "intermediate_size", "max_position_embeddings")  # fmt: skip
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _TOKENIZERS = {"BPE", "WordPiece", "Unigram", "WordLevel"}
 
 
@@ -46,18 +52,15 @@ def architectures() -> frozenset[str]:
     return frozenset(ARCHITECTURES.read_text("utf-8").split())
 
 
-def check_config(file: ModelFile) -> Config:
-    """Checks config.json. Raises `WeightsError`."""
-    config = check_free_settings(file)
+def check_config(file: ModelFile, shapes: Shapes) -> Config:
+    """Checks config.json, whose sizes must be those of the weights. Raises `WeightsError`."""
+    config = check_settings(file)
     names = config.get("architectures")
     if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
         raise WeightsError(file.name, "architectures must name one", _SAVE_AGAIN)
     if names[0] not in architectures():
         what = f"architectures = {names[0][:100]!r} is no supported causal language model"
         raise WeightsError(file.name, what, "give one that AutoModelForCausalLM loads")
-    if "quantization_config" in config:
-        what = "quantised weights cannot be loaded here"
-        raise WeightsError(file.name, what, "save the model without quantization_config")
     inner = config.get("text_config")
     for part in (config, inner if isinstance(inner, dict) else {}):
         for name in _SIZES:
@@ -65,6 +68,8 @@ def check_config(file: ModelFile) -> Config:
             if value is not None and not (type(value) is int and 0 < value < 2**31):
                 what = f"{name} = {str(value)[:40]} must be a whole number above 0"
                 raise WeightsError(file.name, what, _SAVE_AGAIN)
+    with _named(file):
+        check_sizes(config, shapes)
     nested = inner.get("vocab_size") if isinstance(inner, dict) else None
     return Config(names[0], config.get("vocab_size") or nested)
 
@@ -72,6 +77,8 @@ def check_config(file: ModelFile) -> Config:
 def check_tokenizer(file: ModelFile, vocabulary: int | None) -> None:
     """Checks tokenizer.json, whose ids must be within the embedding. Raises `WeightsError`."""
     tokenizer = _object(file, MOST_TOKENIZER_BYTES)
+    with _named(file):
+        tokens.check_tokens(tokenizer)
     model, added = tokenizer.get("model"), tokenizer.get("added_tokens", [])
     # Older files omit `type`; then the vocabulary determines it.
     kind = model.get("type", "BPE") if isinstance(model, dict) else None
@@ -109,42 +116,34 @@ def _added_ids(file: ModelFile, added: Any) -> Iterator[int]:
 
 def check_tokenizer_config(file: ModelFile, *, has_template: bool) -> None:
     """Checks tokenizer_config.json. Raises `WeightsError`."""
-    config = check_free_settings(file)
-    kind = config.get("tokenizer_class", "PreTrainedTokenizerFast")
-    if not isinstance(kind, str) or not _IDENTIFIER.fullmatch(kind):
-        raise WeightsError(file.name, "tokenizer_class must be a plain name", _SAVE_AGAIN)
+    config = check_settings(file)
     if not has_template and "chat_template" not in config:
         remedy = "add the file, or its text to tokenizer_config.json"
         raise WeightsError("chat_template.jinja", "is missing", remedy)
 
 
-def check_free_settings(file: ModelFile) -> dict[str, Any]:
-    """Returns a JSON object that names no code. Raises `WeightsError`."""
+def check_settings(file: ModelFile) -> dict[str, Any]:
+    """Returns the settings of a file of which the engine reads known keys alone. Raises
+    `WeightsError`."""
     settings = _object(file, MOST_SETTINGS_BYTES)
-    for key, value in _entries(settings):
-        if key in _CODE:
-            what = f"{key} runs code that comes with a model"
-            raise WeightsError(file.name, what, "only architectures of transformers are loaded")
-        if "implementation" in key and (repository := next(_repositories(value), "")):
-            what = f"{key} = {repository[:60]!r} loads code from another repository"
-            raise WeightsError(file.name, what, "leave it out")
-        if key == "transformers_weights":
-            what = f"{key} = {str(value)[:60]!r} names another file of weights"
-            raise WeightsError(file.name, what, "leave it out")
+    with _named(file):
+        refuse_unknown(file.name, settings)
+        if file.name in (TOKENIZER, SPECIAL_TOKENS):
+            tokens.check_special_tokens(settings)
     return settings
 
 
-def _repositories(value: Any) -> Iterator[str]:
-    """Yields texts that may name a hub repository, of a setting or one per part of a model."""
-    pending = [value]
-    while pending:
-        one = pending.pop()
-        if isinstance(one, str) and "/" in one:
-            yield one
-        elif isinstance(one, dict):
-            pending += one.values()
-        elif isinstance(one, list):
-            pending += one
+def check_lineage(file: ModelFile) -> None:
+    """Checks lineage.json, which no loader reads. Raises `WeightsError`."""
+    _object(file, MOST_SETTINGS_BYTES)
+
+
+@contextmanager
+def _named(file: ModelFile) -> Iterator[None]:
+    try:
+        yield
+    except SettingsFault as fault:
+        raise WeightsError(file.name, fault.what, fault.remedy) from None
 
 
 def check_tokens(file: ModelFile) -> None:
@@ -200,16 +199,3 @@ def _text(file: ModelFile, limit: int) -> str:
     if "\0" in text:
         raise WeightsError(file.name, "holds a NUL", _SAVE_AGAIN)
     return text
-
-
-def _entries(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields every key with its value at any depth; without recursion, so no depth exhausts the
-    stack."""
-    pending = [value]
-    while pending:
-        one = pending.pop()
-        if isinstance(one, dict):
-            yield from one.items()
-            pending += one.values()
-        elif isinstance(one, list):
-            pending += one

@@ -1,0 +1,194 @@
+"""Keys of a model's settings files, and the values that each may have.
+
+Invariants: what `loadable` returns holds known keys alone, and names no file, address, repository
+or class: any text in it is a plain name, a token, or a chat template. A key that is not listed
+never reaches a loader, so a key that a later transformers adds is refused until it is listed.
+
+Each file has a list next to this module, `NAME.txt` for `NAME.json`: a key per line with its kind.
+`config.txt`, `generation_config.txt` and `adapter_config.txt` are derived from the pinned
+libraries by `python -m tests.helpers.known_settings`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+CONFIG, GENERATION = "config.json", "generation_config.json"
+ADAPTER, TOKENIZER = "adapter_config.json", "tokenizer_config.json"
+SPECIAL_TOKENS = "special_tokens_map.json"
+_LISTS = {
+    CONFIG: "config.txt",
+    GENERATION: "generation_config.txt",
+    ADAPTER: "adapter_config.txt",
+    TOKENIZER: "tokenizer_config.txt",
+    SPECIAL_TOKENS: "tokenizer_config.txt",
+}
+MAX_DEPTH = 8
+MAX_TEXT = 1000
+"""Maximum length of a name."""
+MAX_FREE_TEXT = 1_000_000
+"""Maximum length of a chat template or another text that is only ever shown or compared."""
+MAX_NUMBER = 2**63
+DTYPES = frozenset({"float32", "float16", "bfloat16", "float64", "auto"})
+RUN_HERE = frozenset({"eager", "sdpa"})
+RUN_ELSEWHERE = frozenset({
+    "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention", "batched_mm",
+    "grouped_mm",
+})  # fmt: skip
+"""Published implementations that are accepted and never handed on: transformers fetches kernels
+from a hub for some of them."""
+_NAME = re.compile(rf"[A-Za-z0-9_+*|-]{{0,{MAX_TEXT}}}")
+_PATTERN = re.compile(rf"[A-Za-z0-9_.+*?|()\[\]^$\\-]{{0,{MAX_TEXT}}}")
+_LEAVE_OUT = "leave it out"
+_REASONS = {
+    "auto_map": "runs code that comes with a model",
+    "trust_remote_code": "runs code that comes with a model",
+    "custom_pipelines": "runs code that comes with a model",
+    "custom_generate": "runs code that comes with a model",
+    "transformers_weights": "names another file of weights",
+    "quantization_config": "quantised weights cannot be loaded here",
+}
+"""Keys that users ask about, with why they are not listed."""
+
+
+class SettingsFault(ValueError):
+    """A key or value that is refused: what it is, and the remedy."""
+
+    def __init__(self, what: str, remedy: str = _LEAVE_OUT):
+        super().__init__(f"{what}; {remedy}")
+        self.what, self.remedy = what, remedy
+
+
+@cache
+def known(file: str) -> Mapping[str, str]:
+    """Returns the kind of each known key of a settings file."""
+    text = Path(__file__).with_name(_LISTS[file]).read_text("utf-8")
+    rows = (line.split() for line in text.splitlines() if not line.startswith("#"))
+    return {row[0]: row[1] for row in rows if row}
+
+
+@cache
+def model_types() -> frozenset[str]:
+    """Returns the values of `model_type` that a causal language model or a part of it may have."""
+    return frozenset(Path(__file__).with_name("model_types.txt").read_text("utf-8").split())
+
+
+def refuse_unknown(file: str, settings: Mapping[str, Any]) -> None:
+    """Checks every key and value of a file that is to be published.
+
+    Raises:
+        SettingsFault: a key is not listed, or `loadable` refuses a value.
+    """
+    _Reader(file, strict=True).part(settings, "", 0)
+
+
+def loadable(file: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a loader may have of a file: listed keys with harmless values. Other keys are
+    left out.
+
+    Raises:
+        SettingsFault: a listed key has a value of another kind, or weights are quantised.
+    """
+    return _Reader(file, strict=False).part(settings, "", 0)
+
+
+class _Reader:
+    """One pass over the settings of a file."""
+
+    def __init__(self, file: str, *, strict: bool):
+        self._file, self._kinds, self._strict = file, known(file), strict
+
+    def part(self, settings: Mapping[str, Any], path: str, depth: int) -> dict[str, Any]:
+        if depth > MAX_DEPTH:
+            raise SettingsFault(f"{path} is nested more than {MAX_DEPTH} times")
+        return dict(self._entries(settings, path, depth))
+
+    def _entries(
+        self, settings: Mapping[str, Any], path: str, depth: int
+    ) -> Iterator[tuple[str, Any]]:
+        for key, value in settings.items():
+            at = f"{path}.{key}" if path else key
+            kind = self._kinds.get(key)
+            if kind is None and depth and re.fullmatch(r"[0-9]{1,6}", key):
+                kind = "number"  # a layer's own settings, by its number
+            if kind is None or (key == "quantization_config" and value is not None):
+                self._unknown(key, at, value)
+            elif kind == "null":
+                if value and self._strict:
+                    raise SettingsFault(f"{_shown(at, value)} names a file or a place")
+            elif kind == "note" or (kind == "implementation" and self._is_elsewhere(at, value)):
+                continue
+            else:
+                yield key, self._value(kind, at, value, depth)
+
+    def _unknown(self, key: str, at: str, value: Any) -> None:
+        if key == "quantization_config" or self._strict:
+            why = "loads code from another repository" if "implementation" in key else ""
+            if key in _REASONS:
+                raise SettingsFault(f"{at} {_REASONS[key]}")
+            raise SettingsFault(f"{_shown(at, value)} {why or 'is no key that is known'}")
+
+    def _is_elsewhere(self, at: str, value: Any) -> bool:
+        if value is None:
+            return True
+        if not isinstance(value, str) or value not in RUN_HERE | RUN_ELSEWHERE:
+            raise SettingsFault(f"{_shown(at, value)} loads code from another repository")
+        return value in RUN_ELSEWHERE
+
+    def _value(self, kind: str, at: str, value: Any, depth: int) -> Any:
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int | float):
+            if abs(value) >= MAX_NUMBER and value != float("inf") and self._file == CONFIG:
+                raise SettingsFault(f"{_shown(at, value)} is beyond {MAX_NUMBER:,}")
+            return value
+        if isinstance(value, str):
+            return self._text(kind, at, value)
+        if isinstance(value, list):
+            if depth >= MAX_DEPTH:
+                raise SettingsFault(f"{at} is nested more than {MAX_DEPTH} times")
+            return [self._value(kind, at, one, depth + 1) for one in value]
+        if not isinstance(value, Mapping):
+            raise SettingsFault(f"{at} is no value of JSON")
+        if kind in ("map", "free", "pattern"):  # any keys, such as tokens
+            return {
+                self._text("free", at, key): self._value(kind, f"{at}.{key[:40]}", one, depth + 1)
+                for key, one in value.items()
+                if depth < MAX_DEPTH or self._too_deep(at)
+            }
+        return self.part(value, at, depth + 1)
+
+    def _too_deep(self, at: str) -> bool:
+        raise SettingsFault(f"{at} is nested more than {MAX_DEPTH} times")
+
+    def _text(self, kind: str, at: str, text: str) -> str:
+        if kind == "free":
+            if len(text) > MAX_FREE_TEXT:
+                raise SettingsFault(f"{at} has {len(text):,} characters", "shorten it")
+            return text
+        if kind == "dtype":
+            return self._one_of(at, text, DTYPES, "a dtype")
+        if kind == "model_type":
+            return self._one_of(at, text, model_types(), "the type of a causal language model")
+        if kind == "number":
+            raise SettingsFault(f"{_shown(at, text)} must be a number, or true or false", _SAVE)
+        pattern = _PATTERN if kind == "pattern" else _NAME
+        if not pattern.fullmatch(text):
+            raise SettingsFault(f"{_shown(at, text)} must be a plain name", _SAVE)
+        return text
+
+    def _one_of(self, at: str, text: str, names: frozenset[str], what: str) -> str:
+        if text.removeprefix("torch.") not in names:
+            raise SettingsFault(f"{_shown(at, text)} is not {what}", _SAVE)
+        return text
+
+
+_SAVE = "save the model again with save_pretrained"
+
+
+def _shown(at: str, value: Any) -> str:
+    return f"{at[:200]} = {repr(value)[:60]}"
