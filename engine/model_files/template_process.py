@@ -46,7 +46,7 @@ class _Generation(Extension):
 
     tags = {"generation"}
 
-    def parse(self, parser: Any) -> nodes.CallBlock:
+    def parse(self, parser: Any) -> nodes.Node:
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         return nodes.CallBlock(self.call_method("_body"), [], [], body).set_lineno(line)
@@ -68,11 +68,10 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
         )
         self.filters["tojson"] = _tojson
-        self.globals |= {
-            "raise_exception": _raise_exception,
-            "strftime_now": _strftime_now,
-            "range": self._range,
-        }
+        functions: dict[str, Any] = self.globals
+        functions["raise_exception"] = _raise_exception
+        functions["strftime_now"] = _strftime_now
+        functions["range"] = self._range
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         _refuse_large(operator, left, right)

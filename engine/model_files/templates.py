@@ -1,6 +1,6 @@
 """Chat templates, rendered by a process with limits (`engine.model_files.template_process`).
 
-Invariant: no text of a template is compiled or run in the process that asks, which receives either
+Invariant: no template is compiled or run in the process that needs its text, which receives either
 a bounded text or an error. All templates of a process share one renderer; it is started at the
 first rendering, replaced after it was killed, and ends with the process that started it.
 
@@ -55,8 +55,8 @@ class _Renderer:
                 [sys.executable, "-m", _MODULE],
                 cwd=_ROOT,
                 env={**inherited, "LC_ALL": "C.UTF-8"},
-                stdin=theirs,
-                stdout=theirs,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
             )
 

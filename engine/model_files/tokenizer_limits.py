@@ -266,7 +266,7 @@ def _refuse_token(where: str, token: Any) -> None:
 
 
 def _refuse_padding(padding: Any, truncation: Any) -> None:
-    """The engine neither pads nor cuts by the file; a library that does shall not take the memory."""
+    """The engine neither pads nor cuts by the file, but what reads it may."""
     if isinstance(padding, dict):
         strategy = padding.get("strategy")
         fixed = strategy.get("Fixed") if isinstance(strategy, dict) else 0
