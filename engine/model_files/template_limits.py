@@ -20,6 +20,8 @@ CPU_SECONDS = 3
 """Of one rendering; one of a long conversation takes some milliseconds."""
 WALL_SECONDS = 300
 """A machine may be busy: processor time ends a rendering long before, unless it is stopped."""
+OUT_OF_MEMORY = 3
+"""Exit status of the renderer after an allocation beyond its limit."""
 KILLED = (
     f"its rendering takes more than {CPU_SECONDS} s of processor time or "
     f"{MEMORY_BYTES >> 20} MiB of memory"

@@ -9,6 +9,7 @@ errors say what is too large. It ends with its standard input.
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
 import signal
@@ -30,6 +31,7 @@ from engine.model_files.template_limits import (
     MOST_PIECE,
     MOST_RANGE,
     MOST_WIDTH,
+    OUT_OF_MEMORY,
     WALL_SECONDS,
 )
 
@@ -174,7 +176,7 @@ def reply_to(request: dict[str, Any]) -> dict[str, Any]:
     except Exceeded as error:
         return {"error": str(error), "exceeds": True}
     except MemoryError:
-        raise  # a process whose memory is full has none for the next request
+        raise
     except RecursionError:
         return {"error": "it, or something in it, calls itself without end", "exceeds": True}
     except Exception as error:  # a template may raise anything
@@ -209,4 +211,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except MemoryError:  # a process whose memory is full has none for the next request
+        os._exit(OUT_OF_MEMORY)

@@ -22,10 +22,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from engine.model_files.template_limits import KILLED, MOST_CHARACTERS, most_output
+from engine.model_files.template_limits import KILLED, MOST_CHARACTERS, OUT_OF_MEMORY, most_output
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MODULE = "engine.model_files.template_process"
+_INHERITED = ("LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "TZ")
+"""Variables by which Python starts; of the time zone a template learns by `strftime_now`."""
+_END_SECONDS = 10.0
 REMEDY = "give a template that writes each message about once"
 
 Message = Mapping[str, Any]
@@ -39,16 +42,18 @@ class TemplateTooLarge(TemplateFailed):
     """The template exceeds a limit."""
 
     def __init__(self, what: str):
+        super().__init__(what)
         self.what, self.remedy = what, REMEDY
-        super().__init__(f"{what}; {self.remedy}")
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.remedy}"
 
 
 class _Renderer:
     """A connection to the process; not for concurrent use."""
 
     def __init__(self) -> None:
-        # Of its environment, a template can only notice the time zone (strftime_now).
-        inherited = {name: os.environ[name] for name in ("PATH", "TZ") if name in os.environ}
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -63,14 +68,26 @@ class _Renderer:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """Returns the reply; None if the process was killed."""
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Returns the reply.
+
+        Raises:
+            TemplateTooLarge: a limit of the system ended the process.
+            RuntimeError: it ended by itself.
+        """
         reply = bytearray()
         with suppress(ConnectionError):
             self._socket.sendall(json.dumps(request).encode() + b"\n")
             while not reply.endswith(b"\n") and (part := self._socket.recv(1 << 16)):
                 reply += part
-        return json.loads(reply) if reply.endswith(b"\n") else None
+        if reply.endswith(b"\n"):
+            return json.loads(reply)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_SECONDS)
+        status = self._process.returncode
+        if status is None or status < 0 or status == OUT_OF_MEMORY:
+            raise TemplateTooLarge(KILLED)
+        raise RuntimeError(f"{sys.executable} -m {_MODULE} ended with exit status {status}")
 
     def close(self) -> None:
         self._socket.close()
@@ -87,16 +104,17 @@ _lock = threading.Lock()
 _renderer: _Renderer | None = None
 
 
-def _reply_to(request: dict[str, Any]) -> dict[str, Any] | None:
+def _reply_to(request: dict[str, Any]) -> dict[str, Any]:
     global _renderer
     with _lock:
         if _renderer is not None and not _renderer.is_alive():
             _close()
         _renderer = _renderer or _Renderer()
-        reply = _renderer.ask(request)
-        if reply is None:
+        try:
+            return _renderer.ask(request)
+        except BaseException:  # an interrupted one would give the next request this reply
             _close()
-    return reply
+            raise
 
 
 @atexit.register
@@ -131,6 +149,7 @@ def render(
 
     Raises:
         TemplateFailed: the template's error, `TemplateTooLarge` if it exceeds a limit.
+        RuntimeError, OSError: the renderer cannot run.
     """
     if len(template) > MOST_CHARACTERS:
         raise TemplateTooLarge(
@@ -144,8 +163,6 @@ def render(
         "most_output": most_output(messages),
     }
     reply = _reply_to(request)
-    if reply is None:
-        raise TemplateTooLarge(KILLED)
     if "text" in reply:
         return reply["text"]
     if reply["exceeds"]:

@@ -63,9 +63,12 @@ class TokenizerTooLarge(ValueError):
     """A part of a tokenizer.json that exceeds a limit; the message names it and the remedy."""
 
     def __init__(self, what: str):
+        super().__init__(what)
         self.what = what
         self.remedy = "give a tokenizer without it"
-        super().__init__(f"{what}; {self.remedy}")
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.remedy}"
 
 
 def refuse_growth(tokenizer: Mapping[str, Any]) -> None:
@@ -168,12 +171,13 @@ def _replaced(key: str, pattern: Any, written: int) -> int:
         raise TokenizerTooLarge(f"{key}: a pattern must be a String or a Regex")
     if "String" in pattern:
         text = _short(key, pattern, "String")
-        return max(1, -(-written // len(text))) if text else 1 + written
+        return max(1, -(-written // len(text))) if text else 1 + 2 * written
     regex = _short(key, pattern, "Regex")
     for number in re.findall(r"\{[\s,]*(\d+)[\s,]*(\d*)", regex):
         if any(int(one[:9] or 0) > MOST_REPEAT for one in number):
             raise TokenizerTooLarge(f"{key}: a Regex repeats more than {MOST_REPEAT:,} times")
-    return 1 + written if _may_match_nothing(regex) else max(1, written)
+    # It may match before the first of two characters, between them, and after the last.
+    return 1 + 2 * written if _may_match_nothing(regex) else max(1, written)
 
 
 def _may_match_nothing(regex: str) -> bool:
