@@ -8,8 +8,8 @@ of `engine.config.model_settings` reach transformers or peft, and no file that t
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,13 @@ from engine.config.pretrained import (
     pretrained_model,
 )
 from engine.hub.reference import is_hub
+from engine.model_files.templates import (
+    TemplateTooLarge,
+    check_config_templates,
+    check_template,
+    check_template_file,
+)
+from engine.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
 from engine.policy.models.hub import hub_model_directory
 from engine.policy.models.settings import (
     ModelError,
@@ -102,7 +109,8 @@ def check_agent(agent: AgentConfig) -> None:
     if uses_vllm(agent):
         _require_vllm(f"agents.{agent.name}.generator.name = vllm")
     if agent.chat_template is not None:
-        chat_template(agent)
+        with _within_limits(f"agents.{agent.name}.chat_template = {agent.chat_template}"):
+            check_template(chat_template(agent))
 
 
 def chat_template(agent: AgentConfig) -> str:
@@ -272,11 +280,28 @@ def _require_vllm(what: str) -> None:
 
 
 def _check_tokenizer(directory: Path) -> None:
+    tokenizer = read_json(directory / "tokenizer.json", "the tokenizer")
     options = tokenizer_settings(directory)
     if "chat_template" not in options and not (directory / "chat_template.jinja").is_file():
         raise ModelError(
             f"{directory}: chat_template.jinja is missing, and tokenizer_config.json holds none"
         )
+    with _within_limits(f"{directory / 'tokenizer.json'}"):
+        refuse_growth(tokenizer)
+    with _within_limits(f"{directory / 'tokenizer_config.json'}: chat_template"):
+        check_config_templates(options)
+    template = directory / "chat_template.jinja"
+    if template.is_file():
+        with _within_limits(str(template)):
+            check_template_file(template, options)
+
+
+@contextmanager
+def _within_limits(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (TemplateTooLarge, TokenizerTooLarge) as error:
+        raise ModelError(f"{what}: {error}") from None
 
 
 def _end_ids(model, tokenizer) -> tuple[int, ...]:

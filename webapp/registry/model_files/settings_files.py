@@ -22,6 +22,7 @@ from engine.config.model_settings import (
     tokens,
 )
 from engine.config.model_settings.sizes import Shapes, check_sizes
+from engine.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
 from webapp.registry.model_files.safetensors import WeightsError
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def check_tokenizer(file: ModelFile, vocabulary: int | None) -> None:
     tokenizer = _object(file, MOST_TOKENIZER_BYTES)
     with _named(file):
         tokens.check_tokens(tokenizer)
+    _refuse_growth(file, tokenizer)
     model, added = tokenizer.get("model"), tokenizer.get("added_tokens", [])
     # Older files omit `type`; then the vocabulary determines it.
     kind = model.get("type", "BPE") if isinstance(model, dict) else None
@@ -93,6 +95,13 @@ def check_tokenizer(file: ModelFile, vocabulary: int | None) -> None:
     if vocabulary is not None and largest >= vocabulary:
         what = f"has a token of id {largest:,}, config.json a vocabulary of {vocabulary:,}"
         raise WeightsError(file.name, what, "give the tokenizer of this model")
+
+
+def _refuse_growth(file: ModelFile, tokenizer: dict[str, Any]) -> None:
+    try:
+        refuse_growth(tokenizer)
+    except TokenizerTooLarge as error:
+        raise WeightsError(file.name, error.what, error.remedy) from None
 
 
 def _ids(file: ModelFile, vocab: Any) -> Iterator[int]:
