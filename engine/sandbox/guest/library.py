@@ -174,8 +174,12 @@ def _read_all_pages() -> None:
 
 
 class Mapping(mmap.mmap):
-    """Replaces `mmap.mmap`: maps memory that, like every child, has no other process to share it
-    with as its own, which takes no number of a file; and finds the size of a file as below."""
+    """Replaces `mmap.mmap` where a child may not do as it does.
+
+    Shared memory takes a number of a file. A child has no other process to share it with, and gets
+    memory of its own. `mmap` examines and duplicates a file, which a child may not do with those
+    that it was given, and gets a copy.
+    """
 
     def __new__(
         cls, fileno: int, length: int, flags: int = mmap.MAP_SHARED, *rest: Any, **named: Any
@@ -186,7 +190,14 @@ class Mapping(mmap.mmap):
                 named["prot"] = mmap.PROT_READ
         if fileno >= 0 and length == 0:
             length = os.fstat(fileno).st_size - named.get("offset", 0)
-        return super().__new__(cls, fileno, length, flags, *rest, **named)
+        try:
+            return super().__new__(cls, fileno, length, flags, *rest, **named)
+        except PermissionError as error:
+            if fileno < 0 or error.errno != errno.EPERM:
+                raise
+        copy = super().__new__(cls, -1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        copy[:] = os.pread(fileno, length, named.get("offset", 0))
+        return copy
 
 
 _fstat = os.fstat

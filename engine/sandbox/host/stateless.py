@@ -261,8 +261,8 @@ class _Module:
                 usable = self.modules[owner]
                 free = usable is None and not name.startswith(_NOT_ATTRIBUTES)
                 return isinstance(node.ctx, ast.Load) and (free or name in (usable or ()))
-            case ast.Attribute(value=ast.Name(id=owner)) if self._is_missing(owner):
-                return True
+            case ast.Attribute(value=ast.Name(id=owner)) if owner not in self.defined:
+                return self._is_missing(owner)
             case ast.Attribute(value=ast.Name(id="self"), attr=name) if self.selves:
                 return "self" in self.defined and not name.startswith("__")
             case ast.Attribute(value=value, attr="format" | "format_map" as name):

@@ -84,7 +84,7 @@ def solve(row: List[List[int]], f: Callable[[int, str], bool] = None) -> "Option
         return None if x is None else x
     return inner(best.get(row))
 """
-PLAIN["a module that is nowhere"] = "def solve(x): return maths.sqrt(x) + Missing().other"
+PLAIN["a module that is nowhere"] = "def solve(x): return maths.sqrt(x) + Missing().count"
 PLAIN["what there is one of"] = "def solve(x): return x is None or x is not True or ... is x"
 WITH_STATE = {
     "a generic type as a value": "from typing import List\ndef solve(x): return str(List[x])",
