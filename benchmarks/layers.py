@@ -75,7 +75,7 @@ def run(active: "isolation.Isolation", confined: bool) -> None:
     try:
         if confined:
             isolation._prctl(isolation.PR_SET_NO_NEW_PRIVS, 1)
-            isolation.confine(active, 10, GB, 1 << 16, 0, isolation.GIVEN)
+            isolation.confine(active, 10, GB, 1 << 16, 0)
         exec(compile(SOURCE, "program.py", "exec"), {})
     finally:
         os._exit(0)

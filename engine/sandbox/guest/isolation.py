@@ -14,7 +14,7 @@ resource limits.
 Invariant: `confine` applies every wall or raises; a program never runs behind some of them.
 """
 
-# ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH123
+# ruff: noqa: PTH102, PTH103, PTH112, PTH115, PTH119, PTH120, PTH123
 # ruff: noqa: PTH116, PTH211
 
 import ctypes
@@ -161,8 +161,9 @@ def enter(
     """Sets up all walls that children share; omits only those that the host refuses.
 
     `library` is the folder of the standard library: with the shared libraries that it is linked
-    with, the only visible files in a root of its own. `become_init` continues in the first process of a new pid
-    namespace. `leave_files` loads the files that children need, where they will reach none.
+    with, the only visible files in a root of its own. `become_init` continues in the first process
+    of a new pid namespace. `leave_files` loads the files that children need, where they will reach
+    none.
     """
     isolation = Isolation(private_uid(number))
     isolation.walls += _enter_namespaces(library)
@@ -182,7 +183,7 @@ def enter(
         os.utime(TEMPORARY, (1, 1))  # so that `renew` replaces and rules it before the first child
     else:
         whole = "chroot" in isolation.walls
-        readable = ["/"] if whole else [os.path.realpath(library), *linked.libraries()]
+        readable = ["/"] if whole else [os.path.realpath(library), *linked.libraries(library)]
         rules = landlock.rules([] if isolation.without_files else readable, [])
         if rules is not None:
             landlock.restrict_self(rules)
@@ -205,7 +206,7 @@ def enter(
 
 def _enter_namespaces(library: str) -> list[str]:
     """Leaves the host's namespaces, for all processes forked after this call."""
-    libraries = linked.libraries()  # while a fork is not the first process of a namespace
+    libraries = linked.libraries(library)  # while a fork is not the first process of a namespace
     active = _unshare(os.getuid(), os.getgid())
     with suppress(OSError):  # only walls that were set up are named
         if active:
@@ -348,7 +349,7 @@ def confine(
     memory_bytes: int,
     file_bytes: int,
     reserve_bytes: int,
-    given: int,
+    given: int = GIVEN,
 ) -> None:
     """Puts this process behind every wall that a child has; `given` is one of the constants.
 

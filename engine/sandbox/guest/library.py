@@ -203,7 +203,7 @@ class Mapping(mmap.mmap):
 _fstat = os.fstat
 
 
-def fstat(descriptor: int) -> os.stat_result:
+def fstat(fd: int) -> os.stat_result:
     """Replaces `os.fstat`: where the kernel does not describe an open file, returns its kind and
     size; all other fields are fixed.
 
@@ -211,15 +211,15 @@ def fstat(descriptor: int) -> os.stat_result:
         OSError: the descriptor is not open.
     """
     with suppress(PermissionError, FileNotFoundError):  # the latter where no path leads to a file
-        return _fstat(descriptor)
+        return _fstat(fd)
     try:
-        offset = os.lseek(descriptor, 0, os.SEEK_CUR)
+        offset = os.lseek(fd, 0, os.SEEK_CUR)
     except OSError as error:
         if error.errno != errno.ESPIPE:
             raise
         return os.stat_result((stat.S_IFIFO | 0o600, 0, 0, 1, 0, 0, 0, 0, 0, 0))
-    size = os.lseek(descriptor, 0, os.SEEK_END)
-    is_null = os.lseek(descriptor, 1, os.SEEK_SET) != 1
-    os.lseek(descriptor, offset, os.SEEK_SET)
+    size = os.lseek(fd, 0, os.SEEK_END)
+    is_null = os.lseek(fd, 1, os.SEEK_SET) != 1
+    os.lseek(fd, offset, os.SEEK_SET)
     kind = stat.S_IFCHR | 0o666 if is_null else stat.S_IFREG | 0o777
     return os.stat_result((kind, 0, 0, 1, 0, 0, size, 0, 0, 0))

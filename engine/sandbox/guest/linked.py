@@ -3,11 +3,10 @@
 Standard library only: loaded by path in the zygote, before its walls.
 """
 
-# ruff: noqa: PTH118, PTH119, PTH123, PTH208
+# ruff: noqa: PTH118, PTH123, PTH208
 
 import ctypes
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -29,8 +28,9 @@ class _Loaded(ctypes.Structure):
     ]
 
 
-def libraries() -> list[str]:
-    """Returns the paths under which the loader finds the libraries of all extension modules.
+def libraries(library: str) -> list[str]:
+    """Returns the paths under which the loader finds the libraries that the extension modules of
+    the standard library, the folder `library`, need and this process has not loaded.
 
     They are loaded in a process of its own, so that no fork of this one has to copy their mappings.
     """
@@ -38,7 +38,9 @@ def libraries() -> list[str]:
     pid = os.fork()
     if pid == 0:
         with suppress(BaseException), open(target, "wb") as file:
-            file.write(b"\0".join(_load_all()))
+            before = set(_loaded())
+            _load_all(library)
+            file.write(b"\0".join(set(_loaded()) - before))
         os._exit(0)
     os.close(target)
     with open(source, "rb") as file:
@@ -47,10 +49,21 @@ def libraries() -> list[str]:
     return sorted({os.fsdecode(path) for path in paths if path.startswith(b"/")})
 
 
-def _load_all() -> Iterator[bytes]:
-    for path in (*_BY_NAME, *_modules()):
+def _load_all(library: str) -> None:
+    folders = [f for f in (library, os.path.join(library, "lib-dynload")) if os.path.isdir(f)]
+    modules = [
+        os.path.join(folder, file)
+        for folder in folders
+        for file in os.listdir(folder)
+        if file.endswith(tuple(EXTENSION_SUFFIXES)) and not file.startswith(_LEFT_OUT)
+    ]
+    for path in (*_BY_NAME, *modules):
         with suppress(OSError):
             ctypes.CDLL(path)
+
+
+def _loaded() -> Iterator[bytes]:
+    """Yields the paths of all libraries that are loaded; empty for the program itself."""
     program = ctypes.CDLL(None)
     at = ctypes.c_void_p()
     program.dlinfo(ctypes.c_void_p(program._handle), _LINK_MAP, ctypes.byref(at))
@@ -58,11 +71,3 @@ def _load_all() -> Iterator[bytes]:
         loaded = _Loaded.from_address(at.value)
         yield loaded.path or b""
         at.value = loaded.next
-
-
-def _modules() -> Iterator[str]:
-    """Yields the paths of extension modules."""
-    for top in filter(os.path.isdir, sys.path):
-        for file in os.listdir(top):
-            if file.endswith(tuple(EXTENSION_SUFFIXES)) and not file.startswith(_LEFT_OUT):
-                yield os.path.join(top, file)

@@ -115,9 +115,7 @@ class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.POINTER(_Instruction))]
 
 
-def build(
-    writes: bool, numbers: bool = True, files: bool = True, given: int = 0
-) -> Program | None:
+def build(writes: bool, numbers: bool = True, files: bool = True, given: int = 0) -> Program | None:
     """Returns the filter for this machine; None if its kernel or architecture has no support.
 
     `writes`: whether files may be opened for writing, made and removed, as far as other walls

@@ -77,8 +77,7 @@ RESERVE_BYTES = 8 << 20
 STACK_BYTES = 2 << 20  # per thread: 32 of the usual 8 MiB would use up all that a program may map
 TASKS = {CALLS: child.calls, SCRIPT: child.script, ANSWER: child.answer, JUDGE: judging.judge}
 OWN_MODULES = (
-    "child isolation judging landlock library linked literals objects seccomp wakeup watchdog"
-    " wire"
+    "child isolation judging landlock library linked literals objects seccomp wakeup watchdog wire"
 )
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
 PRELOADED = (
@@ -134,7 +133,7 @@ def set_up(number: int) -> "tuple[Isolation, int]":
     os.register_at_fork = register_at_fork
     os.uname = vars(sys.modules["posix"])["uname"] = uname
     os.fstat = vars(sys.modules["posix"])["fstat"] = library.fstat
-    sys.modules["mmap"].mmap = library.Mapping
+    library.mmap.mmap = library.Mapping
     sys.meta_path.insert(0, wakeup.Finder())
     sys.modules["re"].purge()
     builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D")
@@ -302,9 +301,7 @@ def run_child(
         place_descriptors(order.kind, files[1:], report_write)
         try:
             given = GIVEN_WITH_CHANNEL if order.kind in (ANSWER, JUDGE) else GIVEN
-            confine(
-                isolation, order.backstop, memory_bytes, order.file_bytes, RESERVE_BYTES, given
-            )
+            confine(isolation, order.backstop, memory_bytes, order.file_bytes, RESERVE_BYTES, given)
         except BaseException as error:
             child.write(REPORT, str(error).encode("utf-8", "replace"))
             return

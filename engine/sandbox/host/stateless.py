@@ -221,10 +221,14 @@ class _Module:
             case ast.ClassDef(keywords=[], decorator_list=[], body=body) if not in_class:
                 plain = [base.id for base in node.bases if isinstance(base, ast.Name)]
                 generic = getattr(node, "type_params", [])
-                return not generic and plain == ["object"] * len(node.bases) and all(
-                    self._outside(part, in_class=True)
-                    and (not isinstance(part, ast.FunctionDef) or _is_method(part))
-                    for part in body
+                return (
+                    not generic
+                    and plain == ["object"] * len(node.bases)
+                    and all(
+                        self._outside(part, in_class=True)
+                        and (not isinstance(part, ast.FunctionDef) or _is_method(part))
+                        for part in body
+                    )
                 )
             case ast.If(test=test, orelse=[]):  # the program is a module here, and no script
                 return ast.unparse(test) == "__name__ == '__main__'"
