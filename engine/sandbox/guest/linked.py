@@ -3,7 +3,7 @@
 Standard library only: loaded by path in the zygote, before its walls.
 """
 
-# ruff: noqa: PTH118, PTH123, PTH208
+# ruff: noqa: PTH112, PTH118, PTH123, PTH208
 
 import ctypes
 import os

@@ -300,8 +300,10 @@ def run_child(
         job = read_whole(files[0])
         place_descriptors(order.kind, files[1:], report_write)
         try:
-            given = GIVEN_WITH_CHANNEL if order.kind in (ANSWER, JUDGE) else GIVEN
-            confine(isolation, order.backstop, memory_bytes, order.file_bytes, RESERVE_BYTES, given)
+            open_files = GIVEN_WITH_CHANNEL if order.kind in (ANSWER, JUDGE) else GIVEN
+            confine(
+                isolation, order.backstop, memory_bytes, order.file_bytes, RESERVE_BYTES, open_files
+            )
         except BaseException as error:
             child.write(REPORT, str(error).encode("utf-8", "replace"))
             return
