@@ -120,6 +120,7 @@ def plant(cast: Cast) -> dict[str, Any]:
         "node": 1,
         **_of_a_search(cast),
         "name": "system.cpu_percent",
+        "api-1:get_shared_metric.name": "reward",
         "recipe": "demo",
         **a_registry(cast),
         "import_id": request_package(cast.project, "smollm2", cast.alice).pk,

@@ -90,8 +90,9 @@ def about_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """run.html: `run` (Run, as in the list), `can_operate`, `actions` (RunAction, newest first),
-    `checkpoints` (steps to fork from), `can_register` (one as a version), and `page`, the dict for
+    """run.html: `run` (Run, as in the list), `variant` (the settings in which it differs from its
+    experiment), `can_operate`, `actions` (RunAction, newest first), `checkpoints` (steps to fork
+    from), `can_register` (one as a version), and `page`, the dict for
     `{{ page|json_script:"page" }}`: run {id, name, number, epoch, seed, can_operate, begun (is
     there an event?)}, status
     (state, stop_requested, step, steps, waiting {name, since, deadline}|null, error, restarts,
@@ -105,6 +106,7 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     can_operate = may(request.user, Action.OPERATE, row.project)
     context = {
         "run": row,
+        "variant": row.variant,
         "can_operate": can_operate,
         "page": page_data(row, can_operate) | page_parts(row),
         "actions": actions_of(row),

@@ -100,9 +100,9 @@ def get_shared_state(request: HttpRequest, secret: str, seq: int | None = Query(
     run, view = guest.share.run, guest.view
     if view.tree is not None:
         return _json(
-            selectors.tree(run, view.tree, view.clamp(seq)) or _unopened_tree(run, view, seq)
+            selectors.tree(run, view.tree, view.clamp(seq), view) or _unopened_tree(run, view, seq)
         )
-    return _json(selectors.state(run, view.clamp(seq)))
+    return _json(selectors.state(run, view.clamp(seq), view))
 
 
 def _unopened_tree(run: services.Run, view: selectors.View, seq: int | None) -> bytes:
@@ -135,10 +135,8 @@ def get_shared_events(
 def get_shared_step(
     request: HttpRequest, secret: str, step: int, seq: int | None = Query(None, ge=0)
 ):
-    guest = guest_or_404(request, secret)
-    if guest.view.tree is not None:
-        raise Http404
-    return _json(selectors.step(guest.share.run, step, guest.view.clamp(seq)))
+    guest = _guest_of_whole_run(request, secret)
+    return _json(selectors.step(guest.share.run, step, guest.view.clamp(seq), guest.view))
 
 
 @shared.get("/{str:secret}/trees/{int:tree}", include_in_schema=False)
@@ -146,8 +144,9 @@ def get_shared_tree(
     request: HttpRequest, secret: str, tree: int, seq: int | None = Query(None, ge=0)
 ):
     guest = guest_or_404(request, secret)
-    seen = guest.view.tree in (None, tree)
-    state = selectors.tree(guest.share.run, tree, guest.view.clamp(seq)) if seen else None
+    view, run = guest.view, guest.share.run
+    seen = view.tree in (None, tree)
+    state = selectors.tree(run, tree, view.clamp(seq), view) if seen else None
     if state is None:
         raise Http404
     return _json(state)
@@ -157,7 +156,7 @@ def get_shared_tree(
 def get_shared_node(request: HttpRequest, secret: str, tree: int, node: int):
     guest = guest_or_404(request, secret)
     seen = guest.view.tree in (None, tree)
-    detail = selectors.node(guest.share.run, tree, node, guest.view.until) if seen else None
+    detail = selectors.node(guest.share.run, tree, node, guest.view) if seen else None
     if detail is None:
         raise Http404
     return detail
@@ -166,7 +165,9 @@ def get_shared_node(request: HttpRequest, secret: str, tree: int, node: int):
 @shared.get("/{str:secret}/metrics", response=MetricList, include_in_schema=False)
 def get_shared_metrics(request: HttpRequest, secret: str, query: Query[MetricsIn]):
     guest = _guest_of_whole_run(request, secret)
-    return metrics_page(guest.share.run, query, guest.view.clamp(query.until))
+    listed = metrics_page(guest.share.run, query, guest.view.clamp(query.until))
+    shown = [one for one in listed["metrics"] if guest.view.shows_series(one.name)]
+    return listed | {"metrics": shown}
 
 
 @shared.get(
@@ -174,11 +175,13 @@ def get_shared_metrics(request: HttpRequest, secret: str, query: Query[MetricsIn
 )
 def get_shared_metric(request: HttpRequest, secret: str, name: str, query: Query[RangeIn]):
     guest = _guest_of_whole_run(request, secret)
+    if not guest.view.shows_series(name):
+        raise Http404
     return bucketed(guest.share.run, name, query, guest.view.clamp(query.until))
 
 
 def _guest_of_whole_run(request: HttpRequest, secret: str) -> services.Guest:
-    """Series cover the whole run: a guest who sees only one tree of it gets 404."""
+    """Steps and series cover the whole run: a guest who sees only one tree of it gets 404."""
     guest = guest_or_404(request, secret)
     if guest.view.tree is not None:
         raise Http404

@@ -18,6 +18,7 @@ from webapp.rest.problem_details import Invalid
 from webapp.sharing import comparisons, links
 from webapp.sharing.models import ComparisonShare
 from webapp.sharing.selectors import comparison_or_404
+from webapp.telemetry import guests
 from webapp.telemetry.api.metrics import (
     BucketedSeries,
     MetricList,
@@ -149,7 +150,7 @@ def get_shared_comparison(request: HttpRequest, secret: str):
 def get_compared_metrics(request: HttpRequest, secret: str, index: int, query: Query[MetricsIn]):
     run, view = comparison_or_404(request, secret).view(index)
     data = metrics_page(run, query, view.clamp(query.until))
-    return data | {"metrics": [one for one in data["metrics"] if is_curve(one.name)]}
+    return data | {"metrics": [one for one in data["metrics"] if _is_shown(one.name)]}
 
 
 @shared.get(
@@ -162,6 +163,10 @@ def get_compared_metric(
     request: HttpRequest, secret: str, index: int, name: str, query: Query[RangeIn]
 ):
     run, view = comparison_or_404(request, secret).view(index)
-    if not is_curve(name):
+    if not _is_shown(name):
         raise Http404
     return bucketed(run, name, query, view.clamp(query.until))
+
+
+def _is_shown(name: str) -> bool:
+    return is_curve(name) and guests.shows_series(name)

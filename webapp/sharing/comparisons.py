@@ -8,7 +8,6 @@ of them. People of every workspace that contains one of its runs see it and may 
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -28,11 +27,10 @@ from webapp.projects.models import Project
 from webapp.projects.permissions import Action, may, require
 from webapp.sharing import links
 from webapp.sharing.models import ComparisonShare
+from webapp.telemetry import guests
 from webapp.telemetry.stream.view import View
 
 _SALT = "webapp.sharing.comparisons"
-_SITE_SETTINGS = re.compile(r"^(agents\.[^.]+\.model|problems\..*|compute\..*|inference\..*)$")
-"""Settings that name locations on this machine or in its organisation."""
 
 
 def runs_to_compare(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:
@@ -101,7 +99,9 @@ class SharedComparison:
     @cached_property
     def data(self) -> dict[str, Any]:
         """All but the curves (`comparison_data`); a request for a curve does not pay for it."""
-        return self.share.frozen or comparison_data(self.runs, self.share.split)
+        data = self.share.frozen or comparison_data(self.runs, self.share.split)
+        # Again: a link of an older version froze settings that are not shown now.
+        return data | {"settings": _shown(data["settings"])}
 
     def page(self, secret: str) -> dict[str, Any]:
         """{labels, curves, runs, frozen} for the scripts: runs are identified by their labels, and
@@ -147,7 +147,7 @@ def comparison_data(runs: Sequence[Run], split: str) -> dict[str, Any]:
         "labels": comparison.labels_of(runs),
         "names": [str(run) for run in runs],
         "split": split,
-        "settings": [row for row in settings if not _SITE_SETTINGS.match(row["path"])],
+        "settings": _shown(settings),
         "pairs": [
             {
                 "label": pair.label,
@@ -158,3 +158,7 @@ def comparison_data(runs: Sequence[Run], split: str) -> dict[str, Any]:
             for pair in comparison.pairs(runs, split)
         ],
     }
+
+
+def _shown(settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in settings if guests.shows_setting(row["path"])]

@@ -14,8 +14,11 @@ from webapp.searches.presentation import page_search
 from webapp.sharing.comparisons import SharedComparison, shared_comparison
 from webapp.sharing.models import Share
 from webapp.sharing.services import Guest, guest_by
+from webapp.telemetry import guests
 from webapp.telemetry.selectors import folded
 from webapp.telemetry.stream.view import EMPTY_STATUS, View
+
+_OF_AGENTS = ("name", "parameters", "trainable", "owner", "role", "drafts")
 
 
 def shares_of(run: Run) -> QuerySet[Share]:
@@ -41,18 +44,19 @@ def comparison_or_404(request: HttpRequest, secret: str) -> SharedComparison:
 
 
 def shared_page_data(guest: Guest) -> dict[str, Any]:
-    """`page_data` of the run restricted to what the share shows: no sources of models or problems,
-    no later moment, no address of anything but itself."""
+    """`page_data` of the run restricted to what the share shows (`telemetry.guests`): no sources of
+    models or problems, no later moment, no address of anything but itself."""
     run, view = guest.share.run, guest.view
     data = page_data(run, can_operate=False)
     secret = view.base.rsplit("/", 1)[1]
     urls = {name: href.replace(f"/api/v1/runs/{run.pk}", view.base) for name, href in
             data["urls"].items() if name not in ("stop", "resume")}  # fmt: skip
+    agents = [{name: agent[name] for name in _OF_AGENTS} for agent in data["agents"]]
     return {
-        **data,
+        **{name: data[name] for name in ("run", "states", "verdicts")},
         "search": page_search(run),
-        "status": data["status"] if view == View(view.base) else _status(run, view, data),
-        "agents": [{**agent, "model": agent["name"], "version": None} for agent in data["agents"]],
+        "status": _status(run, view, data),
+        "agents": [{**agent, "model": agent["name"], "version": None} for agent in agents],
         "config": {name: data["config"][name] for name in ("search", "credit")},
         "urls": {
             **urls,
@@ -72,3 +76,8 @@ def _status(run: Run, view: View, data: dict[str, Any]) -> dict[str, Any]:
         "step": state["step"],
         "steps": state["plan"]["steps"],
     }
+
+
+def shared_variant(run: Run) -> dict[str, Any]:
+    """Returns those settings that distinguish the run in its experiment that a guest may see."""
+    return {path: value for path, value in run.variant.items() if guests.shows_setting(path)}

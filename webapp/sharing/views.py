@@ -16,7 +16,12 @@ from webapp.projects.permissions import Action, may, require
 from webapp.sharing import comparisons, services
 from webapp.sharing.forms import ShareForm
 from webapp.sharing.models import ComparisonShare, Share
-from webapp.sharing.selectors import guest_or_404, shared_page_data, shares_of
+from webapp.sharing.selectors import (
+    guest_or_404,
+    shared_page_data,
+    shared_variant,
+    shares_of,
+)
 
 MOST_COMPARED = 100
 """Maximum number of links to comparisons that a run's page lists; REST pages through all."""
@@ -79,7 +84,10 @@ def revoke(request: HttpRequest, run_id: uuid.UUID, share_id: int) -> HttpRespon
 @login_not_required
 @require_safe
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
-    """run.html for a guest: `run`, `guest`, and `page` without operations. 404 without a share."""
+    """run.html for a guest: `run`, `variant`, `guest`, and `page` without operations. 404 without a
+    share."""
     guest = guest_or_404(request, secret)
-    context = {"run": guest.share.run, "guest": guest, "page": shared_page_data(guest)}
+    run = guest.share.run
+    context = {"run": run, "variant": shared_variant(run), "guest": guest}
+    context["page"] = shared_page_data(guest)
     return render(request, "run.html", context)

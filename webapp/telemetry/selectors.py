@@ -82,8 +82,9 @@ ORDER BY seq
 """
 
 
-def state(run: Run, seq: int | None = None) -> bytes:
-    """Returns JSON {epoch, seq, events}: the compacted log up to `seq` (the head if None).
+def state(run: Run, seq: int | None = None, view: View | None = None) -> bytes:
+    """Returns JSON {epoch, seq, events}: the compacted log up to `seq` (the head if None), as in
+    `view` (a member's if None).
 
     Folding these events gives what folding the whole log would, as far as a page shows it: all
     events of the run, its steps and agents; trees and nodes of the last two steps; the newest 200
@@ -97,30 +98,32 @@ def state(run: Run, seq: int | None = None) -> bytes:
         "tail": list(_TAIL),
         "of_steps": list(_OF_STEPS),
     }
-    return _encoded(run, seq, _STATE, values)
+    return _encoded(run, seq, _STATE, values, view)
 
 
-def tree(run: Run, tree: int, seq: int | None = None) -> bytes | None:
+def tree(run: Run, tree: int, seq: int | None = None, view: View | None = None) -> bytes | None:
     """Returns JSON {epoch, seq, events} of one tree of any age, up to `seq`; None if the run has no
     such tree."""
     seq = run.head_seq if seq is None else min(seq, run.head_seq)
     if not Event.objects.filter(run=run, tree=tree, kind="tree.open", seq__lte=seq).exists():
         return None
     values = {"run": run.pk, "seq": seq, "tree": tree, "bulk": list(_BULK)}
-    return _encoded(run, seq, _TREE, values)
+    return _encoded(run, seq, _TREE, values, view)
 
 
-def step(run: Run, step: int, seq: int | None = None) -> bytes:
+def step(run: Run, step: int, seq: int | None = None, view: View | None = None) -> bytes:
     """Returns JSON {epoch, seq, events} of the trees of one step of any age, up to `seq`."""
     seq = run.head_seq if seq is None else min(seq, run.head_seq)
     values = {"run": run.pk, "seq": seq, "bulk": list(_BULK)}
-    return _encoded(run, seq, _STEP, {**values, "step": Jsonb(step), "after": Jsonb(step + 2)})
+    values |= {"step": Jsonb(step), "after": Jsonb(step + 2)}
+    return _encoded(run, seq, _STEP, values, view)
 
 
-def _encoded(run: Run, seq: int, query: str, values: dict[str, Any]) -> bytes:
+def _encoded(run: Run, seq: int, query: str, values: dict[str, Any], view: View | None) -> bytes:
+    encode = (view or View.of_all(run.pk)).encode
     with connection.cursor() as cursor:
         cursor.execute(query, values)
-        events = b",".join(map(rows.encode_row, cursor.fetchall()))
+        events = b",".join(filter(None, map(encode, cursor.fetchall())))
     return b'{"epoch":"%s","seq":%d,"events":[%s]}' % (str(run.epoch).encode(), seq, events)
 
 
@@ -159,11 +162,12 @@ async def lines(
     view = view or View.of_all(run.pk)
     last = view.clamp(run.head_seq if until is None else min(until, run.head_seq))
     while after < last and (batch := await read(run, after)):
-        yield b"".join(
-            rows.encode_row(row) + b"\n"
+        shown = (
+            view.encode(row)
             for row in batch
-            if row[0] <= last and view.shows(row) and rows.topics_match(selected, row[2])
+            if row[0] <= last and rows.topics_match(selected, row[2])
         )
+        yield b"".join(line + b"\n" for line in shown if line)
         after = batch[-1][0]
 
 
@@ -173,13 +177,14 @@ def _rows_after(run: Run, after: int) -> list[rows.Row]:
         return cursor.fetchall()
 
 
-def node(run: Run, tree: int, node: int, until: int | None = None) -> dict[str, Any] | None:
-    """Returns the stored payloads of one node by kind, with its tree's and its parent's; up to the
-    event `until` if given.
+def node(run: Run, tree: int, node: int, view: View | None = None) -> dict[str, Any] | None:
+    """Returns the stored payloads of one node by kind, with its tree's and its parent's, as in
+    `view` (a member's if None).
 
     None if there is no such node.
     """
-    payloads = {event.kind: event.payload for event in _about(run, tree, node, until)}
+    view = view or View.of_all(run.pk)
+    payloads = _payloads(run, tree, node, view)
     if "node.open" not in payloads:
         return None
     parent = payloads["node.open"]["parent"]
@@ -191,11 +196,9 @@ def node(run: Run, tree: int, node: int, until: int | None = None) -> dict[str, 
         "close": payloads.get("node.close"),
         "credit": payloads.get("node.credit"),
         "text": payloads.get("node.text"),
-        "learned": _token_stats(run, tree, node, until),
-        "problem": opened.payload if opened else None,
-        "parent": {event.kind: event.payload for event in _about(run, tree, parent, until)}.get(
-            "node.close"
-        ),
+        "learned": _token_stats(run, tree, node, view.until),
+        "problem": view.payload("tree.open", opened.payload) if opened else None,
+        "parent": _payloads(run, tree, parent, view).get("node.close"),
     }
 
 
@@ -210,6 +213,10 @@ def _token_stats(run: Run, tree: int, node: int, until: int | None) -> dict[str,
     return None
 
 
-def _about(run: Run, tree: int, node: int, until: int | None) -> list[Event]:
+def _payloads(run: Run, tree: int, node: int, view: View) -> dict[str, dict[str, Any]]:
+    """Returns what is visible of a node's events, by kind."""
     events = Event.objects.filter(run=run, tree=tree, node=node).order_by("seq")
-    return list(events if until is None else events.filter(seq__lte=until))
+    if view.until is not None:
+        events = events.filter(seq__lte=view.until)
+    payloads = {event.kind: view.payload(event.kind, event.payload) for event in events}
+    return {kind: payload for kind, payload in payloads.items() if payload is not None}

@@ -90,6 +90,19 @@ def test_a_frozen_one_goes_on_showing_what_it_showed_and_a_live_one_follows(clie
     assert Client().get(later).json()["points"] == 1
 
 
+def test_a_link_of_an_older_version_shows_no_setting_that_names_a_place(client, cast, runs):
+    client.force_login(cast.bob)
+    _, path = shared(client, runs, frozen=True)
+    (share,) = ComparisonShare.objects.all()
+    paths = ("agents.oak.chat_template", "sandbox.workers", "agents.oak.generator.name")
+    old = [{"path": one, "values": ["secret-a", "secret-b"]} for one in paths]
+    share.frozen["settings"] += old
+    share.save()
+    for response in (shared_response(path), Client().get(path)):
+        text = response.content.decode()
+        assert response.status_code == 200 and "seed" in text and "secret-" not in text
+
+
 def test_it_ends_by_itself_at_once_or_with_a_run(client, cast, runs):
     client.force_login(cast.bob)
     made, revoked = shared(client, runs)

@@ -97,7 +97,7 @@ class Pump:
             return
         *columns, comments = fetched[0]
         shown = self.view.status(status(dict(zip(STATUS_COLUMNS, columns, strict=True))))
-        if shown is not None and self.view.comments:
+        if shown is not None and self.view.member:
             shown = {**shown, "comments_changed": comments}
         if shown is not None and shown != self._last_status:
             self._last_status = shown
@@ -148,8 +148,7 @@ class Pump:
         events: list[msgspec.Raw] = []
         size, last = 0, self.cursor
         for row in batch:
-            is_selected = self.view.shows(row) and rows.topics_match(self._kinds, row[2])
-            encoded = rows.encode_row(row) if is_selected else b""
+            encoded = self.view.encode(row) if rows.topics_match(self._kinds, row[2]) else b""
             if events and size + len(encoded) > protocol.BATCH_BYTES:
                 yield last, events
                 events, size = [], 0
