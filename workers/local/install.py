@@ -68,6 +68,7 @@ def main(extras, options):
         return
     make_venv()
     started = time.time()
+    pin_pip(options)
     spare_gigabytes(options)
     names = [name for name in extras.split(",") if name not in ("", VLLM)]
     target = ".[{}]".format(",".join([SERVER, *names]))
@@ -124,6 +125,19 @@ def make_venv():
         )
 
 
+def pin_pip(options):
+    """Replaces the pip that Python brought by the pinned one, which installs all the others."""
+    (pin,) = [line for line in pins() if line.startswith("pip==")]
+    library = VENV / "lib" / f"python{python_version()}" / "site-packages"
+    if not (library / "{}-{}.dist-info".format(*pin.split("=="))).is_dir():
+        say(f"Installing {pin}")
+        install([*options, pin])
+
+
+def pins():
+    return (ROOT / PINS).read_text().splitlines()
+
+
 def spare_gigabytes(options):
     """Installs torch from its CPU index if there is no NVIDIA GPU and the index can be reached.
 
@@ -134,10 +148,9 @@ def spare_gigabytes(options):
     gpu = Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi")
     if own_sources or gpu or platform.system() != "Linux" or not reachable(CPU_INDEX + "/torch/"):
         return
-    lines = (ROOT / PINS).read_text().splitlines()
-    pins = [line for line in lines if line.startswith("torch==")]
+    torch = [line for line in pins() if line.startswith("torch==")]
     say("Installing torch for CPU")
-    pip(["--no-deps", "--index-url", CPU_INDEX, *pins])
+    pip(["--no-deps", "--index-url", CPU_INDEX, *torch])
 
 
 def remove_former():

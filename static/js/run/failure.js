@@ -27,6 +27,7 @@ export function failureOf(state, message) {
 
 /** Returns the log's lines around the error, and the error among them. */
 function around(logs, error) {
+  if (!logs.length) return []; // the log of a guest, to whom its lines are not shown
   if (!error) return logs.slice(-BEFORE).map((line) => ({ ...line, is: false }));
   const before = logs.filter((line) => line.seq < error.seq).slice(-BEFORE);
   const after = logs.filter((line) => line.seq > error.seq).slice(0, AFTER);

