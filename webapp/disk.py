@@ -1,8 +1,10 @@
-"""Full disk of the server: detection and message."""
+"""Failures of the server's disks, as users are told of them: what failed, without where."""
 
 from __future__ import annotations
 
 import errno
+import os
+from pathlib import Path
 
 STATUS = 507
 """Insufficient Storage (RFC 4918, 11.5)."""
@@ -28,3 +30,14 @@ class DiskFull(OSError):
 def is_full(error: BaseException | None) -> bool:
     """Whether the error means that no space is left on a disk."""
     return isinstance(error, OSError) and error.errno in _FULL
+
+
+def cause_of(error: Exception) -> str:
+    """Returns the cause for a user: of a file, its name and the reason, not its path."""
+    if is_full(error):
+        return FULL
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    if error.filename is None or isinstance(error.filename, int):  # no file, or a descriptor
+        return error.strerror
+    return f"{Path(os.fsdecode(error.filename)).name}: {error.strerror}"

@@ -57,8 +57,8 @@ def make(export: Export, closing: Event) -> None:
         services.fail(export, str(error))
     except Exception as error:
         logger.exception("export %s failed", export.pk)
-        cause = disk.FULL if disk.is_full(error) else f"{type(error).__name__}: {error}"
-        services.fail(export, cause)
+        cause = disk.cause_of(error)
+        services.fail(export, cause if disk.is_full(error) else f"{type(error).__name__}: {cause}")
     finally:
         draft.unlink(missing_ok=True)
 

@@ -19,6 +19,7 @@ from django.db import transaction
 
 from engine.config.run_forks import MANIFEST
 from webapp.accounts.models import User
+from webapp.disk import cause_of
 from webapp.experiments.launch.checkpoints import checkpoint_path, checkpoint_steps
 from webapp.experiments.models import Run
 from webapp.registry.errors import RegistryRefused
@@ -100,7 +101,7 @@ def _link_checkpoint(run: Run, step: int, owner: str) -> _LinkedCheckpoint:
     except OSError as error:
         if not (sha256 and target.is_dir()):  # else a concurrent request made it
             raise RegistryRefused(
-                f"The files of the checkpoint cannot be linked: {error}."
+                f"The files of the checkpoint cannot be linked: {cause_of(error)}."
             ) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)

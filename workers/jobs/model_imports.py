@@ -29,7 +29,7 @@ from django.utils import timezone
 
 from webapp.artifacts.selectors import room_of
 from webapp.artifacts.store import link_or_copy, local_path
-from webapp.disk import FULL, is_full
+from webapp.disk import FULL, cause_of
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.model_files.checking import Busy
 from webapp.registry.model_files.layout import Layout
@@ -107,7 +107,7 @@ class ModelImportJob(JobThread):
 
 
 def _fail(one: ModelImport, error: Exception) -> None:
-    cause = FULL if is_full(error) else str(error)
+    cause = cause_of(error)
     logger.warning("import %s: %s", one.pk, cause)
     with suppress(states.ImportLost):
         states.fail(one, cause, is_final=getattr(error, "is_final", False))

@@ -24,6 +24,7 @@ from django.utils import timezone
 from webapp.artifacts.store import local_path
 from webapp.datasets import reports
 from webapp.datasets.models import DatasetReport
+from webapp.disk import cause_of
 from workers.jobs.job_thread import JobThread
 from workers.processes import family, kill_all
 from workers.runs.active_runs import closing
@@ -58,7 +59,7 @@ class ReportJob(JobThread):
         except reports.ReportLost:
             logger.warning("report %s: another worker has it, or it was deleted", report.pk)
         except (CheckFailed, OSError, ValueError) as error:
-            _fail(report, str(error))
+            _fail(report, cause_of(error))
 
 
 def _fail(report: DatasetReport, cause: str) -> None:

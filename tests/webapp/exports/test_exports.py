@@ -69,6 +69,13 @@ def rows_of(export):
     return [json.loads(line) for line in text.splitlines()]
 
 
+def test_a_failure_names_no_path_of_the_server(logged_run):
+    export = requested_export(logged_run, Table.RUNS)
+    export.path.mkdir(parents=True)
+    assert written(export).export_state is ExportState.FAILED
+    assert "Is a directory" in export.error and "/" not in export.error, export.error
+
+
 @pytest.mark.parametrize("table", Table)
 def test_all_formats_hold_the_same_exact_rows(logged_run, table):
     files = {file: rows_of(written(requested_export(logged_run, table, file))) for file in Format}

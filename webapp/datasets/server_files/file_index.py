@@ -25,7 +25,7 @@ from engine.problems.errors import DatasetError
 from webapp.datasets.errors import DatasetRefused
 from webapp.datasets.parsing.parse import TOO_MUCH, limits, parsing_slot
 from webapp.datasets.server_files.indexing import FIRST, INDEX, PROBLEMS, REFUSAL, WIDTH, key_of
-from webapp.disk import is_full
+from webapp.disk import cause_of, is_full
 from webapp.limited_process import run_limited
 
 
@@ -77,7 +77,7 @@ def of(dataset: str, format: str) -> FileIndex:
     except (DatasetError, OSError) as error:
         if is_full(error):
             raise
-        raise _refusal(dataset, str(error)) from None
+        raise _refusal(dataset, cause_of(error)) from None
     return FileIndex(folder)
 
 

@@ -24,6 +24,7 @@ from engine.problems.source import GENERATED
 from webapp.artifacts.store import local_path
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.server_files import file_index
+from webapp.disk import cause_of
 
 MOST_BYTES = 8 << 20
 """Bytes of one problem, which a search stores and passes to its engine."""
@@ -86,7 +87,7 @@ def _stored(version: DatasetVersion, problem_id: str) -> Problem | None:
     try:
         path = local_path(version.artifact_id)
     except OSError as error:
-        raise refusal("version", str(version), str(error)) from None
+        raise refusal("version", str(version), cause_of(error)) from None
     return _read(version, path, *row, problem_id)
 
 
@@ -107,7 +108,7 @@ def _read(version: DatasetVersion, path: Any, offset: int, length: int, problem_
             file.seek(offset)
             return problem_of_line(file.read(length), str(version))
     except (DatasetError, OSError) as error:
-        raise refusal("version", str(version), str(error)) from None
+        raise refusal("version", str(version), cause_of(error)) from None
 
 
 def refusal(path: str, value: str, reason: str) -> ConfigError:

@@ -28,6 +28,10 @@ from engine.policy.models.packages.errors import InstallError
 PIP = "26.3"
 """The version of pip that downloads, as in constraints.txt and pyproject.toml: earlier ones have
 known faults in what they do with an index's answers."""
+_REMEDY = (
+    f"in Grove's environment run: python -m ensurepip && python -m pip install pip=={PIP} (in a "
+    "checkout: make run)"
+)
 STALL_SECONDS = 300.0
 POLL_SECONDS = 0.1
 PYPI = "https://pypi.org/simple"
@@ -73,19 +77,15 @@ def download(
 
 def _require_pip() -> None:
     """Raises `InstallError` unless the pip that `_pip` runs is there and of the version `PIP`."""
-    remedy = f"{sys.executable} -m pip install pip=={PIP}"
     if importlib.util.find_spec("pip") is None:
-        raise InstallError(
-            f"this Python ({sys.executable}) has no pip, by which packages are downloaded; "
-            f"run: {sys.executable} -m ensurepip && {remedy}"
-        )
+        raise InstallError(f"Grove's Python has no pip, which downloads packages; {_REMEDY}")
     reply = subprocess.run([*_pip(), "--version"], capture_output=True, text=True, check=False)
     version = re.match(r"pip (\S+)", reply.stdout)
     found = version[1] if version else "one that does not start"
     if found != PIP:
         raise InstallError(
-            f"the pip of this Python ({sys.executable}) is {found}, and packages are downloaded by "
-            f"pip {PIP} alone; run: {remedy}"
+            f"the pip of Grove's Python is {found}, and packages are downloaded by pip {PIP} "
+            f"alone; {_REMEDY}"
         )
 
 

