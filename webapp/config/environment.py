@@ -31,7 +31,11 @@ Environment = Mapping[str, str]
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 _BROKERS = ("filesystem", "redis", "rediss", "sentinel", "amqp", "amqps")
-_PASSWORD = re.compile(r"(?<=:)[^:/@]+(?=@)")
+_PASSWORD = re.compile(
+    r"(?P<before>:(?!//))(?P<password>.+)(?=@)"
+    r"|(?P<name>(?i:password\s*=\s*))(?P<value>'(?:[^'\\]|\\.)*'?|[^&\s]+)"
+)
+"""Passwords in addresses, which may hold `@` and `/` themselves, and in their parameters."""
 _POOL = {"min_size": 0, "max_size": 16, "timeout": 10}
 
 
@@ -39,10 +43,10 @@ class SettingError(ValueError):
     """Raised for an environment variable with an unusable value."""
 
     def __init__(self, name: str, value: str, remedy: str):
-        hidden = shown(_PASSWORD.sub("***", value))
-        for password in _PASSWORD.findall(value):
-            remedy = remedy.replace(password, "***")
-        super().__init__(f"{name} = {hidden!r}: {remedy}")
+        for found in _PASSWORD.finditer(value):
+            remedy = remedy.replace(found["password"] or found["value"], "***")
+        hidden = _PASSWORD.sub(lambda found: f"{found['before'] or found['name']}***", value)
+        super().__init__(f"{name} = {shown(hidden)!r}: {remedy}")
 
 
 def read_flag(env: Environment, name: str, default: bool) -> bool:
@@ -284,7 +288,11 @@ def database(url: str) -> dict[str, Any]:
     except (ProgrammingError, ValueError) as error:
         raise SettingError("DATABASE_URL", url, str(error).strip()) from None
     for port in filter(None, str(parts.get("port", "")).split(",")):
-        read_integer({"DATABASE_URL": port}, "DATABASE_URL", 0, 1, 65535)
+        if not (port.isascii() and port.isdigit() and len(port) < 6 and 1 <= int(port) <= 65535):
+            remedy = (
+                "give a port from 1 to 65535; in a password, write @ : and / as %40 %3A and %2F"
+            )
+            raise SettingError("DATABASE_URL", url, remedy)
     named = {
         "NAME": parts.pop("dbname", ""),
         "USER": parts.pop("user", ""),

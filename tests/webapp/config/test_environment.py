@@ -146,6 +146,26 @@ def test_a_database_url_that_cannot_be_meant_is_refused(url):
         env.database(url)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://u:gehe@im@h/db",
+        "postgresql://u:gehe/im@h/db",
+        "postgresql://u:geheim@h:77777/db",
+        "postgresql://u:geheim%zz@h/db",
+        "postgresql://u@h/?password=geheim",
+        "postgresql://u@h/?sslpassword=geheim&x=1",
+        "host=h password='ge heim' dbname=x",
+        "postgres:u:geheim@h/db",
+    ],
+)
+def test_an_error_shows_no_part_of_a_password(url):
+    with pytest.raises(env.SettingError) as refusal:
+        env.database(url)
+    assert "***" in str(refusal.value) and "DATABASE_URL" in str(refusal.value)
+    assert "ge" not in str(refusal.value) and "heim" not in str(refusal.value)
+
+
 @pytest.mark.parametrize("url", ["mysql://me:hunter2@h/x", "postgresql://me:hunter%zz@h/x"])
 def test_a_refusal_does_not_print_the_password(url):
     with pytest.raises(env.SettingError, match=r"me:\*\*\*@h") as refusal:
