@@ -1,4 +1,4 @@
-"""Failures of the server's disks, as users are told of them: what failed, without where."""
+"""Failures of the disks of the server, as users see them: what failed, not where."""
 
 from __future__ import annotations
 

@@ -169,6 +169,9 @@ def test_a_guest_sees_live_and_frozen_charts_and_nothing_else(page, browser, ser
     shown = tuple(f"/api/v1{link}" for link in links)
     own = [path for path in requested if not path.startswith(("/static/", "/shared/", *shown))]
     assert own == []
+    assert any(event.kind in ("log.line", "system.sample") for event in log)
+    assert not live.locator('[data-part="logCard"]').is_visible()
+    assert live.get_by_text("CPU utilization").count() == 0
     anchors = live.locator("main a[href]").evaluate_all("all => all.map((a) => a.pathname)")
     assert not [path for path in anchors if path not in links]
     live.goto(f"/runs/{run.run.pk}/")
