@@ -21,7 +21,7 @@ from workers.runs.engine_process import EngineProcess
 
 EVERY_SECONDS = 1.0
 _OUT_OF_MEMORY = re.compile(r"\bMemoryError\b|allocate memory|bad_alloc")
-"""Words of a process that the kernel refused memory; a GPU's `OutOfMemoryError` is another thing."""
+"""Words of a process that the kernel refused memory; a GPU's `OutOfMemoryError` is not one."""
 
 
 class EngineWatch:
