@@ -39,7 +39,7 @@ from webapp.telemetry.models import Drafts
 from workers.runs import engine_process as ep
 from workers.runs.active_runs import supervise_run
 from workers.runs.engine_process import EngineProcess
-from workers.runs.engine_watch import EngineWatch, memory_of
+from workers.runs.engine_watch import EngineWatch, explained, memory_of
 from workers.runs.log_shipper import Shipper, offset_after, restore_log
 from workers.runs.run_files import run_directory
 from workers.runs.supervisor import RunSupervisor
@@ -220,6 +220,17 @@ def test_an_engine_that_takes_too_much_memory_is_ended_and_the_setting_named(for
     assert state_of(run) is RunState.FAILED
     assert "400 MiB" in run.error and "GROVE_ENGINE_MEMORY_MIB" in run.error
     assert EngineProcess.adopt(run_directory(run.pk)) is None
+
+
+def test_only_memory_that_the_kernel_refused_is_put_down_to_the_limit():
+    for cause in (
+        "MemoryError",
+        "RuntimeError: can't allocate memory: you tried",
+        "std::bad_alloc",
+    ):
+        assert explained(cause).startswith(f"{cause}; an engine gets")
+    for cause in ("torch.OutOfMemoryError: CUDA out of memory", "ValueError: step 2 went wrong"):
+        assert explained(cause) == cause
 
 
 def test_memory_that_the_processes_of_an_engine_share_counts_once(settings, tmp_path):

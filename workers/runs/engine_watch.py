@@ -9,6 +9,7 @@ files do not count: the kernel takes them back when it needs room.
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -19,8 +20,8 @@ from workers.processes import family
 from workers.runs.engine_process import EngineProcess
 
 EVERY_SECONDS = 1.0
-_OUT_OF_MEMORY = ("MemoryError", "allocate memory", "bad_alloc")
-"""Words of a process that the kernel refused memory."""
+_OUT_OF_MEMORY = re.compile(r"\bMemoryError\b|allocate memory|bad_alloc")
+"""Words of a process that the kernel refused memory; a GPU's `OutOfMemoryError` is not one."""
 
 
 class EngineWatch:
@@ -82,7 +83,7 @@ def memory_limits() -> dict[str, int]:
 
 def explained(cause: str) -> str:
     """Returns the cause of a crash, with the limit of memory if that was why."""
-    if any(words in cause for words in _OUT_OF_MEMORY) and "GROVE_" not in cause:
+    if _OUT_OF_MEMORY.search(cause) and "GROVE_" not in cause:
         return f"{cause}; {_allowed()}"
     return cause
 
