@@ -77,6 +77,7 @@ LARGE = {
     "learned positions": (GPT2, {"n_positions": 2**31}, "n_positions = 2,147,483,648"),
     "a mask of positions": (NEO, {"max_position_embeddings": 2**14}, "describes more than"),
     "kinds of layers": (NEO, {"attention_types": [[["global"], 10**9]]}, "attention_types"),
+    "layers at the start": (MIXTRAL, {"first_k_dense_replace": 10**9}, "first_k_dense_replace"),
     "experts": (MIXTRAL, {"num_local_experts": 10**9}, "describes more than"),
     "a part": (None, {"text_config": {"num_hidden_layers": 10**9}}, "num_hidden_layers"),
 }
@@ -94,6 +95,11 @@ def test_sizes_beyond_the_weights_are_refused_before_anything_is_built(model, wh
             load(str(model) if load is load_policy else model)
         assert f"{model / 'config.json'}: " in str(refusal.value)
         assert reason in str(refusal.value) and "; give the config.json of" in str(refusal.value)
+
+
+def test_labels_of_a_classifier_are_not_written_out(model):
+    edit(model, "config.json", num_labels=10**12, id2label={"0": "x"})
+    assert load_policy(str(model)).model.config.num_labels < 10
 
 
 def test_a_folder_with_an_adapter_besides_loads_its_own_weights(model, tmp_path):
