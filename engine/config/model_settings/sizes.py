@@ -22,8 +22,8 @@ layers: twice as many as there are in published hybrids."""
 MAX_POSITIONS = 2**24
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_source_positions",
               "max_target_positions", "max_seq_len")  # fmt: skip
-_LAYERS = ("layer", "attention_types", "depth", "num_blocks")
-"""Parts of the names of sizes that transformers makes lists of while it reads a config."""
+_COUNTS = frozenset({"attention_types", "depth", "num_blocks", "first_k_dense_replace"})
+"""Counts that transformers makes lists of while it reads a config, besides all of layers."""
 _WIDTHS = ("hidden_size", "n_embd", "d_model", "dim")
 _VOCABULARIES = ("vocab_size", "n_words")
 _INNER = ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size")
@@ -61,7 +61,7 @@ def _parts(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _check_layers(part: Mapping[str, Any], tensors: int) -> None:
     most = max(tensors, SPARE_LAYERS)
     for key, value in part.items():
-        if any(name in key for name in _LAYERS):
+        if key in _COUNTS or ("layer" in key and "size" not in key and "theta" not in key):
             for one in _whole_numbers(value):
                 if one > most:
                     raise _beyond(key, one, f"{tensors:,} tensors in the weights")

@@ -36,8 +36,16 @@ def check_special_tokens(settings: Mapping[str, Any]) -> None:
     """Checks the tokens of tokenizer_config.json or special_tokens_map.json; raises as
     `check_tokens`."""
     for key, value in settings.items():
+        if key.endswith("_token") and not key.startswith("add_") and not _is_token(value):
+            what = f"{key} = {repr(value)[:60]} is no token"
+            raise SettingsFault(what, "give its text, or an object with its content")
         if key in _TOKEN_LISTS or key.endswith("_token"):
             _check_added(list(_texts(value)), key)
+
+
+def _is_token(value: Any) -> bool:
+    text = value.get("content") if isinstance(value, Mapping) else value
+    return value is None or isinstance(text, str)
 
 
 def _check_added(texts: list[str], key: str) -> None:

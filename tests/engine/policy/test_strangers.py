@@ -2,6 +2,7 @@
 and nothing is allocated that their weights do not warrant."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -50,10 +51,12 @@ def test_no_line_of_a_file_becomes_a_token(model, secret, kind):
     assert 0 < len(tokenizer) <= before and tokenizer.decode([5, 6])
 
 
+@pytest.mark.slow
 def test_no_key_of_any_file_opens_another(model, secret, tmp_path):
     """Every key that transformers and peft know, with a path and with the name of a class."""
     command = [sys.executable, "-m", "tests.engine.policy.watched", str(tmp_path), str(secret)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout.splitlines()[-1])
     assert seen["opened"] == [] and seen["opens of the secret"] == 0
@@ -77,6 +80,7 @@ LARGE = {
     "learned positions": (GPT2, {"n_positions": 2**31}, "n_positions = 2,147,483,648"),
     "a mask of positions": (NEO, {"max_position_embeddings": 2**14}, "describes more than"),
     "kinds of layers": (NEO, {"attention_types": [[["global"], 10**9]]}, "attention_types"),
+    "layers at the start": (MIXTRAL, {"first_k_dense_replace": 10**9}, "first_k_dense_replace"),
     "experts": (MIXTRAL, {"num_local_experts": 10**9}, "describes more than"),
     "a part": (None, {"text_config": {"num_hidden_layers": 10**9}}, "num_hidden_layers"),
 }
@@ -94,6 +98,11 @@ def test_sizes_beyond_the_weights_are_refused_before_anything_is_built(model, wh
             load(str(model) if load is load_policy else model)
         assert f"{model / 'config.json'}: " in str(refusal.value)
         assert reason in str(refusal.value) and "; give the config.json of" in str(refusal.value)
+
+
+def test_labels_of_a_classifier_are_not_written_out(model):
+    edit(model, "config.json", num_labels=10**12, id2label={"0": "x"})
+    assert load_policy(str(model)).model.config.num_labels < 10
 
 
 def test_a_folder_with_an_adapter_besides_loads_its_own_weights(model, tmp_path):

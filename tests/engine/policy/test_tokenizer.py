@@ -124,6 +124,7 @@ def test_tokenizers_as_they_are_published_are_the_same(family, tmp_path):
         ("tokenizer_config.json", "eos_token", "x" * 1001, "1,001 characters, 1,000 at most"),
         ("tokenizer_config.json", "extra_special_tokens", [f"<{n}>" for n in range(100_001)],
          "100,001 tokens, 100,000 at most"),
+        ("tokenizer_config.json", "eos_token", ["</s>"], "eos_token = ['</s>'] is no token"),
         ("tokenizer_config.json", "padding_side", "../up", "padding_side = '../up' must be a"),
         ("tokenizer.json", "added_tokens", [{"id": 1, "content": "x" * 1001}], "1,001 characters"),
         ("tokenizer.json", "model", {"type": "BPE", "vocab": {"y" * 4001: 0}, "merges": []},
