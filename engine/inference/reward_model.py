@@ -32,6 +32,7 @@ from engine.inference.reward_data import (
     check_reward_model,
 )
 from engine.policy.batching import left_pad, length_buckets
+from engine.policy.models.conversations import conversation_ids
 from engine.policy.models.load import LoadedModel, ModelError, load_policy
 from engine.policy.prompts import statement_prompt
 
@@ -132,8 +133,7 @@ class RewardModel:
             *statement_prompt(statement),
             {"role": "assistant", "content": program.rstrip("\n")},
         ]
-        ids = self.policy.tokenizer.apply_chat_template(conversation, return_dict=False)
-        return list(ids)[-MAX_TOKENS:]
+        return conversation_ids(self.policy.tokenizer, conversation)[-MAX_TOKENS:]
 
     def logits(self, rows: Sequence[list[int]]) -> Tensor:
         """Returns logits_N, one per row of ids."""

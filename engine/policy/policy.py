@@ -29,11 +29,13 @@ import torch
 from engine.config.agents import AgentConfig, SamplingConfig
 from engine.config.schema import RunConfig
 from engine.events.drafts import DraftWriter
+from engine.model_files.templates import TemplateFailed
 from engine.policy.drafts import Drafts
 from engine.policy.generators import Setup, make_generator
 from engine.policy.generators.counter_rng import row_seed
 from engine.policy.learner.learner import Learner
 from engine.policy.learner.rows import TrainingRow, UpdateStats
+from engine.policy.models.conversations import conversation_ids
 from engine.policy.models.load import LoadedModel, ModelError, chat_template
 from engine.policy.models.weights import Weights
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
@@ -365,9 +367,7 @@ class Policy:
         )
 
     def _encode(self, messages: list[Message]) -> list[int]:
-        return self.loaded.tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, return_dict=False
-        )
+        return conversation_ids(self.loaded.tokenizer, messages, add_generation_prompt=True)
 
     def _answer(self, generation: Generation) -> Answer:
         text = self.loaded.tokenizer.decode(generation.output_ids, skip_special_tokens=True)
@@ -382,9 +382,10 @@ class Policy:
             self._encode([*role, {"role": "user", "content": "?"}])
         except Exception as error:  # a template may raise anything
             where = "chat_template" if agent.chat_template else "model: its chat template"
+            kind = "" if isinstance(error, TemplateFailed) else f"{type(error).__name__}: "
             raise ModelError(
                 f"agents.{agent.name}.{where} cannot write a prompt"
-                f"{' with a role' if agent.role else ''}: {type(error).__name__}: {error}"
+                f"{' with a role' if agent.role else ''}: {kind}{error}"
             ) from None
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +25,13 @@ from engine.config.pretrained import (
     pretrained_model,
 )
 from engine.hub.reference import is_hub
+from engine.model_files.templates import (
+    TemplateTooLarge,
+    check_config_templates,
+    check_template,
+    check_template_file,
+)
+from engine.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
 from engine.policy.models.hub import hub_model_directory
 from engine.policy.starters import starter_directory
 
@@ -95,7 +104,8 @@ def check_agent(agent: AgentConfig) -> None:
     if uses_vllm(agent):
         _require_vllm(f"agents.{agent.name}.generator.name = vllm")
     if agent.chat_template is not None:
-        chat_template(agent)
+        with _within_limits(f"agents.{agent.name}.chat_template = {agent.chat_template}"):
+            check_template(chat_template(agent))
 
 
 def chat_template(agent: AgentConfig) -> str:
@@ -255,12 +265,28 @@ def _require_vllm(what: str) -> None:
 
 
 def _check_tokenizer(directory: Path) -> None:
-    _read_json(directory / "tokenizer.json", "the tokenizer")
+    tokenizer = _read_json(directory / "tokenizer.json", "the tokenizer")
     options = _read_json(directory / "tokenizer_config.json", "the tokenizer's settings")
     if "chat_template" not in options and not (directory / "chat_template.jinja").is_file():
         raise ModelError(
             f"{directory}: chat_template.jinja is missing, and tokenizer_config.json holds none"
         )
+    with _within_limits(f"{directory / 'tokenizer.json'}"):
+        refuse_growth(tokenizer)
+    with _within_limits(f"{directory / 'tokenizer_config.json'}: chat_template"):
+        check_config_templates(options)
+    template = directory / "chat_template.jinja"
+    if template.is_file():
+        with _within_limits(str(template)):
+            check_template_file(template, options)
+
+
+@contextmanager
+def _within_limits(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (TemplateTooLarge, TokenizerTooLarge) as error:
+        raise ModelError(f"{what}: {error}") from None
 
 
 def _end_ids(model, tokenizer) -> tuple[int, ...]:

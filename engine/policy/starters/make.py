@@ -18,6 +18,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from engine.policy.batching import length_buckets, right_pad
+from engine.policy.models.conversations import conversation_ids
 from engine.policy.starters.demonstrations import (
     CLEAN,
     Demonstration,
@@ -256,9 +257,7 @@ def batches_of(
 
 
 def encode(tokenizer, row: Demonstration) -> tuple[list[int], list[int]]:
-    prompt = tokenizer.apply_chat_template(
-        row.messages, add_generation_prompt=True, return_dict=False
-    )
+    prompt = conversation_ids(tokenizer, row.messages, add_generation_prompt=True)
     return prompt, [*tokenizer.encode(row.answer, add_special_tokens=False), tokenizer.eos_token_id]
 
 

@@ -89,6 +89,7 @@ def test_the_same_files_again_are_the_same_version(cast, model, folder):
         ("tokenizer.json", a_zip_bomb()),
         ("config.json", gzip.compress(b" " * (1 << 24))),
         ("config.json", b"[" * 1_000_000),
+        ("chat_template.jinja", b"{{ 'a'.ljust(3160000000) }}"),
     ],
 )
 def test_a_refused_import_leaves_nothing_behind(cast, model, folder, name, content, settings):

@@ -168,6 +168,7 @@ def without(name):
     return lambda folder: (folder / name).unlink()
 
 
+MULTIPLYING = b"{{ 'a' * 3160000000 }}"
 SECOND = "model-00002-of-00003.safetensors"
 MAP = "model.safetensors.index.json"
 DAMAGES = {
@@ -196,6 +197,16 @@ DAMAGES = {
         1, edited("tokenizer_config.json", auto_map={"AutoTokenizer": ["x.Y", None]}), "auto_map"),
     "a tokenizer from elsewhere": (
         1, edited("tokenizer_config.json", tokenizer_class="a/b.C"), "plain name"),
+    "a template that multiplies": (
+        1, put("chat_template.jinja", MULTIPLYING), "chat_template.jinja: `*` makes 3,160,000,000"),
+    "a template of the settings that multiplies": (
+        1, edited("tokenizer_config.json", chat_template=MULTIPLYING.decode()),
+        "tokenizer_config.json: `*` makes"),
+    "a tokenizer that multiplies": (
+        1, edited("tokenizer.json", normalizer={"type": "Sequence", "normalizers": [
+            {"type": "Replace", "pattern": {"String": a}, "content": b * 1000}
+            for a, b in ("ab", "bc", "cd")]}),
+        "tokenizer.json: normalizer makes up to 1,000 characters of one"),
     "an unknown architecture": (
         1, edited("config.json", architectures=["Evil"]), "'Evil' is no supported"),
     "quantised": (1, edited("config.json", quantization_config={}), "quantised"),

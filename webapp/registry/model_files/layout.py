@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from webapp.registry.model_files.chat_templates import check_chat_templates
 from webapp.registry.model_files.safetensors import FILE_NAME, Tensor, WeightsError, read_tensors
 from webapp.registry.model_files.settings_files import (
     check_config,
@@ -124,6 +125,7 @@ def check_model(files: Sequence[ModelFile]) -> Layout:
     config = check_config(by_name[CONFIG])
     check_tokenizer(by_name[TOKENIZER], config.vocabulary)
     check_tokenizer_config(by_name[TOKENIZER_CONFIG], has_template=TEMPLATE in by_name)
+    check_chat_templates(by_name[TOKENIZER_CONFIG], by_name.get(TEMPLATE))
     for name in _SETTINGS & by_name.keys():
         check_free_settings(by_name[name])
     for name in _TOKENS & by_name.keys():

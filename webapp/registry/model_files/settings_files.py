@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
 from webapp.registry.model_files.safetensors import WeightsError
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def check_config(file: ModelFile) -> Config:
 def check_tokenizer(file: ModelFile, vocabulary: int | None) -> None:
     """Checks tokenizer.json, whose ids must be within the embedding. Raises `WeightsError`."""
     tokenizer = _object(file, MOST_TOKENIZER_BYTES)
+    _refuse_growth(file, tokenizer)
     model, added = tokenizer.get("model"), tokenizer.get("added_tokens", [])
     # Older files omit `type`; then the vocabulary determines it.
     kind = model.get("type", "BPE") if isinstance(model, dict) else None
@@ -86,6 +88,13 @@ def check_tokenizer(file: ModelFile, vocabulary: int | None) -> None:
     if vocabulary is not None and largest >= vocabulary:
         what = f"has a token of id {largest:,}, config.json a vocabulary of {vocabulary:,}"
         raise WeightsError(file.name, what, "give the tokenizer of this model")
+
+
+def _refuse_growth(file: ModelFile, tokenizer: dict[str, Any]) -> None:
+    try:
+        refuse_growth(tokenizer)
+    except TokenizerTooLarge as error:
+        raise WeightsError(file.name, error.what, error.remedy) from None
 
 
 def _ids(file: ModelFile, vocab: Any) -> Iterator[int]:

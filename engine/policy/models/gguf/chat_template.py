@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from engine.model_files.templates import TemplateTooLarge, check_template
 from engine.policy.models.gguf.metadata import Metadata
 from engine.policy.models.gguf.tokenizer.vocabulary import Vocabulary
 
 KEY = "tokenizer.chat_template"
-MOST_CHARACTERS = 1_000_000
 CHATML = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content']"
     " + '<|im_end|>\\n' }}{% endfor %}"
@@ -21,13 +21,16 @@ def read_template(metadata: Metadata, vocabulary: Vocabulary) -> tuple[str, str]
     own, as a base model continues them.
 
     Raises:
-        ModelError: it is no text, or exceeds `MOST_CHARACTERS`.
+        ModelError: it is no text, or exceeds a limit of `engine.model_files.templates`.
     """
     template = metadata.optional_text(KEY)
     if template is None:
         chatml = {"<|im_start|>", "<|im_end|>"} <= set(vocabulary.tokens)
         return (CHATML, "chatml") if chatml else (PLAIN, "plain")
-    if len(template) > MOST_CHARACTERS or "\0" in template:
-        fault = f"has {len(template):,} characters, at most {MOST_CHARACTERS:,} and no NUL"
-        raise metadata.wrong(KEY, fault)
+    if "\0" in template:
+        raise metadata.wrong(KEY, "holds a NUL")
+    try:
+        check_template(template)
+    except TemplateTooLarge as error:
+        raise metadata.wrong(KEY, error.what, error.remedy) from None
     return template, "file"

@@ -174,7 +174,8 @@ def change(content, key, value):
         ("llama.logit_scale", 0.5, "llama.logit_scale: is not supported"),
         ("llama.vocab_size", 301, "llama.vocab_size: 301, but tokenizer.ggml.tokens has 300"),
         ("llama.embedding_length", 128, r"tensor token_embd\.weight: is of shape \(300, 256\), by"),
-        ("tokenizer.chat_template", "x" * 1_000_001, "tokenizer.chat_template: has 1,000,001 char"),
+        ("tokenizer.chat_template", "x" * 262_145, "tokenizer.chat_template: has 262,145 characte"),
+        ("tokenizer.chat_template", "{{ 'a' * 3160000000 }}", r"chat_template: `\*` makes 3,160,0"),
     ],
 )  # fmt: skip
 def test_metadata_that_make_no_model_are_refused_by_name(key, value, reason, tmp_path):

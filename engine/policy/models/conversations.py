@@ -1,0 +1,33 @@
+"""Token ids of conversations, by the chat template of a tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.model_files.templates import render
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+def conversation_ids(
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    add_generation_prompt: bool = False,
+) -> list[int]:
+    """Returns the ids that the tokenizer's own `apply_chat_template` returns, which would run the
+    template in this process.
+
+    Raises:
+        TemplateFailed: the template has an error, raises one, or exceeds a limit.
+        ValueError: the tokenizer has several templates and none is the default.
+    """
+    text = render(
+        tokenizer.get_chat_template(),
+        messages,
+        tokenizer.special_tokens_map,
+        add_generation_prompt=add_generation_prompt,
+    )
+    return tokenizer(text, add_special_tokens=False)["input_ids"]
