@@ -7,6 +7,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import psutil
 import pytest
 from transformers import AutoTokenizer
 
@@ -14,6 +15,7 @@ from engine.model_files import template_limits
 from engine.model_files.templates import TemplateFailed, check_template, render
 from engine.policy.models.conversations import conversation_ids
 from engine.policy.starters import starter_directory
+from tests.helpers.waiting import eventually
 
 MIB = 1 << 20
 USER = {"role": "user", "content": 'Add <1> & "2"\n  to it: ü 数 \U0001f642 {{ x }}'}
@@ -151,9 +153,6 @@ OF_MEMORY = {
 }  # fmt: skip
 OF_TIME = {
     "loops within loops": BIG + "{% for x in a %}{% for y in a %}{% endfor %}{% endfor %}",
-    "a macro's tree": (
-        "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(99) }}"
-    ),
     "a comparison": "{% set ns = namespace(x=1, y=1) %}{% for i in range(99) %}"
     "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x == ns.y }}",
     "a rounding": "{{ 1|round(-100000000) }}",
@@ -207,6 +206,27 @@ def test_a_bad_template_leaves_others_and_forked_processes_alone():
         os._exit(0 if text() == USER["content"] else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert text() == USER["content"]
+
+
+def test_a_renderer_ends_with_the_process_that_started_it():
+    """However that ends: here it is killed."""
+    script = (
+        "from engine.model_files.templates import check_template\n"
+        "check_template('a')\n"
+        "import psutil, os, signal\n"
+        "print(*[one.pid for one in psutil.Process().children()], flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    (renderer,) = map(int, done.stdout.split())
+
+    def is_gone():
+        try:
+            return psutil.Process(renderer).status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+
+    eventually(is_gone, "the renderer to end")
 
 
 def test_errors_of_templates_are_reported_and_no_reason_to_refuse_a_model():
