@@ -29,7 +29,6 @@ import torch
 from engine.config.agents import AgentConfig, SamplingConfig
 from engine.config.schema import RunConfig
 from engine.events.drafts import DraftWriter
-from engine.model_files.templates import TemplateFailed
 from engine.policy.drafts import Drafts
 from engine.policy.generators import Setup, make_generator
 from engine.policy.generators.counter_rng import row_seed
@@ -50,6 +49,7 @@ from engine.policy.types import (
     Stream,
 )
 from engine.problems.extraction import extract_program
+from engine.resources.model_files.templates import TemplateFailed
 
 if TYPE_CHECKING:
     from engine.policy.learner.ranks import RankedLearner

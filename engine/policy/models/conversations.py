@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.model_files.templates import render
+from engine.resources.model_files.templates import render
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

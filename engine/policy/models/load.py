@@ -26,13 +26,6 @@ from engine.config.pretrained import (
     pretrained_model,
 )
 from engine.hub.reference import is_hub
-from engine.model_files.templates import (
-    TemplateTooLarge,
-    check_config_templates,
-    check_template,
-    check_template_file,
-)
-from engine.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
 from engine.policy.models.hub import hub_model_directory
 from engine.policy.models.settings import (
     ModelError,
@@ -43,6 +36,13 @@ from engine.policy.models.settings import (
     tokenizer_settings,
 )
 from engine.policy.starters import starter_directory
+from engine.resources.model_files.templates import (
+    TemplateTooLarge,
+    check_config_templates,
+    check_template,
+    check_template_file,
+)
+from engine.resources.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
 
 if TYPE_CHECKING:  # a run is refused without their import, which takes seconds
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

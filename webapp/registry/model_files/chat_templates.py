@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from engine.model_files.templates import (
+from engine.resources.model_files.templates import (
     TemplateTooLarge,
     check_config_templates,
     check_template,

@@ -22,7 +22,7 @@ from engine.config.model_settings import (
     tokens,
 )
 from engine.config.model_settings.sizes import Shapes, check_sizes
-from engine.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
+from engine.resources.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
 from webapp.registry.model_files.safetensors import WeightsError
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from engine.model_files.templates import TemplateTooLarge, check_template
 from engine.policy.models.gguf.metadata import Metadata
 from engine.policy.models.gguf.tokenizer.vocabulary import Vocabulary
+from engine.resources.model_files.templates import TemplateTooLarge, check_template
 
 KEY = "tokenizer.chat_template"
 CHATML = (
@@ -21,7 +21,7 @@ def read_template(metadata: Metadata, vocabulary: Vocabulary) -> tuple[str, str]
     own, as a base model continues them.
 
     Raises:
-        ModelError: it is no text, or exceeds a limit of `engine.model_files.templates`.
+        ModelError: it is no text, or exceeds a limit of `engine.resources.model_files.templates`.
     """
     template = metadata.optional_text(KEY)
     if template is None:

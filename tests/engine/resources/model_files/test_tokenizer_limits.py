@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from engine.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
 from engine.policy.starters import starter_directory
+from engine.resources.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
 
 BLANK = "\u2581"
 

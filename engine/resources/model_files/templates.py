@@ -1,4 +1,4 @@
-"""Chat templates, rendered by a process with limits (`engine.model_files.template_process`).
+"""Chat templates, rendered by a process with limits (`template_process`).
 
 Invariant: no template is compiled or run in the process that needs its text, which receives either
 a bounded text or an error. All templates of a process share one renderer; it is started at the
@@ -22,10 +22,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from engine.model_files.template_limits import KILLED, MOST_CHARACTERS, OUT_OF_MEMORY, most_output
+from engine.resources.model_files.template_limits import (
+    KILLED,
+    MOST_CHARACTERS,
+    OUT_OF_MEMORY,
+    most_output,
+)
 
-_ROOT = Path(__file__).resolve().parents[2]
-_MODULE = "engine.model_files.template_process"
+_ROOT = Path(__file__).resolve().parents[3]
+_MODULE = "engine.resources.model_files.template_process"
 _INHERITED = ("LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "TZ")
 """Variables by which Python starts; of the time zone a template learns by `strftime_now`."""
 _END_SECONDS = 10.0

@@ -11,10 +11,10 @@ import psutil
 import pytest
 from transformers import AutoTokenizer
 
-from engine.model_files import template_limits
-from engine.model_files.templates import TemplateFailed, check_template, render
 from engine.policy.models.conversations import conversation_ids
 from engine.policy.starters import starter_directory
+from engine.resources.model_files import template_limits
+from engine.resources.model_files.templates import TemplateFailed, check_template, render
 from tests.helpers.waiting import eventually
 
 MIB = 1 << 20
@@ -169,7 +169,7 @@ def checked_apart(templates, cpu_seconds):
         capture_output=True,
         text=True,
         check=True,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[3])},
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[4])},
     )
     result = json.loads(done.stdout)
     return result["errors"], [1024 * peak for peak in result["peaks"]]
@@ -211,7 +211,7 @@ def test_a_bad_template_leaves_others_and_forked_processes_alone():
 def test_a_renderer_ends_with_the_process_that_started_it():
     """However that ends: here it is killed."""
     script = (
-        "from engine.model_files.templates import check_template\n"
+        "from engine.resources.model_files.templates import check_template\n"
         "check_template('a')\n"
         "import psutil, os, signal\n"
         "print(*[one.pid for one in psutil.Process().children()], flush=True)\n"

@@ -7,7 +7,7 @@ import resource
 import sys
 from pathlib import Path
 
-from engine.model_files.templates import TemplateTooLarge, check_template
+from engine.resources.model_files.templates import TemplateTooLarge, check_template
 
 
 def error_of(template: str) -> str | None:

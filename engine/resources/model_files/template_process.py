@@ -24,7 +24,7 @@ from jinja2.exceptions import TemplateError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from engine.model_files.template_limits import (
+from engine.resources.model_files.template_limits import (
     CPU_SECONDS,
     MEMORY_BYTES,
     MOST_BITS,
