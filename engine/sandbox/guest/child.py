@@ -92,7 +92,7 @@ def calls(job: bytes) -> None:
         output.room = limit
         kind, text = failure or call(function, packed, limit)
         send(STREAM, index, kind, text)
-        if _patterns or kind != VALUE:
+        if _patterns or kind != VALUE or output.room < limit:
             renew()
 
 
@@ -148,7 +148,7 @@ def answer(job: bytes) -> None:
         output.room = limit
         kind, text = respond(function, packed, limit)
         send(OUTGOING, index, kind, text)
-        if _patterns or kind != VALUE:
+        if _patterns or kind != VALUE or output.room < limit:
             renew()
 
 
@@ -163,7 +163,8 @@ def renew() -> None:
 
 _purge, _mutate_filters = re.purge, warnings.simplefilter
 _patterns = getattr(re, "_cache", True)
-"""Cache of compiled patterns, empty when a child starts; only compiling one prints a warning."""
+"""Cache of compiled patterns, empty when a child starts. Only compiling one prints a warning, and
+not every pattern is kept, so a call that printed leaves a state too."""
 
 
 def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:

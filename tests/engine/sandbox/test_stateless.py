@@ -74,7 +74,36 @@ def solve(x):
     row = ["{} {0!r:>{1}} {a_1:,.2f}".format(x, 3, a_1=2) for _ in x]
     return "\\n".join(row) + f"{x:.3f}" + format(x, ".2f") + "%5.1f" % x
 """
+PLAIN["types in annotations"] = """
+import typing
+from typing import Callable, Dict, List, Optional, Tuple as Pair, Union
+
+def solve(row: List[List[int]], f: Callable[[int, str], bool] = None) -> "Optional[int]":
+    best: typing.Dict[str, Pair[int, ...]] = {}
+    def inner(x: Union[int, None], y: list[int] | None = None) -> Dict[str, Missing]:
+        return None if x is None else x
+    return inner(best.get(row))
+"""
+PLAIN["a module that is nowhere"] = "def solve(x): return maths.sqrt(x) + Missing().count"
+PLAIN["what there is one of"] = "def solve(x): return x is None or x is not True or ... is x"
 WITH_STATE = {
+    "a generic type as a value": "from typing import List\ndef solve(x): return str(List[x])",
+    "a generic type of a module": "import typing\ndef solve(x): return str(typing.List[x])",
+    "a generic type that is called": "from typing import Dict\ndef solve(x): return Dict()",
+    "a generic type under a local's name": "from typing import List\n"
+    "def solve(x): return str(List[x])\ndef other(List): pass",
+    "a generic type of a local": "from typing import List\n"
+    "def solve(x):\n    def f(y: List[x]): pass",
+    "a call in an annotation": "def solve(x):\n    def f(y: print(x)): pass",
+    "a condition in an annotation": "from typing import List\n"
+    "def solve(x):\n    def f(y: List[0] if str(List[0]) else 1): pass",
+    "all of typing": "from typing import get_type_hints\ndef solve(x): return get_type_hints(x)",
+    "whether it is the same pattern": "import re\n"
+    "def solve(x): return re.compile(x) is re.compile(x)",
+    "whether it is the same number": "def solve(x): return x is 1",
+    "an attribute of nothing known": "def solve(x): return x.unheard_of",
+    "a parameter of a type": "def solve[T](x: T): return T",
+    "a match": "def solve(x):\n    match x:\n        case str(y): return y",
     "a format of attributes": "def solve(x): return '{0.__code__}'.format(solve)",
     "a format of items": "def solve(x): return '{0[0]}'.format(x)",
     "a format in a format": "def solve(x): return '{:{0.real}}'.format(x)",
