@@ -14,7 +14,7 @@ resource limits.
 Invariant: `confine` applies every wall or raises; a program never runs behind some of them.
 """
 
-# ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH123
+# ruff: noqa: PTH102, PTH103, PTH112, PTH115, PTH119, PTH120, PTH123
 # ruff: noqa: PTH116, PTH211
 
 import ctypes
@@ -24,6 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import landlock
+import linked
 import seccomp
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 4, 38, 36
@@ -36,9 +37,13 @@ FULL = {"pid", "net", "ipc", "uts", "mount", "seccomp"}
 TEMPORARY = "/tmp"  # nosec B108
 LAST_NUMBER, RULES = 7, 8
 """Descriptors of a zygote: the kernel's last process id (ns_last_pid), and Landlock's rules."""
+GIVEN, GIVEN_WITH_CHANNEL = 4, 6
+"""The descriptors below this number are given to a child: its standard streams, the file of its
+results and, if it has one, the two ends of its channel."""
 MAX_THREADS = 40  # a ThreadPoolExecutor takes up to 32
 # Modules that load shared libraries: a root without these needs them loaded in advance.
 _WITH_LIBRARIES = ("zlib", "bz2", "lzma", "pyexpat", "_hashlib", "_ssl", "_sqlite3", "_uuid")
+_SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _PRIVATE_UIDS = 1_000_000_000
 _CAPABILITY_VERSION_3 = 0x20080522
 
@@ -82,7 +87,7 @@ class Isolation:
     def __init__(self, uid: int):
         self.uid = uid
         self.walls = ["uid"] * bool(uid)
-        self.filter: seccomp.Program | None = None
+        self.filters: dict[int, seccomp.Program] = {}
         self.ruled = False
 
     @property
@@ -155,9 +160,10 @@ def enter(
 ) -> Isolation:
     """Sets up all walls that children share; omits only those that the host refuses.
 
-    `library` is the folder of the standard library: with the system's shared libraries, the only
-    visible files in a root of its own. `become_init` continues in the first process of a new pid
-    namespace. `leave_files` loads the files that children need, where they will reach none.
+    `library` is the folder of the standard library: with the shared libraries that it is linked
+    with, the only visible files in a root of its own. `become_init` continues in the first process
+    of a new pid namespace. `leave_files` loads the files that children need, where they will reach
+    none.
     """
     isolation = Isolation(private_uid(number))
     isolation.walls += _enter_namespaces(library)
@@ -176,7 +182,8 @@ def enter(
         isolation.ruled = landlock.version() > 0
         os.utime(TEMPORARY, (1, 1))  # so that `renew` replaces and rules it before the first child
     else:
-        readable = ["/"] if "chroot" in isolation.walls else _libraries(library)
+        whole = "chroot" in isolation.walls
+        readable = ["/"] if whole else [os.path.realpath(library), *linked.libraries(library)]
         rules = landlock.rules([] if isolation.without_files else readable, [])
         if rules is not None:
             landlock.restrict_self(rules)
@@ -185,20 +192,25 @@ def enter(
         isolation.walls.append("landlock")
     if "tmp" in isolation.walls and _numbers_can_be_set():
         isolation.walls.append("numbers")
-    isolation.filter = seccomp.build(
-        "tmp" in isolation.walls, "numbers" in isolation.walls, not isolation.without_files
-    )
-    if isolation.filter is not None:
+    for given in (GIVEN, GIVEN_WITH_CHANNEL):
+        program = seccomp.build(
+            "tmp" in isolation.walls, "numbers" in isolation.walls, not isolation.without_files,
+            given,
+        )  # fmt: skip
+        if program is not None:
+            isolation.filters[given] = program
+    if isolation.filters:
         isolation.walls.append("seccomp")
     return isolation
 
 
 def _enter_namespaces(library: str) -> list[str]:
     """Leaves the host's namespaces, for all processes forked after this call."""
+    libraries = linked.libraries(library)  # while a fork is not the first process of a namespace
     active = _unshare(os.getuid(), os.getgid())
     with suppress(OSError):  # only walls that were set up are named
         if active:
-            _change_root(library)
+            _change_root(library, libraries)
             active += ["mount", "tmp"]
     return active
 
@@ -214,12 +226,6 @@ def _enter_library(library: str) -> list[str]:
         return []
     os.chdir("/")
     return ["chroot"]
-
-
-def _libraries(library: str) -> list[str]:
-    """Returns the folders of the standard and shared libraries; some may be symbolic links."""
-    system = [d for d in ("/lib", "/lib64", "/usr/lib", "/usr/lib64") if os.path.isdir(d)]
-    return sorted({os.path.realpath(library), *system})
 
 
 def _packages(library: str) -> list[str]:
@@ -267,21 +273,24 @@ def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> N
     _call("mount", *words, ctypes.c_ulong(flags), data.encode())
 
 
-def _change_root(library: str) -> None:
-    """Enters a read-only root that holds libraries, /dev/null and a small /tmp, nothing else."""
+def _change_root(library: str, libraries: list[str]) -> None:
+    """Enters a read-only root that holds `library`, the files `libraries`, /dev/null and a small
+    /tmp, nothing else: no other file of the host's system folders."""
     root = "/tmp"  # nosec B108
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
     # Held open, because the new root covers /tmp, and one of them may be there.
-    folders = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in _libraries(library)}
+    top = os.path.realpath(library)
+    bound = {path: os.open(path, os.O_PATH) for path in {top, *_outside(top, libraries)}}
     null = os.open(os.devnull, os.O_PATH)
     _mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,nr_inodes=256,mode=755")
-    for path, folder in folders.items():
-        if os.path.islink(path):
-            os.symlink(os.readlink(path), root + path)
-        else:
-            os.makedirs(root + path, exist_ok=True)
-            _bind(f"/proc/self/fd/{folder}", root + path)
-        os.close(folder)
+    for path in filter(os.path.islink, _SYSTEM):  # where the loader looks
+        os.symlink(os.readlink(path), root + path)
+    for path, descriptor in bound.items():
+        os.makedirs(root + (path if path == top else os.path.dirname(path)), exist_ok=True)
+        if path != top:
+            os.close(os.open(root + path, os.O_CREAT | os.O_WRONLY))
+        _bind(f"/proc/self/fd/{descriptor}", root + path)
+        os.close(descriptor)
     for folder in _packages(library):
         if os.path.isdir(root + folder):
             _mount("tmpfs", root + folder, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "nr_inodes=2")
@@ -297,6 +306,12 @@ def _change_root(library: str) -> None:
     _call("pivot_root", b".", b".")
     _call("umount2", b".", MNT_DETACH)
     os.chdir("/")
+
+
+def _outside(top: str, files: list[str]) -> set[str]:
+    """Returns those of the files that are not below a folder, in folders without symbolic links."""
+    found = {f"{os.path.realpath(os.path.dirname(p))}/{os.path.basename(p)}" for p in files}
+    return {path for path in found if not path.startswith(f"{top}/")}
 
 
 def _mount_temporary(target: str) -> None:
@@ -329,9 +344,14 @@ def private_uid(number: int) -> int:
 
 
 def confine(
-    isolation: Isolation, cpu_seconds: float, memory_bytes: int, file_bytes: int, reserve_bytes: int
+    isolation: Isolation,
+    cpu_seconds: float,
+    memory_bytes: int,
+    file_bytes: int,
+    reserve_bytes: int,
+    given: int = GIVEN,
 ) -> None:
-    """Puts this process behind every wall that a child has.
+    """Puts this process behind every wall that a child has; `given` is one of the constants.
 
     Raises:
         OSError: a wall could not be set up; the program must not run.
@@ -362,6 +382,6 @@ def confine(
     die_with_parent()
     hide()
     resource.setrlimit(resource.RLIMIT_NPROC, (isolation.threads, isolation.threads))
-    if isolation.filter is not None:
-        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, ctypes.byref(isolation.filter),
-              0, 0)  # fmt: skip
+    if isolation.filters:
+        program = ctypes.byref(isolation.filters[given])
+        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, program, 0, 0)

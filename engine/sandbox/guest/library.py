@@ -1,5 +1,5 @@
-"""In-memory standard library and file sizes, for programs without a root or file system of their
-own.
+"""In-memory standard library, for programs without a root or file system of their own; sizes and
+mappings of files that the kernel does not describe.
 
 Invariant: after `load`, an import of the standard library makes no system call that takes a path,
 and no page of a library remains that a program could be the first to read. Standard library only:
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 from importlib.util import MAGIC_NUMBER, cache_from_source
+from typing import Any
 
 _LEFT_OUT = {
     "test", "tests", "idlelib", "turtledemo", "ensurepip", "site-packages", "dist-packages",
@@ -172,20 +173,53 @@ def _read_all_pages() -> None:
             _libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _POPULATE_READ)
 
 
-def fstat(descriptor: int) -> os.stat_result:
-    """Replaces `os.fstat`: returns kind and size of an open file; all other fields are fixed.
+class Mapping(mmap.mmap):
+    """Replaces `mmap.mmap` where a child may not do as it does.
+
+    Shared memory takes a number of a file. A child has no other process to share it with, and gets
+    memory of its own. `mmap` examines and duplicates a file, which a child may not do with those
+    that it was given, and gets a copy.
+    """
+
+    def __new__(
+        cls, fileno: int, length: int, flags: int = mmap.MAP_SHARED, *rest: Any, **named: Any
+    ) -> "Mapping":
+        if fileno == -1 and flags & ~mmap.MAP_ANONYMOUS == mmap.MAP_SHARED:
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+            if named.pop("access", mmap.ACCESS_DEFAULT) == mmap.ACCESS_READ:
+                named["prot"] = mmap.PROT_READ
+        if fileno >= 0 and length == 0:
+            length = os.fstat(fileno).st_size - named.get("offset", 0)
+        try:
+            return super().__new__(cls, fileno, length, flags, *rest, **named)
+        except PermissionError as error:
+            if fileno < 0 or error.errno != errno.EPERM:
+                raise
+        copy = super().__new__(cls, -1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        copy[:] = os.pread(fileno, length, named.get("offset", 0))
+        return copy
+
+
+_fstat = os.fstat
+
+
+def fstat(fd: int) -> os.stat_result:
+    """Replaces `os.fstat`: where the kernel does not describe an open file, returns its kind and
+    size; all other fields are fixed.
 
     Raises:
         OSError: the descriptor is not open.
     """
+    with suppress(PermissionError, FileNotFoundError):  # the latter where no path leads to a file
+        return _fstat(fd)
     try:
-        offset = os.lseek(descriptor, 0, os.SEEK_CUR)
+        offset = os.lseek(fd, 0, os.SEEK_CUR)
     except OSError as error:
         if error.errno != errno.ESPIPE:
             raise
         return os.stat_result((stat.S_IFIFO | 0o600, 0, 0, 1, 0, 0, 0, 0, 0, 0))
-    size = os.lseek(descriptor, 0, os.SEEK_END)
-    is_null = os.lseek(descriptor, 1, os.SEEK_SET) != 1
-    os.lseek(descriptor, offset, os.SEEK_SET)
+    size = os.lseek(fd, 0, os.SEEK_END)
+    is_null = os.lseek(fd, 1, os.SEEK_SET) != 1
+    os.lseek(fd, offset, os.SEEK_SET)
     kind = stat.S_IFCHR | 0o666 if is_null else stat.S_IFREG | 0o777
     return os.stat_result((kind, 0, 0, 1, 0, 0, size, 0, 0, 0))

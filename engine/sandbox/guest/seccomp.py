@@ -2,10 +2,10 @@
 
 Invariants: a call that is not named here is refused, and so are calls that future kernels add.
 Behind this filter a process can signal, trace or open no other process, start none, reach no
-network, enter no namespace, pass on no descriptor, make no pipe and no socket (their numbers are
-the host's, and the next program would see how many were made), leave nothing in the page cache
-and query the kernel for nothing about the host. Standard library only: loaded by path in the
-zygote.
+network, enter no namespace, pass on no descriptor, make no pipe, no socket and no memory that the
+kernel numbers like a file (their numbers are the host's, and the next program would see how many
+were made), see the number of no file that it was given, drop nothing from the page cache and query
+the kernel for nothing about the host. Standard library only: loaded by path in the zygote.
 """
 
 import ctypes
@@ -33,11 +33,10 @@ READING = {
     "read": (0, 63), "write": (1, 64), "readv": (19, 65), "writev": (20, 66),
     "pread64": (17, 67), "pwrite64": (18, 68), "preadv": (295, 69), "pwritev": (296, 70),
     "lseek": (8, 62), "close": (3, 57), "close_range": (436, 436),
-    "dup": (32, 23), "dup2": (33, None), "dup3": (292, 24),
     "getdents64": (217, 61), "getcwd": (79, 17),
     "umask": (95, 166),
     "ftruncate": (77, 46), "fsync": (74, 82), "fdatasync": (75, 83),
-    "mmap": (9, 222), "munmap": (11, 215), "mremap": (25, 216), "mprotect": (10, 226),
+    "munmap": (11, 215), "mremap": (25, 216), "mprotect": (10, 226),
     "brk": (12, 214), "msync": (26, 227),
     "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139),
     "rt_sigpending": (127, 136), "rt_sigsuspend": (130, 133), "rt_sigtimedwait": (128, 137),
@@ -65,7 +64,7 @@ NUMBERS = {
 }  # fmt: skip
 # Only where the root holds nothing of the host.
 LOOKING = {
-    "stat": (4, None), "lstat": (6, None), "fstatat": (262, 79), "access": (21, None),
+    "stat": (4, None), "lstat": (6, None), "access": (21, None),
     "faccessat": (269, 48), "faccessat2": (439, 439), "readlink": (89, None),
     "readlinkat": (267, 78),
 }  # fmt: skip
@@ -75,12 +74,13 @@ WRITING = {
     "unlinkat": (263, 35), "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276),
     "truncate": (76, 45), "chdir": (80, 49), "fchdir": (81, 50),
 }  # fmt: skip
-_OPEN, _OPENAT, _FSTAT = (2, None), (257, 56), (5, 80)
+_OPEN, _OPENAT, _FSTAT, _FSTATAT = (2, None), (257, 56), (5, 80), (262, 79)
+_DUPLICATING = ((32, 23), (33, None), (292, 24))  # dup, dup2, dup3
 _CLONE, _CLONE3, _OPENAT2 = (56, 220), (435, 435), (437, 437)
 _FCNTL, _IOCTL, _PRLIMIT, _SETRLIMIT = (72, 25), (16, 29), (302, 261), (160, 164)
 _GETPGID, _GETSID, _AFFINITY = (121, 155), (124, 156), (204, 123)
 _CLOCK_GETTIME, _CLOCK_GETRES, _CLOCK_NANOSLEEP = (228, 113), (229, 114), (230, 115)
-_STATX, _MADVISE, _FUTEX = (332, 291), (28, 233), (202, 98)
+_STATX, _MADVISE, _FUTEX, _MMAP = (332, 291), (28, 233), (202, 98), (9, 222)
 
 _WRITE_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000  # and CREAT, TRUNC, APPEND, TMPFILE
 _NAMELESS = 0o20000000  # TMPFILE: a nameless file leaves a trace in numbers, none in its folder
@@ -91,6 +91,11 @@ _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
 _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX = 0x5401, 0x5413, 0x541B, 0x5421, 0x5451
 # Advice that allocators and the C library use; none drops or reads pages for other processes too.
 _ADVICE = (0, 1, 2, 4, 8, 14, 15)
+_SHARED, _ANONYMOUS = 0x1, 0x20
+# Flags of mappings that allocators, loaders and programs use: SHARED, PRIVATE, DROPPABLE, FIXED,
+# ANONYMOUS, 32BIT, GROWSDOWN, DENYWRITE, EXECUTABLE, NORESERVE, POPULATE, STACK, FIXED_NOREPLACE.
+# Not HUGETLB, for which the kernel makes a file, with the next number of pipes and sockets.
+_MAPPING = 0x12D97B
 _FUTEX_COMMAND = 0x7F
 _PRIORITY_INHERITANCE = (6, 7, 8, 11, 12, 13)  # for these the kernel writes a thread's id
 
@@ -110,14 +115,15 @@ class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.POINTER(_Instruction))]
 
 
-def build(writes: bool, numbers: bool = True, files: bool = True) -> Program | None:
+def build(writes: bool, numbers: bool = True, files: bool = True, given: int = 0) -> Program | None:
     """Returns the filter for this machine; None if its kernel or architecture has no support.
 
     `writes`: whether files may be opened for writing, made and removed, as far as other walls
     allow it. `numbers`: whether processes and threads have the same ids in every child; else calls
     that return them are refused, which C libraries and Python report as -1. `files`: whether paths
     lead to files; else every path is absent, and the kernel does not describe open files either,
-    whose numbers are the host's.
+    whose numbers are the host's. `given`: the descriptors below it are files and pipes of the host;
+    the kernel does not describe these, and copies none to another number.
     """
     if not supported():
         return None
@@ -126,10 +132,11 @@ def build(writes: bool, numbers: bool = True, files: bool = True) -> Program | N
     blocks = {call[column]: [ALLOW] for call in unconditional.values()}
     if numbers:
         blocks |= {call[column]: [ALLOW] for call in NUMBERS.values()}
-    for call, block in _conditional(writes, numbers):
+    for call, block in _conditional(writes, numbers, given):
         blocks[call[column]] = block
     if not files:
-        blocks |= {call[column]: [_NO_FILE] for call in (*LOOKING.values(), _OPEN, _OPENAT)}
+        paths = (*LOOKING.values(), _OPEN, _OPENAT, _FSTATAT)
+        blocks |= {call[column]: [_NO_FILE] for call in paths}
         blocks[_FSTAT[column]] = [REFUSE]
     supported_calls = {number: block for number, block in blocks.items() if number is not None}
     return assemble(supported_calls, [REFUSE])
@@ -145,7 +152,7 @@ def supported() -> bool:
 
 
 def _conditional(
-    writes: bool, numbers: bool
+    writes: bool, numbers: bool, given: int
 ) -> list[tuple[tuple[int | None, int | None], list[Line]]]:
     """Returns the calls whose arguments decide. Flags and commands are ints, so the low half of an
     argument holds all of them."""
@@ -154,13 +161,16 @@ def _conditional(
     return [
         (_OPEN, opening[0]),
         (_OPENAT, opening[1]),
-        (_FSTAT, [ALLOW]),
+        # FSTATAT too, which describes an open file if the path is empty.
+        *((call, _not_of(given)) for call in (_FSTAT, _FSTATAT, *_DUPLICATING)),
         # glibc falls back to the calls whose arguments a filter can see.
         (_CLONE3, [_ABSENT]),
         (_OPENAT2, [_ABSENT]),
         (_CLONE, _THREADS_ONLY),
         # Not F_SETOWN, F_SETSIG, F_NOTIFY: they make the kernel signal another process.
-        (_FCNTL, _only(1, _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC)),
+        (_FCNTL, [*_only(1, _GETFD, _SETFD, _GETFL, _SETFL)[:-1],
+                  (_EQUAL, 1, 0, _DUPFD), (_EQUAL, 0, len(_not_of(given)), _DUPFD_CLOEXEC),
+                  *_not_of(given), REFUSE]),
         (_IOCTL, _only(1, _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX)),
         # Its own limits (pid 0), not another's; and not that of CPU, by which the kernel would kill
         # it: as no program can cause a SIGKILL, it always signals a fault outside.
@@ -171,6 +181,10 @@ def _conditional(
         # Programs fall back to older calls, which reveal less of the host.
         (_STATX, [_ABSENT]),
         (_MADVISE, _only(2, *_ADVICE)),
+        # Shared memory is a file too, with the next number of the host's files in memory.
+        (_MMAP, [_argument(3), (_ANY_BIT, 0, 1, 0xFFFFFFFF & ~_MAPPING), REFUSE,
+                 (_AND, 0, 0, _SHARED | _ANONYMOUS),
+                 (_EQUAL, 0, 1, _SHARED | _ANONYMOUS), REFUSE, ALLOW]),
         (_FUTEX, [_argument(1), (_AND, 0, 0, _FUTEX_COMMAND),
                   *(line for command in _PRIORITY_INHERITANCE
                     for line in ((_EQUAL, 0, 1, command), REFUSE)), ALLOW]),
@@ -192,6 +206,11 @@ def _argument(index: int, high: bool = False) -> Line:
 
 _THREADS_ONLY = [_argument(0), (_ANY_BIT, 0, 1, _CLONE_THREAD), ALLOW, REFUSE]
 _NO_PROCESS = [_argument(0), (_AT_LEAST, 0, 1, _CLOCK_OF_A_PROCESS), REFUSE, ALLOW]
+
+
+def _not_of(given: int) -> list[Line]:
+    """Refuses a call whose first argument is a descriptor below `given`."""
+    return [_argument(0), (_AT_LEAST, 1, 0, given), REFUSE, ALLOW]
 
 
 def _refuse_bits(mask: int) -> list[Line]:

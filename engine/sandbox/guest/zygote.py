@@ -39,7 +39,15 @@ import child  # noqa: E402
 import judging  # noqa: E402
 import library  # noqa: E402
 import wakeup  # noqa: E402
-from isolation import RULES, Isolation, adopt_orphans, confine, enter  # noqa: E402
+from isolation import (  # noqa: E402
+    GIVEN,
+    GIVEN_WITH_CHANNEL,
+    RULES,
+    Isolation,
+    adopt_orphans,
+    confine,
+    enter,
+)
 from watchdog import ABANDONED, watch  # noqa: E402
 from wire import (  # noqa: E402
     ANSWER,
@@ -69,7 +77,7 @@ RESERVE_BYTES = 8 << 20
 STACK_BYTES = 2 << 20  # per thread: 32 of the usual 8 MiB would use up all that a program may map
 TASKS = {CALLS: child.calls, SCRIPT: child.script, ANSWER: child.answer, JUDGE: judging.judge}
 OWN_MODULES = (
-    "child isolation judging landlock library literals objects seccomp wakeup watchdog wire"
+    "child isolation judging landlock library linked literals objects seccomp wakeup watchdog wire"
 )
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
 PRELOADED = (
@@ -118,13 +126,14 @@ def set_up(number: int) -> "tuple[Isolation, int]":
         nonlocal baseline
         before = address_space()
         library.load()
-        vars(os)["fstat"] = vars(sys.modules["posix"])["fstat"] = library.fstat
         baseline += address_space() - before
 
     for name in PRELOADED.split():
         __import__(name)
     os.register_at_fork = register_at_fork
     os.uname = vars(sys.modules["posix"])["uname"] = uname
+    os.fstat = vars(sys.modules["posix"])["fstat"] = library.fstat
+    library.mmap.mmap = library.Mapping
     sys.meta_path.insert(0, wakeup.Finder())
     sys.modules["re"].purge()
     builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D")
@@ -291,7 +300,10 @@ def run_child(
         job = read_whole(files[0])
         place_descriptors(order.kind, files[1:], report_write)
         try:
-            confine(isolation, order.backstop, memory_bytes, order.file_bytes, RESERVE_BYTES)
+            open_files = GIVEN_WITH_CHANNEL if order.kind in (ANSWER, JUDGE) else GIVEN
+            confine(
+                isolation, order.backstop, memory_bytes, order.file_bytes, RESERVE_BYTES, open_files
+            )
         except BaseException as error:
             child.write(REPORT, str(error).encode("utf-8", "replace"))
             return

@@ -38,6 +38,10 @@ SUMS = (StdinTest("1 2\n", "3\n"), StdinTest("5 6\n", "11"), StdinTest("0 0", "0
         "sys.stdout.buffer.write(str(int(d[0]) + int(d[1])).encode())",
         "print(sum(map(int, open(0).read().split())))",
         "import os\nos.write(1, str(sum(map(int, os.read(0, 99).split()))).encode())",
+        "import io, os\nline = io.BytesIO(os.read(0, os.fstat(0).st_size)).readline()\n"
+        "print(sum(map(int, line.split())))",
+        "import mmap\nwith mmap.mmap(0, 0, access=mmap.ACCESS_READ) as given:\n"
+        "    print(sum(map(int, given.readline().split())))",
         "def main():\n    print(sum(map(int, input().split())))\n"
         "if __name__ == '__main__':\n    main()",
         "print(sum(map(int, input().split())))\nexit()",
@@ -174,6 +178,11 @@ CODES = (
         "def solve(): return asyncio.run(asyncio.wait_for(one(), 1))\n",
         "import pickle\nfrom dataclasses import dataclass\n@dataclass\nclass Point:\n    x: int\n"
         "def solve(): return pickle.loads(pickle.dumps(Point(1))).x\n",
+        "import mmap\nwhole = mmap.mmap(-1, 99)\nwhole[:2] = b'ab'\n"
+        "part = mmap.mmap(-1, 99, access=mmap.ACCESS_READ)\n"
+        "def solve(): return int(whole[:3] + part[:1] == b'ab\\0\\0' and len(part) == 99)\n",
+        "import ctypes\nlibm = ctypes.CDLL('libm.so.6')\nlibm.cos.restype = ctypes.c_double\n"
+        "def solve(): return int(libm.cos(ctypes.c_double(0)))\n",
         "import zlib, bz2, lzma, hashlib, uuid, sqlite3, ssl, xml.etree.ElementTree\n"
         "def solve(): return int(uuid.uuid4().version == 4)\n",
     ],
