@@ -40,6 +40,9 @@ GIVEN, GIVEN_WITH_CHANNEL = 4, 6
 """The descriptors below this number are given to a child: its standard streams, the file of its
 results and, if it has one, the two ends of its channel."""
 """Descriptors of a zygote: the kernel's last process id (ns_last_pid), and Landlock's rules."""
+GIVEN, GIVEN_WITH_CHANNEL = 4, 6
+"""The descriptors below this number are given to a child: its standard streams, the file of its
+results and, if it has one, the two ends of its channel."""
 MAX_THREADS = 40  # a ThreadPoolExecutor takes up to 32
 # Modules that load shared libraries: a root without these needs them loaded in advance.
 _WITH_LIBRARIES = ("zlib", "bz2", "lzma", "pyexpat", "_hashlib", "_ssl", "_sqlite3", "_uuid")

@@ -92,10 +92,10 @@ _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX = 0x5401, 0x5413, 0x541B, 0x
 # Advice that allocators and the C library use; none drops or reads pages for other processes too.
 _ADVICE = (0, 1, 2, 4, 8, 14, 15)
 _SHARED, _ANONYMOUS = 0x1, 0x20
-# Flags of mappings that allocators, loaders and programs use, by bits: SHARED, PRIVATE, FIXED,
+# Flags of mappings that allocators, loaders and programs use: SHARED, PRIVATE, DROPPABLE, FIXED,
 # ANONYMOUS, 32BIT, GROWSDOWN, DENYWRITE, EXECUTABLE, NORESERVE, POPULATE, STACK, FIXED_NOREPLACE.
 # Not HUGETLB, for which the kernel makes a file, with the next number of pipes and sockets.
-_MAPPING = 0x12D973
+_MAPPING = 0x12D97B
 _FUTEX_COMMAND = 0x7F
 _PRIORITY_INHERITANCE = (6, 7, 8, 11, 12, 13)  # for these the kernel writes a thread's id
 
