@@ -36,9 +36,6 @@ SIGKILL = 9
 FULL = {"pid", "net", "ipc", "uts", "mount", "seccomp"}
 TEMPORARY = "/tmp"  # nosec B108
 LAST_NUMBER, RULES = 7, 8
-GIVEN, GIVEN_WITH_CHANNEL = 4, 6
-"""The descriptors below this number are given to a child: its standard streams, the file of its
-results and, if it has one, the two ends of its channel."""
 """Descriptors of a zygote: the kernel's last process id (ns_last_pid), and Landlock's rules."""
 GIVEN, GIVEN_WITH_CHANNEL = 4, 6
 """The descriptors below this number are given to a child: its standard streams, the file of its
