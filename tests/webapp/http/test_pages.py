@@ -279,7 +279,7 @@ def test_every_setting_of_the_engine_has_its_field_with_help_and_range(client, c
     assert set(settings) == set(flat(config)) - {"recipe", "recipe_version"}
     assert all(one.help for path, one in settings.items())
     assert settings["search.nodes_per_tree"].range == "from 1 to 5000, nodes"
-    assert settings["sandbox.memory_mb"].range == "from 32, MB"
+    assert settings["sandbox.memory_mb"].range == "from 32 to 1048576, MB"
     assert settings["loss.policy"].choices == ["cispo", "gspo", "ppo"]
     assert settings["training.minutes"].optional and not settings["training.steps"].optional
 

@@ -181,13 +181,13 @@ def _range(name: str, kind: Any, limits: list[Any]) -> str:
     words = []
     for limit in limits:
         if isinstance(limit, Ge):
-            words.append(f"from {limit.ge:g}")
+            words.append(f"from {limit.ge:.12g}")
         elif isinstance(limit, Gt):
-            words.append(f"above {limit.gt:g}")
+            words.append(f"above {limit.gt:.12g}")
         elif isinstance(limit, Le):
-            words.append(f"to {limit.le:g}")
+            words.append(f"to {limit.le:.12g}")
         elif isinstance(limit, Lt) and limit.lt < 2**31:
-            words.append(f"below {limit.lt:g}")
+            words.append(f"below {limit.lt:.12g}")
     unit = next((unit for end, unit in _UNITS if name.endswith(end)), "")
     if kind is int and not unit and words:
         unit = "whole"
