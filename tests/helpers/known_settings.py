@@ -29,13 +29,15 @@ PLACES = {
 """Arguments of loaders, and those that timm opens: never settings of a model."""
 CONFIG_NOTES = (
     "_attn_implementation_autoset", "_flash_attn_2_enabled", "_name_or_path",
-    "_sliding_window_pattern", "aux_loss_alpha", "bf16", "ep_size", "experts_per_token",
-    "finetuning_task", "fp16", "fp32", "gradient_checkpointing", "id2label",
-    "initial_context_length", "is_llama_config", "label2id", "num_labels",
-    "onnx", "prefix", "pruned_heads",
-    "rms_norm", "rope_interleaved", "rope_ratio", "rotary_scaling_factor", "seq_aux", "seq_length",
-    "softmax_dtype", "task_specific_params", "tf_legacy_loss", "tie_encoder_decoder",
-    "tokenizer_class", "torchscript", "transformers.js_config", "transformers_version",
+    "_sliding_window_pattern", "aux_loss_alpha", "bf16", "bias_dropout_fusion", "ep_size",
+    "experts_per_token", "finetuning_task", "fp16", "fp32", "fused_add_norm",
+    "gradient_checkpointing", "id2label", "init_config", "initial_context_length",
+    "is_llama_config", "label2id", "masked_softmax_fusion", "max_sequence_length", "num_labels",
+    "offset_alibi", "onnx", "pad_vocab_size_multiple", "prefix", "pruned_heads", "rms_norm",
+    "rope_interleaved", "rope_ratio", "rotary", "rotary_scaling_factor", "seq_aux",
+    "seq_length", "skip_bias_add", "skip_bias_add_qkv", "softmax_dtype", "ssm_cfg",
+    "task_specific_params", "tf_legacy_loss", "tie_encoder_decoder", "tokenizer_class",
+    "torchscript", "transformers.js_config", "transformers_version", "unk_token_id",
     "unsloth_fixed", "unsloth_version", "use_bfloat16", "use_dynamic_ntk", "use_flash_attn",
     "use_logn_attn", "use_mrope",
 )  # fmt: skip

@@ -121,6 +121,11 @@ CONFIGS = {
         "summary_activation": None, "summary_first_dropout": 0.1, "summary_type": "cls_index",
         "summary_proj_to_labels": True, "summary_use_proj": True, "resid_pdrop": 0.1,
         "task_specific_params": {"text-generation": {"do_sample": True, "max_length": 50}}},
+    "BLOOM": {
+        "apply_residual_connection_post_layernorm": False, "bias_dropout_fusion": True,
+        "architectures": ["BloomForCausalLM"], "masked_softmax_fusion": True, "n_embed": 1024,
+        "model_type": "bloom", "num_attention_heads": 16, "offset_alibi": 100, "seq_length": 2048,
+        "skip_bias_add": True, "unk_token_id": 0, "n_layer": 24, "n_inner": None},
     "DeepSeek V3": {
         "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
         "aux_loss_alpha": 0.001, "ep_size": 1, "first_k_dense_replace": 3, "kv_lora_rank": 512,
@@ -160,6 +165,9 @@ TOKENIZERS = {
         "add_bos_token": True, "add_eos_token": False, "legacy": True,
         "bos_token": {"__type": "AddedToken", **TOKEN}, "sp_model_kwargs": {}, "unk_token": None,
         "model_max_length": 16384, "tokenizer_class": "LlamaTokenizerFast"},
+    "Granite": {
+        "errors": "replace", "padding_side": "left", "vocab_size": 49152, "pad_token_id": 0,
+        "tokenizer_class": "GPT2Tokenizer", "add_prefix_space": False},
     "Mistral": {
         "chat_template": [{"name": "default", "template": "{{ x }}"}], "padding_side": "left",
         "tokenizer_file": None, "special_tokens_map_file": None, "name_or_path": "org/name"},

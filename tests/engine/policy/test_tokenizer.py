@@ -11,6 +11,8 @@ from engine.config.schema import STARTERS
 from engine.policy.models.load import ModelError
 from engine.policy.models.tokenizer import load_tokenizer
 from engine.policy.starters import starter_directory
+from tests.engine.policy.gguf.test_tokenizers import imported
+from tests.engine.policy.gguf.vocabularies import byte_level, pieces
 
 NAMES = sorted(path.parent.name for path in STARTERS.glob("*/lineage.json"))
 TEXTS = [
@@ -104,6 +106,12 @@ def require_the_same(folder):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_starters_have_the_same_tokenizers(name):
     require_the_same(starter_directory(name))
+
+
+@pytest.mark.parametrize("vocabulary", [byte_level("llama-bpe"), pieces()], ids=["gpt2", "llama"])
+def test_converted_gguf_files_have_the_same_tokenizers(vocabulary, tmp_path):
+    imported(tmp_path, vocabulary)
+    require_the_same(tmp_path / "imported")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
