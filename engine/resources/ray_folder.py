@@ -54,7 +54,7 @@ class RayFolder:
 
     def close(self) -> None:
         """Removes the folder. Call after Ray has ended."""
-        remove_ray_folder(self._run_dir, REMOVE_SECONDS)
+        remove_ray_folder(self._run_dir)
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -74,17 +74,18 @@ class RayFolder:
         return short / "r"
 
 
-def remove_ray_folder(run_dir: Path, seconds: float = 0.0) -> None:
-    """Removes what a Ray of this run directory has left, if anything, and retries for `seconds`
+def remove_ray_folder(run_dir: Path) -> None:
+    """Removes what a Ray of this run directory has left, if anything; retries for `REMOVE_SECONDS`
     while ending processes still write there. Call only while no engine runs there."""
     folder = run_dir.absolute() / FOLDER
+    if not folder.is_dir() or folder.is_symlink():
+        return
     _remove_short_name(folder)
-    deadline = time.monotonic() + seconds
-    while folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder, ignore_errors=True)
-        if time.monotonic() > deadline:
-            break
+    deadline = time.monotonic() + REMOVE_SECONDS
+    shutil.rmtree(folder, ignore_errors=True)
+    while folder.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_short_name(folder: Path) -> None:

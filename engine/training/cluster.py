@@ -28,6 +28,7 @@ from engine.config.generator_support import generator_gpus
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, rank_processes, weight_groups
 from engine.preload.environment import use_setup_worker
+from engine.resources.ray_folder import remove_ray_folder
 from engine.run.own_ray import RAY_SETTINGS, OwnRay, is_own, run_nodes
 from engine.run.waits import START_DEADLINE, TeamError, Waiting
 
@@ -139,6 +140,8 @@ def connect(config: RunConfig, waiting: Waiting, run_dir: Path | None = None) ->
     close: Callable[[], None] = ray.shutdown
     if address:
         options["address"] = address
+        if run_dir:
+            remove_ray_folder(run_dir)  # of a killed engine that joined no cluster
     else:
         # On one machine more actors than cores may share them; Ray would wait forever.
         needed = sum(b.resources["CPU"] for b in seats_of(config, 0).bundles)

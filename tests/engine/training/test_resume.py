@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -180,12 +181,15 @@ def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, ray_address, tmp_
     else:
         step = luck.randint(1, 4)
         cut.kill_when(lambda: cut.has_begun(step), f"step {step}", luck.uniform(0.0, 0.5))
+    short_name = Path((cut.run_dir / "ray" / "short_name").read_text())
+    assert short_name.is_dir()
     cut.address = ray_address
     cut.start().kill_when(cut.is_testing, "the test split", luck.uniform(0.0, 0.2))
     cut.start()
 
     assert whole.end() == 0, whole.said()
     assert cut.end() == 0, f"seed {seed}: {cut.said()}"
+    assert not short_name.exists() and not (cut.run_dir / "ray").exists()
     resumes = cut.kinds("run.resumed")
     assert len(resumes) == 2, f"seed {seed}: {resumes}"
     assert first_difference(whole.run_dir, cut.run_dir) is None, f"seed {seed}, resumed {resumes}"
