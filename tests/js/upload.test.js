@@ -134,3 +134,9 @@ test("a request that waits for its turn is repeated as it was, with its place, u
   equal(new Set(sent.map(String)).size, 1);
   equal(sent[0], ["/api/v1/datasets", "key 0", "token", '{"a":1}']);
 });
+
+test("work that was accepted is no place in a queue, even if its state is queued", async () => {
+  const accepted = new Response('{"id": 3, "state": "queued"}', { status: 202 });
+  const env = { key: () => "key", request: async () => accepted, pause: async () => equal("a pause", "none") };
+  equal(await postInTurn("/api/v1/models/imports", {}, { token: "token", env }), { id: 3, state: "queued" });
+});

@@ -18,7 +18,6 @@ from safetensors import SafetensorError, safe_open
 
 from engine.config.agents import AgentConfig
 from engine.config.generator_support import uses_vllm
-from engine.config.model_settings import CONFIG
 from engine.config.pretrained import (
     PACKAGE_PREFIX,
     installed_directory,
@@ -31,6 +30,7 @@ from engine.policy.models.settings import (
     ModelError,
     config_settings,
     first_line,
+    named_config,
     read_json,
     settings_of,
     tokenizer_settings,
@@ -147,7 +147,7 @@ def check_model_directory(reference: str, adapters: int = 0) -> Path:
     if is_adapter(directory):
         _check_adapter(directory, adapters + 1)
         return directory
-    settings_of(directory, CONFIG, "the model's shape")
+    named_config(directory)
     _check_tokenizer(directory)
     config_settings(directory, weight_shapes(weight_files(directory)))
     return directory

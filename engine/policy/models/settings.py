@@ -33,14 +33,21 @@ def settings_of(directory: Path, name: str, what: str = "settings") -> dict[str,
         raise ModelError(f"{directory / name}: {fault}") from None
 
 
-def config_settings(directory: Path, shapes: Shapes) -> dict[str, Any]:
-    """Returns the known keys of `config.json` after comparison of its sizes with the weights;
-    raises as `settings_of`."""
+def named_config(directory: Path) -> dict[str, Any]:
+    """Returns the known keys of `config.json`, which must name its architecture; raises as
+    `settings_of`."""
     settings = settings_of(directory, CONFIG, "the model's shape")
     if "architectures" not in settings:
         raise ModelError(
             f"{directory / CONFIG}: names no `architectures`; save it with save_pretrained"
         )
+    return settings
+
+
+def config_settings(directory: Path, shapes: Shapes) -> dict[str, Any]:
+    """Returns `named_config` after comparison of its sizes with the weights; raises as
+    `settings_of`."""
+    settings = named_config(directory)
     try:
         check_sizes(settings, shapes)
     except SettingsFault as fault:

@@ -142,9 +142,11 @@ export async function postInTurn(address, body, { token, signal, onPlace = () =>
   for (;;) {
     const response = await requested(env, address, options);
     const result = await response.json();
-    if (response.status !== QUEUED || result.state !== "queued") return result;
+    // A place in the queue says when to ask again; an import that was accepted (202 too) does not.
+    const seconds = response.status === QUEUED ? response.headers.get("Retry-After") : null;
+    if (seconds === null) return result;
     onPlace(result);
-    await env.pause(1000 * Number(response.headers.get("Retry-After")), signal);
+    await env.pause(1000 * Number(seconds), signal);
   }
 }
 
