@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import SAMPLE
+from tests.helpers.chromium import a_context
 from tests.helpers.site import SampleRun
 from tests.js.test_resumed import LAST, interrupted_log
 
@@ -24,7 +25,7 @@ def page(window):
 
 
 def points_of(page, metric: str, number: int) -> None:
-    page.locator(f'[data-metric="{metric}"][data-points="{number}"]').wait_for(timeout=30_000)
+    page.locator(f'[data-metric="{metric}"][data-points="{number}"]').wait_for()
 
 
 def test_live_charts_zoom_and_show_the_values_of_their_tables(page, run, log):
@@ -138,8 +139,11 @@ def test_a_guest_sees_live_and_frozen_charts_and_nothing_else(page, browser, ser
     steps = sum(event.kind == "step.end" for event in log[: resumed - 1])
     head = run.feed(log[: resumed - 1])
     links = [shared_link(page, run, until) for until in ("", str(head))]
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 900}, base_url=server.url, reduced_motion="reduce"
+    context = a_context(
+        browser,
+        viewport={"width": 1280, "height": 900},
+        base_url=server.url,
+        reduced_motion="reduce",
     )
     requested: set[str] = set()
     context.on("request", lambda request: requested.add(urlsplit(request.url).path))

@@ -11,8 +11,6 @@ from tests.e2e.conftest import SAMPLE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-ARRIVAL_MS = 30_000
-
 
 @pytest.fixture
 def events(log):
@@ -24,12 +22,12 @@ def page(window, run, events):
     """The page of a run whose log is complete."""
     head = run.feed(events)
     page = window(f"/runs/{run.run.pk}/", 1600, 1000)
-    page.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for(timeout=ARRIVAL_MS)
+    page.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for()
     return page
 
 
 def shown(page, seq: int):
-    page.locator(f'[data-part="stream"][data-shown="{seq}"]').wait_for(timeout=ARRIVAL_MS)
+    page.locator(f'[data-part="stream"][data-shown="{seq}"]').wait_for()
 
 
 def rows(page) -> list[str]:

@@ -11,12 +11,13 @@ from playwright.sync_api import expect
 
 from tests.e2e.conftest import SAMPLE
 from tests.helpers.site import SampleRun
+from tests.helpers.waiting import patience
 from webapp.experiments.models import Run
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 LINES, SERIES = "**/api/v1/runs/*/logs?*", "**/api/v1/runs/*/metrics?*"
-WAIT_MS = 20_000
+WAIT_MS = 20_000 * patience()
 LOG_EVERY_MS, LIST_EVERY_MS = 2_000, 5_000
 
 

@@ -6,11 +6,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-# Playwright's own timeout for a locator; its 5 s for an expectation are too few on a busy machine.
-expect.set_options(timeout=30_000)
+from tests.helpers.waiting import patience
+
+LOCATOR_MS = 30_000
+"""Playwright's own deadline for a locator, here also for an expectation; both times patience."""
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WITHOUT = (
@@ -46,12 +49,20 @@ def chromium() -> Iterator[Browser]:
         raise FileNotFoundError(
             f"no browser among {', '.join(NAMES)} on PATH; on Debian: apt-get install chromium"
         )
+    expect.set_options(timeout=LOCATOR_MS * patience())
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         try:
             yield browser
         finally:
             browser.close()
+
+
+def a_context(browser: Browser, **options: Any) -> BrowserContext:
+    """A new context, with Playwright's deadlines times patience."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(LOCATOR_MS * patience())
+    return context
 
 
 @dataclass

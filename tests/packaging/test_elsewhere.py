@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 import webapp
-from tests.e2e.stack import Stack, free_port
+from tests.e2e.stack import Stack
 from tests.helpers.database import a_migrated_postgres
 from tests.packaging.builds import PACKAGES, ROOT
 from tests.workers.engines import SCRIPT
@@ -144,9 +144,9 @@ def test_the_demo_run_is_made_from_the_packaged_recipe(stack, browser):
 def test_the_demo_runs_to_its_end_and_prints_its_figures(elsewhere, stack, request):
     var = elsewhere.home / "demo"
     a_migrated_postgres(var / "postgres", request.config.cache.mkdir("databases"))
-    given = {"GROVE_ENGINE_COMMAND": small_engine(elsewhere), "GROVE_PORT": str(free_port())}
     command = (elsewhere.grove, "demo", "--headless", "--var", var)
-    done = elsewhere.run(*command, seconds=200, **given)
+    engine = small_engine(elsewhere)
+    done = elsewhere.run(*command, seconds=200, GROVE_ENGINE_COMMAND=engine)
     assert done.returncode == 0, done.stdout + done.stderr
     figures = json.loads(next(line for line in done.stdout.splitlines() if line[:1] == "{"))
     events = figures["events"]

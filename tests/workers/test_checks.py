@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from tests.helpers.builders import a_cast
 from tests.helpers.datasets import some_problems, stored_version
-from tests.workers.engines import wait_for
+from tests.helpers.waiting import eventually, patience
 from webapp.artifacts.store import local_path
 from webapp.datasets import reports
 from webapp.datasets.models import DatasetReport
@@ -101,12 +101,12 @@ def under_way(report):
         target=lambda: (ReportJob().work(taken), connection.close()), daemon=True
     )
     work.start()
-    (engine,) = wait_for(engines)
-    family = [engine, *wait_for(engine.children)]
+    (engine,) = eventually(engines, "an engine")
+    family = [engine, *eventually(engine.children, "the engine's children")]
     yield work
     work.join(20)
     assert not work.is_alive(), "the worker is still at it"
-    _, alive = psutil.wait_procs(family, timeout=5)
+    _, alive = psutil.wait_procs(family, timeout=5 * patience())
     assert not alive and not engines(), "its engine is left"
 
 

@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 
 from tests.helpers.builders import a_cast, a_run
+from tests.helpers.waiting import patience
 from webapp.celery import RUN_TASK, app
 from webapp.experiments.scheduling.dispatch import dispatch, dispatch_on_commit
 from webapp.experiments.selectors import sweepable_runs
@@ -28,7 +29,7 @@ def test_a_message_names_the_run(cast):
         queue = broker.SimpleQueue(app.conf.task_default_queue)
         queue.clear()
         assert dispatch(run.pk) is True
-        message = queue.get(timeout=30)
+        message = queue.get(timeout=30 * patience())
         message.ack()
     assert message.headers["task"] == RUN_TASK and message.payload[0] == [str(run.pk)]
     run.refresh_from_db()
@@ -59,6 +60,8 @@ def test_without_a_broker_the_run_stays_for_the_sweep():
         f"?host={database['HOST']}",
     }
     words = [sys.executable, "-c", DISPATCH, str(run.pk)]
-    completed = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    completed = subprocess.run(
+        words, env=environment, capture_output=True, text=True, timeout=60 * patience()
+    )
     assert completed.stdout.split() == ["False", "True"], completed.stderr
     assert run.pk in sweepable_runs()

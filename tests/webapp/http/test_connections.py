@@ -17,8 +17,10 @@ from django.db import connection
 
 from tests.helpers.builders import a_held_run, store
 from tests.helpers.datasets import stored_version
+from tests.helpers.ports import port_of
+from tests.helpers.waiting import eventually, patience
 from tests.webapp.datasets.test_upload_memory import resident
-from tests.webapp.telemetry.stream_server import Client, a_server, a_session, wait_until
+from tests.webapp.telemetry.stream_server import Client, a_server, a_session
 from webapp.artifacts import store as artifacts
 from webapp.http.connections import Connections, Limits, Phase
 from webapp.http.server import limits_for
@@ -133,8 +135,8 @@ def test_a_client_that_does_not_read_its_response_is_closed():
                     one.sendall(request)
             except BlockingIOError:
                 pass
-            wait_until(lambda: served.server.server_state.connections, PAGE_SECONDS)
-            wait_until(lambda: not served.server.server_state.connections, 20)
+            eventually(lambda: served.server.server_state.connections, "the connection")
+            eventually(lambda: not served.server.server_state.connections, "its end")
         served.wait_until_idle()
 
 
@@ -159,7 +161,7 @@ def test_a_slow_download_buffers_one_block_and_is_closed(cast, var_directory):
         assert status(served.port, "/", cast.bob) == 200
         grown = resident("VmRSS") - before
         assert grown < readers * (6 << 20), f"{grown >> 20} MiB for {readers} readers"
-        wait_until(lambda: not served.server.server_state.connections, 20)
+        eventually(lambda: not served.server.server_state.connections, "its end")
         served.wait_until_idle()
 
 
@@ -197,7 +199,7 @@ def test_refused_websockets_free_their_slots_at_once():
         for one in opened:
             assert one.recv(12) == b"HTTP/1.1 101"
         state = served.server.server_state
-        wait_until(lambda: not state.tasks)
+        eventually(lambda: not state.tasks, "the sockets to be refused")
         assert len(state.connections) == limits.most, "none has answered the end of its socket"
         assert status(served.port, "/healthz") == 200
 
@@ -251,9 +253,6 @@ def test_the_web_process_as_it_is_started_has_the_limits_and_more_files_than_its
     cast, tmp_path
 ):
     parts = connection.settings_dict
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     environment = {
         **os.environ,
         "DATABASE_URL": f"postgresql://{parts['USER']}@/{parts['NAME']}?host={parts['HOST']}",
@@ -262,24 +261,17 @@ def test_the_web_process_as_it_is_started_has_the_limits_and_more_files_than_its
         "GROVE_SECRET_KEY": "a key of the test that is long enough",
     }
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    command = ["sh", "-c", 'ulimit -Sn 100; exec "$@"', "sh", *web_command(port)]
-    web = subprocess.Popen(command, env=environment)
+    command = ["sh", "-c", 'ulimit -Sn 100; exec "$@"', "sh", *web_command(0)]
+    web = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
     try:
-        wait_until(lambda: _answers(port), 60)
+        port = port_of(web)
         assert resource.prlimit(web.pid, resource.RLIMIT_NOFILE)[0] == min(hard, 1 << 17)
         with half_open(port, 400) as opened:
             assert status(port, "/healthz") == 200
             assert sum(is_closed(one, 0.01) for one in opened[:200]) == 200
     finally:
         web.terminate()
-        assert web.wait(20) is not None
-
-
-def _answers(port):
-    try:
-        return status(port, "/healthz") == 200
-    except httpx.HTTPError:
-        return False
+        assert web.wait(20 * patience()) is not None
 
 
 def test_a_signed_in_websocket_opens_despite_half_open_connections(cast):

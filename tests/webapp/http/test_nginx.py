@@ -24,7 +24,7 @@ from django.db import connection
 from websockets.sync.client import connect
 
 from tests.helpers.builders import a_cast, a_held_run, a_token, some_events
-from tests.webapp.telemetry.stream_server import wait_until
+from tests.helpers.waiting import eventually
 from webapp.accounts.models import Scope
 from webapp.telemetry.ingest.ingest import ingest
 
@@ -127,7 +127,7 @@ def site(transactional_db, tmp_path):
     ]
     made = Site(port, direct)
     try:
-        wait_until(lambda: _answers(made), 60)
+        eventually(lambda: _answers(made), "nginx and the web process to answer")
         yield made
     finally:
         for process in running:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.sessions.backends.db import SessionStore
 from websockets.sync.client import ClientConnection, connect
 
+from tests.helpers.waiting import eventually
 from webapp.accounts.models import User
 from webapp.config.asgi import Application
 from webapp.http.connections import Limits
@@ -39,7 +39,7 @@ class Served:
         for connection in list(state.connections):
             if hasattr(connection, "cycle"):  # of HTTP: not a websocket
                 connection.loop.call_soon_threadsafe(connection.shutdown)
-        wait_until(lambda: not state.connections and not state.tasks)
+        eventually(lambda: not state.connections and not state.tasks, "the server to be idle")
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def a_server(limits: Limits | None = None, **deadlines: float) -> Iterator[Serve
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
-    wait_until(lambda: server.started or not thread.is_alive())
+    eventually(lambda: server.started or not thread.is_alive(), "the server to start")
     try:
         yield Served(listener.getsockname()[1], server)
     finally:
@@ -61,13 +61,6 @@ def a_server(limits: Limits | None = None, **deadlines: float) -> Iterator[Serve
         thread.join(20)
         listener.close()
     assert not thread.is_alive()
-
-
-def wait_until(condition: Any, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
 
 
 def a_session(user: User) -> SessionStore:
