@@ -63,8 +63,8 @@ class VarLock:
 def take_port(port: int) -> socket.socket:
     """Returns a socket bound to the port; with 0, to one that is free.
 
-    It never listens: until it is closed, the system gives the port to no program that asks for any,
-    and the web process may listen on it, also after a restart.
+    It never listens: until it is closed, the system gives the port to no program that wants any
+    free one, and the web process may listen on it, also after a restart.
 
     Raises:
         StartError: another program listens on the port, or this account may not.

@@ -26,9 +26,9 @@ from webapp.registry.model_files.safetensors import WeightsError
 pytestmark = pytest.mark.usefixtures("var_directory")
 
 
-def resident(name: str) -> int:
+def resident(name: str, pid: int | str = "self") -> int:
     """VmRSS (now) or VmHWM (the peak since its reset), in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
 
 

@@ -16,7 +16,8 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.sessions.backends.db import SessionStore
 from websockets.sync.client import ClientConnection, connect
 
-from tests.helpers.waiting import eventually
+from tests.helpers.turned_clock import TurnedClock
+from tests.helpers.waiting import eventually, patience
 from webapp.accounts.models import User
 from webapp.config.asgi import Application
 from webapp.http.connections import Limits
@@ -30,6 +31,8 @@ class Served:
 
     port: int
     server: uvicorn.Server
+    clock: TurnedClock
+    """Of the server's loop."""
 
     def wait_until_idle(self) -> None:
         """Waits until every socket has ended for the server too: its queries would lock against the
@@ -43,22 +46,26 @@ class Served:
 
 
 @contextmanager
-def a_server(limits: Limits | None = None, **deadlines: float) -> Iterator[Served]:
-    """Serves on a free port until the block ends, as `manage.py serve_web` does."""
+def a_server(
+    limits: Limits | None = None, options: dict[str, Any] | None = None, **deadlines: float
+) -> Iterator[Served]:
+    """Serves on a free port until the block ends, as `manage.py serve_web` does. `options` are
+    further ones of uvicorn."""
     listener = socket.create_server(("127.0.0.1", 0))
     app = Application(Deadlines(**deadlines))
     # Frames that are too long reach the application, which closes with a code of its own.
-    options = {"timeout_graceful_shutdown": 5, "ws_max_size": 16 << 20}
-    config = configuration(limits or limits_for(2000, 10_000), app, **options)
+    clock = TurnedClock()
+    ours = {"timeout_graceful_shutdown": 5, "ws_max_size": 16 << 20, "loop": clock.make_loop}
+    config = configuration(limits or limits_for(2000, 10_000), app, **ours, **(options or {}))
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     eventually(lambda: server.started or not thread.is_alive(), "the server to start")
     try:
-        yield Served(listener.getsockname()[1], server)
+        yield Served(listener.getsockname()[1], server, clock)
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(20 * patience())
         listener.close()
     assert not thread.is_alive()
 
@@ -82,6 +89,7 @@ class Client:
             headers["Cookie"] = f"sessionid={session.session_key}"
         options.setdefault("origin", f"http://127.0.0.1:{port}")
         options.setdefault("subprotocols", ["grove.v1"])
+        options.setdefault("open_timeout", 10 * patience())
         self._open = ExitStack()
         self.socket: ClientConnection = self._open.enter_context(
             connect(
@@ -110,7 +118,7 @@ class Client:
 
     def hear(self, seconds: float = 15.0, pong: bool = False) -> dict[str, Any]:
         """Receives a frame, skips pongs unless `pong`; checks batches by cursor and keeps them."""
-        message = json.loads(self.socket.recv(timeout=seconds))
+        message = json.loads(self.socket.recv(timeout=seconds * patience()))
         if message["type"] == "pong" and not pong:
             return self.hear(seconds)
         self.said.append(message)
