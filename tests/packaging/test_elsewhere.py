@@ -19,6 +19,7 @@ import pytest
 import webapp
 from tests.e2e.stack import Stack
 from tests.helpers.database import a_migrated_postgres
+from tests.helpers.ports import a_port
 from tests.packaging.builds import PACKAGES, ROOT
 from tests.workers.engines import SCRIPT
 from workers.management.commands.up import DEMO_RECIPE
@@ -174,7 +175,7 @@ def test_the_doctor_fails_with_a_remedy_for_each_thing_that_is_wrong(elsewhere):
         port = busy.getsockname()[1]
         done = elsewhere.run(
             elsewhere.grove, "manage", "doctor", "--json", GROVE_PORT=str(port),
-            BROKER_URL=f"redis://:secret@127.0.0.1:{port - 1 or 1}/0",
+            BROKER_URL=f"redis://:secret@127.0.0.1:{a_port()}/0",
             DATABASE_URL="postgresql://me:secret@127.0.0.1:9/grove",
         )  # fmt: skip
     failed = {c["name"]: c for c in json.loads(done.stdout) if c["status"] == "failed"}
