@@ -115,6 +115,16 @@ def test_a_busy_port_gets_a_sentence_and_a_remedy(running, tmp_path):
     assert f"Port {running.port} is in use" in busy.stdout and "GROVE_PORT=" in busy.stdout
 
 
+def test_a_new_link_is_to_the_free_port_that_was_taken(running):
+    assert running.environment["GROVE_PORT"] == "0"
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "sign_in_link"],
+        env=running.environment, capture_output=True, text=True, timeout=60 * patience(),
+    )  # fmt: skip
+    assert done.stdout.startswith(f"{running.address}/sign-in/"), done.stdout + done.stderr
+    assert httpx.get(done.stdout.strip()).status_code == 302
+
+
 def test_a_killed_web_and_worker_come_back(running):
     for word, name in (("serve_web", "web"), ("celery", "worker")):
         old = running.find(word)
