@@ -1,8 +1,8 @@
 """ASGI handler that runs a request in one thread from its first middleware to its response.
 
 Invariants: each request uses one thread and one database connection, and only streamed content
-returns to the event loop, without that connection. Django's own handler changes between loop and thread for every middleware
-and view that is not async, which none here is.
+returns to the event loop, without that connection. Django's own handler changes between loop and
+thread for every middleware and view that is not async, which none here is.
 
 No more than `most` requests have a thread at once. A request whose body is not complete, an event
 stream and a websocket have none, so they do not count.
