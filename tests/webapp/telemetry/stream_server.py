@@ -17,11 +17,15 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.sessions.backends.db import SessionStore
 from websockets.sync.client import ClientConnection, connect
 
+from tests.helpers.waiting import patience
 from webapp.accounts.models import User
 from webapp.config.asgi import Application
 from webapp.http.connections import Limits
 from webapp.http.server import configuration, limits_for
 from webapp.telemetry.stream.connection import Deadlines
+
+HEAR_SECONDS = 20.0
+"""Longest wait for a frame of the server, times the patience."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +119,9 @@ class Client:
     def say(self, **message: Any) -> None:
         self.socket.send(json.dumps(message))
 
-    def hear(self, seconds: float = 15.0, pong: bool = False) -> dict[str, Any]:
+    def hear(self, seconds: float = HEAR_SECONDS, pong: bool = False) -> dict[str, Any]:
         """Receives a frame, skips pongs unless `pong`; checks batches by cursor and keeps them."""
-        message = json.loads(self.socket.recv(timeout=seconds))
+        message = json.loads(self.socket.recv(timeout=seconds * patience()))
         if message["type"] == "pong" and not pong:
             return self.hear(seconds)
         self.said.append(message)
