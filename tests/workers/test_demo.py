@@ -18,7 +18,7 @@ from engine.events.log import read_all
 from engine.recipes import load_recipe
 from tests.e2e.stack import ROOT, free_port
 from tests.helpers.database import a_migrated_postgres
-from tests.workers.engines import small_engine, steps_counted, wait_for
+from tests.workers.engines import let_go, small_engine, steps_counted, wait_for
 from workers.management.commands.up import DEMO_RECIPE
 from workers.processes import family, kill_all, wait_ended
 
@@ -100,13 +100,18 @@ class DemoCommand:
 
 
 def test_a_kill_loses_no_event_and_no_step(directory):
-    with DemoCommand(directory, steps=80, pause=0.15) as demo:
+    words = ("serve_web", "small_engine.py", "celery", "bin/postgres")
+    with DemoCommand(directory, steps=80, pause=0.15, hold_every=16) as demo:
         demo.wait_for_steps(1, 400)
-        for word in ("serve_web", "small_engine.py", "celery", "bin/postgres"):
-            demo.wait_for_steps(len(demo.steps_ended()) + 3, 400)
+        for turn, word in enumerate(words, 1):
+            ended = len(demo.steps_ended())
+            # Of the next 16 steps, some come after the kill: the run ends after the last kill.
+            let_go(demo.run_directory(), 16 * turn)
+            demo.wait_for_steps(ended + 3, 400)
             victims = family(demo.find(word).pid) if word == "small_engine.py" else []
             demo.find(word).kill()
             kill_all(victims)
+        let_go(demo.run_directory())
         processes = family(demo.process.pid)
         assert demo.process.wait(600) == 0, demo.output.read_text()
         assert wait_ended(processes, 60) == []

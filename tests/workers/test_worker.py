@@ -167,8 +167,8 @@ def _listens(port):
 def test_over_a_real_redis_a_run_announced_three_times_is_claimed_once(var, redis_url):
     run = a_run(dispatched_at="2100-01-01T00:00:00Z")  # so the sweep does not touch it
     with (
-        Worker(var, redis_url, steps=1000, pause=0.05) as worker,
-        Worker(var, redis_url, steps=1000, pause=0.05) as other,
+        Worker(var, redis_url, steps=3, hold_at=2) as worker,
+        Worker(var, redis_url, steps=3, hold_at=2) as other,
     ):
         for _ in range(3):
             worker.announce(run)

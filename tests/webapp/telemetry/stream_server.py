@@ -121,9 +121,12 @@ class Client:
 
     def hear(self, seconds: float = HEAR_SECONDS, pong: bool = False) -> dict[str, Any]:
         """Receives a frame, skips pongs unless `pong`; checks batches by cursor and keeps them."""
-        message = json.loads(self.socket.recv(timeout=seconds * patience()))
-        if message["type"] == "pong" and not pong:
-            return self.hear(seconds)
+        end = time.monotonic() + seconds * patience()
+        message = {"type": "pong"}
+        while message["type"] == "pong":
+            message = json.loads(self.socket.recv(timeout=max(0.0, end - time.monotonic())))
+            if pong:
+                break
         self.said.append(message)
         if message["type"] == "batch":
             assert self.last is None or message["from"] == self.last + 1
