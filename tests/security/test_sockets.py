@@ -12,6 +12,7 @@ from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.helpers.builders import a_cast, a_held_run, a_token, store
+from tests.helpers.waiting import patience
 from tests.webapp.telemetry.stream_server import Client, a_server, a_session
 from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.tokens import revoke_token
@@ -255,7 +256,7 @@ def test_a_reader_of_the_log_is_cut_off_with_what_let_them_in(port, scene, clien
     results = []
     for headers, change in ways:
         headers |= {"Accept": "text/event-stream"}
-        with httpx.stream("GET", address, headers=headers, timeout=10) as log:
+        with httpx.stream("GET", address, headers=headers, timeout=10 * patience()) as log:
             lines = log.iter_lines()
             assert log.status_code == 200 and next(lines).startswith("id: ")
             change()

@@ -72,7 +72,7 @@ def main(text, run_dir, lease_seconds):
         grow_tree(log, step, problems[step % len(problems)])
         time.sleep(options["pause"])
         every = options["hold_every"]
-        if step == options["hold_at"] or every and step % every == 0:
+        if step == options["hold_at"] or (every and step % every == 0):
             hold(run_dir, step, stop, lease_seconds)
         crash_now = options["crash_at"] == step and not (run_dir / "crashed").exists()
         if crash_now or options["crash_always"] == step:

@@ -15,6 +15,7 @@ import pytest
 from engine.events.log import read_all
 from tests.e2e.stack import ROOT, Stack
 from tests.helpers.database import a_migrated_postgres
+from tests.helpers.waiting import patience
 from tests.workers.engines import small_engine, steps_counted, wait_for
 from workers.processes import wait_ended
 
@@ -44,7 +45,7 @@ def up_again(stack, **environment):
     return subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), "up"],
         env={**stack.environment, **environment},
-        capture_output=True, text=True, timeout=180,
+        capture_output=True, text=True, timeout=180 * patience(),
     )  # fmt: skip
 
 
@@ -141,6 +142,6 @@ def _found(stack, word):
 
 def _answers(stack):
     try:
-        return httpx.get(f"{stack.address}/healthz", timeout=30).status_code == 200
+        return httpx.get(f"{stack.address}/healthz", timeout=30 * patience()).status_code == 200
     except httpx.HTTPError:
         return False

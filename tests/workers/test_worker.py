@@ -14,6 +14,7 @@ import pytest
 from django.db import connection
 
 from engine.events.vocabulary import RunState
+from tests.helpers.waiting import patience
 from tests.workers.engines import a_run, kinds_of, small_engine, steps_counted, wait_for
 from webapp.experiments.runs_list.listing import RunQuery
 from webapp.experiments.scheduling.leases import release_all
@@ -59,22 +60,22 @@ class Worker:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(10 * patience())
 
     def announce(self, run):
         """Sends a message about `run` from a process of its own, as the web side does."""
         code = f"from webapp.celery import app; app.send_task('workers.run', ['{run.pk}'])"
         command = [sys.executable, "-c", code]
-        subprocess.run(command, env=self.environment, check=True, timeout=120)
+        subprocess.run(command, env=self.environment, check=True, timeout=120 * patience())
 
     def kill(self):
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(10 * patience())
 
     def close(self):
         """SIGTERM, as at the end of `make run`; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(120)
+        return self.process.wait(120 * patience())
 
 
 def state_of(run):
@@ -139,7 +140,7 @@ def test_web_and_worker_never_pay_for_torch_or_ray():
     out = subprocess.run(
         [sys.executable, "-c", f"import django; django.setup(); {check}"],
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "webapp.config.settings"},
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=120 * patience(), check=True,
     )  # fmt: skip
     assert out.stdout.strip() == "[]"
 
@@ -154,7 +155,7 @@ def redis_url(tmp_path):
     wait_for(lambda: _listens(port))
     yield f"redis://127.0.0.1:{port}/0"
     server.terminate()
-    server.wait(10)
+    server.wait(10 * patience())
 
 
 def _listens(port):

@@ -178,7 +178,7 @@ def a_slow_reader(port, session):
     pipe = socket.socket()
     pipe.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
     pipe.connect(("127.0.0.1", port))
-    return Client(port, session, max_queue=1, sock=pipe)
+    return Client(port, session, max_queue=1, ping_interval=None, sock=pipe)
 
 
 def store_long_events(run, fencing):
