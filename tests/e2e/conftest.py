@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.helpers.chromium import PageErrors, chromium
+from tests.helpers.chromium import PageErrors, chromium, new_context
 from tests.helpers.sample_log import Sample, sample_events
 from tests.helpers.site import SampleRun, Server
 from tests.webapp.telemetry.stream_server import a_session, wait_until
@@ -51,7 +51,7 @@ def server(serves):
 def profile(browser, server):
     """One browser context for all tests, which fetches a page's files once. Its first page stays
     empty and clears the browser's storage between tests."""
-    context = browser.new_context(base_url=server.url)
+    context = new_context(browser, base_url=server.url)
     context.new_page()
     yield context
     context.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.ui_log import until_nodes, wide_trees
-from tests.helpers.waiting import patience
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -50,4 +49,4 @@ def test_a_forest_that_grew_looks_like_one_that_was_loaded(open_page, run, focus
     picture = loaded.evaluate(PICTURE)
     assert len(picture) > 10_000, "something is painted"
     page.bring_to_front()
-    page.wait_for_function(LIKE, arg=picture, timeout=15_000 * patience())
+    page.wait_for_function(LIKE, arg=picture)
