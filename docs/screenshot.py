@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -58,6 +59,7 @@ def main() -> None:
             reduced_motion="reduce",
         )
         page.set_default_timeout(ARRIVAL_MS)
+        page.on("console", lambda message: print(message.text, file=sys.stderr))
         parts = urlsplit(given.link)
         page.goto(given.link)
         site = f"{parts.scheme}://{parts.netloc}"
