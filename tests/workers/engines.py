@@ -23,14 +23,17 @@ def small_engine(**options: float | str) -> list[str]:
     does so at its start, in a wait of that name or `silently`; one with `private_mb` or `shared_mb`
     takes that memory, in its `forks` if it has some. Within the step `hold_at` it waits for a
     signal or `let_go`, so that even on a slow machine it has not ended before the test kills or
-    stops it there."""
+    stops it there; with `hold_every`, within each step of that many."""
     words = [f"{name}={value}" for name, value in options.items()]
     return [sys.executable, str(SCRIPT), ",".join(words) or "-"]
 
 
-def let_go(run_dir: Path) -> None:
-    """Releases an engine that holds at a step; the next engine does not wait there."""
-    (run_dir / GO).touch()
+def let_go(run_dir: Path, step: int | None = None) -> None:
+    """Releases an engine that holds at a step, up to `step` if it is given; the next engine does
+    not wait there."""
+    draft = run_dir / f"{GO}.draft"
+    draft.write_text("" if step is None else str(step))
+    draft.replace(run_dir / GO)
 
 
 def a_run(**fields) -> Run:

@@ -18,7 +18,7 @@ from django.db import connection
 from engine.events.log import FILE_NAME, read_all
 from engine.events.vocabulary import RunState
 from tests.helpers.policies import tiny_config, tiny_policy
-from tests.helpers.waiting import eventually
+from tests.helpers.waiting import eventually, patience
 from tests.webapp.telemetry.stream_server import Client, a_server, a_session
 from tests.workers.engines import a_run, steps_counted
 from tests.workers.test_worker import Worker, lapse, state_of
@@ -48,7 +48,7 @@ class Reader(threading.Thread):
 
     def events(self):
         """(seq, kind) of all received events."""
-        self.join(120)
+        self.join(120 * patience())
         assert not self.is_alive(), f"the end did not come; {len(self._client.events)} events did"
         return [(seq, kind) for seq, _, kind, _ in self._client.events]
 

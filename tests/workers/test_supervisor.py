@@ -20,7 +20,7 @@ from engine.events.vocabulary import LogLine, RunState
 from engine.recipes import load_recipe
 from engine.resources.ray_folder import RayFolder
 from tests.helpers.builders import a_model_folder
-from tests.helpers.waiting import eventually
+from tests.helpers.waiting import eventually, patience
 from tests.workers.engines import (
     a_run,
     kinds_of,
@@ -69,8 +69,8 @@ class Kept:
         finally:
             connection.close()
 
-    def join(self, seconds=120.0):
-        self._thread.join(seconds)
+    def join(self):
+        self._thread.join(120.0 * patience())
         assert not self._thread.is_alive(), "the supervisor does not end"
         return self
 
@@ -91,7 +91,7 @@ def test_a_run_is_kept_from_queued_to_finished_and_every_event_is_stored():
 
 def test_a_requested_stop_reaches_the_engine_and_the_run_resumes():
     run = a_run()
-    kept = Kept(run, steps=100, pause=0.05)
+    kept = Kept(run, steps=100, hold_at=2)
     eventually(lambda: "step.end" in kinds_of(run), "a step to end")
     request_stop(run.pk)
     kept.join()
@@ -125,7 +125,7 @@ def test_what_a_killed_engine_was_writing_is_discarded_before_the_next_one_start
     eventually(lambda: b"def" in bytes(Drafts.objects.get(run=run).body), "the draft")
     rays = RayFolder(run_directory(run.pk))
     os.kill(kept.run_supervisor.engine.pid, signal.SIGKILL)
-    eventually(lambda: bytes(Drafts.objects.get(run=run).body) == b"[]", "no draft", 30)
+    eventually(lambda: bytes(Drafts.objects.get(run=run).body) == b"[]", "no draft")
     assert not rays.path.exists() and not rays.for_ray.parent.exists()
     assert "run.resumed" not in kinds_of(run)
     kept.closing.set()
@@ -302,7 +302,7 @@ def test_a_supervisor_that_lost_its_lease_leaves_the_engine_to_the_next():
 
 def test_an_unobserved_exit_is_reported_by_the_next_supervisor():
     run = a_run()
-    first = Kept(run, steps=5, pause=0.2)
+    first = Kept(run, steps=5, hold_at=1)
     eventually(
         lambda: "run.state" in kinds_of(run) and state_of(run) is RunState.RUNNING,
         "the run to be running",
@@ -310,6 +310,7 @@ def test_an_unobserved_exit_is_reported_by_the_next_supervisor():
     engine = first.run_supervisor.engine
     type(run).objects.filter(pk=run.pk).update(fencing=first.fencing + 1)
     first.join()
+    let_go(run_directory(run.pk))
     eventually(lambda: engine.poll() is not None, "the engine to end")
     type(run).objects.filter(pk=run.pk).update(lease_expires=None)
     Kept(run, owner="another").join()

@@ -50,7 +50,7 @@ def up_again(stack, **environment):
 
 
 def test_up_serves_a_page_signs_in_once_and_leaves_nothing_on_ctrl_c(var):
-    with stack_on(var, steps=10_000, pause=0.05) as stack:
+    with stack_on(var, steps=4, hold_at=3) as stack:
         with httpx.Client(follow_redirects=True) as browser:
             page = browser.get(stack.sign_in_link())
             assert page.status_code == 200 and "/runs/" in str(page.url)
@@ -152,6 +152,6 @@ def _found(stack, word):
 
 def _answers(stack):
     try:
-        return httpx.get(f"{stack.address}/healthz", timeout=30).status_code == 200
+        return httpx.get(f"{stack.address}/healthz", timeout=30 * patience()).status_code == 200
     except httpx.HTTPError:
         return False

@@ -61,7 +61,7 @@ class Worker:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(10 * patience())
 
     def announce(self, run):
         """Sends a message about `run` from a process of its own, as the web side does."""
@@ -71,12 +71,12 @@ class Worker:
 
     def kill(self):
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(10 * patience())
 
     def close(self):
         """SIGTERM, as at the end of `make run`; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(120)
+        return self.process.wait(120 * patience())
 
 
 def state_of(run):
@@ -159,7 +159,7 @@ def redis_url(tmp_path):
     eventually(lambda: _listens(port), "Redis to listen")
     yield f"redis://127.0.0.1:{port}/0"
     server.terminate()
-    server.wait(10)
+    server.wait(10 * patience())
 
 
 def _listens(port):
@@ -172,8 +172,8 @@ def _listens(port):
 def test_over_a_real_redis_a_run_announced_three_times_is_claimed_once(var, redis_url):
     run = a_run(dispatched_at="2100-01-01T00:00:00Z")  # so the sweep does not touch it
     with (
-        Worker(var, redis_url, steps=1000, pause=0.05) as worker,
-        Worker(var, redis_url, steps=1000, pause=0.05) as other,
+        Worker(var, redis_url, steps=3, hold_at=2) as worker,
+        Worker(var, redis_url, steps=3, hold_at=2) as other,
     ):
         for _ in range(3):
             worker.announce(run)

@@ -309,7 +309,7 @@ def importing():
     thread.start()
     yield
     ended.set()
-    thread.join(60)
+    thread.join(60 * patience())
 
 
 def test_a_gguf_file_is_pushed_and_followed_until_it_is_a_version(

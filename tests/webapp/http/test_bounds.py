@@ -17,7 +17,7 @@ from django.urls import reverse
 
 from engine.problems.paired import paired_bootstrap, paired_normal
 from tests.helpers.builders import a_cast, a_held_run, a_run, a_token, an_event, some_events
-from tests.helpers.waiting import eventually
+from tests.helpers.waiting import eventually, patience
 from tests.webapp.telemetry.stream_server import Client, a_server
 from webapp.accounts.models import Scope
 from webapp.comments.models import Comment
@@ -161,7 +161,7 @@ def test_a_token_a_user_and_a_session_hold_so_many_event_streams_at_once():
     run, fencing = a_held_run(cast)
     ingest(run.pk, fencing, some_events(1, 2))
     secrets = [a_token(cast.vera, cast.project, Scope.RUNS_READ) for _ in range(3)]
-    with a_server() as served, httpx.Client(timeout=20, limits=NO_REUSE) as http:
+    with a_server() as served, httpx.Client(timeout=20 * patience(), limits=NO_REUSE) as http:
         url = f"http://127.0.0.1:{served.port}/api/v1/runs/{run.pk}/events"
 
         def tail(secret):
@@ -206,7 +206,7 @@ def test_streams_and_sockets_are_limited_per_address(settings):
     def headers(user, address):
         return {"Authorization": f"Bearer {users[user]}", "X-Forwarded-For": address}
 
-    with a_server() as served, httpx.Client(timeout=20, limits=NO_REUSE) as http:
+    with a_server() as served, httpx.Client(timeout=20 * patience(), limits=NO_REUSE) as http:
         url = f"http://127.0.0.1:{served.port}/api/v1/runs/{run.pk}/events"
 
         def tail(user, address):

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import httpx
+import psutil
 import pytest
 from django.conf import settings
 from django.db import connection
@@ -22,7 +23,6 @@ from tests.helpers.builders import a_held_run, store
 from tests.helpers.datasets import stored_version
 from tests.helpers.ports import port_of
 from tests.helpers.waiting import eventually, patience
-from tests.webapp.datasets.test_upload_memory import resident
 from tests.webapp.telemetry.stream_server import Client, a_server, a_session
 from webapp.artifacts import store as artifacts
 from webapp.http.connections import Connections, Limits, Phase
@@ -157,10 +157,10 @@ def test_a_slow_download_buffers_one_block_and_is_closed(cast, var_directory):
         assert status(port, "/", cast.bob) == 200
         with slow_readers(port, request, 1):
             assert status(port, "/", cast.bob) == 200
-            before = resident("VmRSS", web.pid)
+            before = resident(web)
             with slow_readers(port, request, readers):
                 assert status(port, "/", cast.bob) == 200
-                grown = resident("VmRSS", web.pid) - before
+                grown = resident(web) - before
     assert grown < readers * (6 << 20), f"{grown >> 20} MiB for {readers} readers"
 
     with a_server(LIMITS) as served, slow_readers(served.port, request, 1):
@@ -169,6 +169,10 @@ def test_a_slow_download_buffers_one_block_and_is_closed(cast, var_directory):
         served.clock.turn(HOUR)
         eventually(lambda: not connections, "its end")
         served.wait_until_idle()
+
+
+def resident(process):
+    return psutil.Process(process.pid).memory_info().rss
 
 
 def a_download(cast, size):

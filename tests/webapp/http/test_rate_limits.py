@@ -10,6 +10,7 @@ from django.db import connection, connections
 from django.urls import get_resolver
 
 from tests.helpers.builders import a_held_run, a_token
+from tests.helpers.waiting import patience
 from tests.security.test_walk import addresses
 from tests.webapp.telemetry.stream_server import a_server
 from webapp.accounts.models import ApiToken, Scope
@@ -40,7 +41,7 @@ def test_concurrent_processes_share_one_rate_limit():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(30 * patience())
     assert len(let_in) == 30 and sum(let_in) == 10
 
 
@@ -214,7 +215,7 @@ def test_only_a_proxy_that_is_trusted_says_where_a_request_comes_from(settings, 
         "forwarded": "for=198.51.100.2",
         "x-real-ip": "198.51.100.3",
     }
-    with a_server() as served, httpx.Client(timeout=10) as client:
+    with a_server() as served, httpx.Client(timeout=10 * patience()) as client:
         response = client.get(f"http://127.0.0.1:{served.port}/api/v1/runs", headers=headers)
         assert response.status_code == 401
         client.close()

@@ -33,7 +33,7 @@ held = Held()
 def outermost(get_response):
     def view(request):
         held.loop.call_soon_threadsafe(held.hold)
-        assert held.began.wait(20)
+        assert held.began.wait(20 * patience())
         return get_response(request)
 
     return view
@@ -80,7 +80,7 @@ blocked = Blocked()
 def blocking(get_response):
     def view(request):
         blocked.came.release()
-        assert blocked.go.wait(20)
+        assert blocked.go.wait(20 * patience())
         return get_response(request)
 
     return view

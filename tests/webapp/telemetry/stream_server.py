@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from webapp.config.asgi import Application
 from webapp.http.connections import Limits
 from webapp.http.server import configuration, limits_for
 from webapp.telemetry.stream.connection import Deadlines
+
+HEAR_SECONDS = 20.0
+"""Longest wait for a frame of the server, times the patience."""
 
 
 @dataclass(frozen=True)
@@ -116,11 +120,14 @@ class Client:
     def say(self, **message: Any) -> None:
         self.socket.send(json.dumps(message))
 
-    def hear(self, seconds: float = 15.0, pong: bool = False) -> dict[str, Any]:
+    def hear(self, seconds: float = HEAR_SECONDS, pong: bool = False) -> dict[str, Any]:
         """Receives a frame, skips pongs unless `pong`; checks batches by cursor and keeps them."""
-        message = json.loads(self.socket.recv(timeout=seconds * patience()))
-        if message["type"] == "pong" and not pong:
-            return self.hear(seconds)
+        end = time.monotonic() + seconds * patience()
+        message = {"type": "pong"}
+        while message["type"] == "pong":
+            message = json.loads(self.socket.recv(timeout=max(0.0, end - time.monotonic())))
+            if pong:
+                break
         self.said.append(message)
         if message["type"] == "batch":
             assert self.last is None or message["from"] == self.last + 1
