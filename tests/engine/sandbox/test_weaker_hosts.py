@@ -52,10 +52,11 @@ HONEST = "def solve(): return [1]"
 
 def run(programs, *refused, **settings):
     """Tier, isolation and outcomes on a host that refuses unshare and these."""
+    settings["wall_seconds"] = 60 * patience()  # of programs that never wait
     done = subprocess.run(
         [sys.executable, "-c", OWNER, *refused],
         input=json.dumps([settings, programs]), capture_output=True, text=True,
-        timeout=60 * patience(),
+        timeout=120 * patience(),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
