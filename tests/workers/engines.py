@@ -7,10 +7,7 @@ SIGTERM, and ends itself when its lease is not renewed. It lacks only the models
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from engine.events.log import read_all
 from tests.workers.small_engine import GO
@@ -69,12 +66,3 @@ def steps_counted(run_dir: Path) -> list[int]:
         elif event.kind == "step.end":
             steps.append(event.payload["step"])
     return steps
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """Polls until `condition` returns a truthy value; returns that value."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.02)
-    return value

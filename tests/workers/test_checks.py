@@ -15,8 +15,7 @@ from django.utils import timezone
 
 from tests.helpers.builders import a_cast
 from tests.helpers.datasets import some_problems, stored_version
-from tests.helpers.waiting import patience
-from tests.workers.engines import wait_for
+from tests.helpers.waiting import eventually, patience
 from webapp.artifacts.store import local_path
 from webapp.datasets import reports
 from webapp.datasets.models import DatasetReport
@@ -102,8 +101,8 @@ def under_way(report):
         target=lambda: (ReportJob().work(taken), connection.close()), daemon=True
     )
     work.start()
-    (engine,) = wait_for(engines)
-    family = [engine, *wait_for(engine.children)]
+    (engine,) = eventually(engines, "an engine")
+    family = [engine, *eventually(engine.children, "the engine's children")]
     engine.suspend()
     yield work
     work.join(30 * patience())

@@ -16,10 +16,10 @@ import pytest
 
 from engine.events.log import read_all
 from engine.recipes import load_recipe
-from tests.e2e.stack import ROOT, free_port
+from tests.e2e.stack import ROOT
 from tests.helpers.database import a_migrated_postgres
-from tests.helpers.waiting import patience
-from tests.workers.engines import let_go, small_engine, steps_counted, wait_for
+from tests.helpers.waiting import eventually, patience
+from tests.workers.engines import let_go, small_engine, steps_counted
 from workers.management.commands.up import DEMO_RECIPE
 from workers.processes import family, kill_all, wait_ended
 
@@ -53,7 +53,7 @@ class DemoCommand:
                 [sys.executable, str(ROOT / "manage.py"), *arguments],
                 env={
                     **given,
-                    "GROVE_PORT": str(free_port()),
+                    "GROVE_PORT": "0",
                     "GROVE_ENGINE_COMMAND": shlex.join(command or small_engine(**engine)),
                 },
                 stdout=output,
@@ -85,7 +85,7 @@ class DemoCommand:
             return len(self.steps_ended()) >= count
 
         try:
-            wait_for(there, seconds)
+            eventually(there, "steps to end", seconds)
         except AssertionError as error:
             text = f"{len(self.steps_ended())} of {count} steps: {error}"
             raise AssertionError(f"{text}\n{self.output.read_text()[-4000:]}") from None

@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from engine.events.log import EventLog, read_all
-from tests.workers.engines import let_go, small_engine, wait_for
+from tests.helpers.waiting import eventually
+from tests.workers.engines import let_go, small_engine
 from workers.processes import family, has_ended
 from workers.runs.engine_environment import download_environment, engine_environment
 from workers.runs.engine_process import EXIT_UNKNOWN, EngineProcess, first_cause
@@ -32,8 +33,8 @@ def run_dir(tmp_path):
         engine.kill()
 
 
-def exit_code_of(engine):
-    wait_for(lambda: engine.poll() is not None)
+def exit_code_of(engine, every=0.02):
+    eventually(lambda: engine.poll() is not None, "the engine to end", every=every)
     return engine.poll()
 
 
@@ -43,13 +44,13 @@ def test_a_finished_engine_reports_its_exit_code(run_dir):
 
 def test_sigterm_makes_it_stop_with_its_own_code(run_dir):
     engine = EngineProcess.start(run_dir, small_engine(steps=2, hold_at=1))
-    wait_for(lambda: list(read_all(run_dir)))
+    eventually(lambda: list(read_all(run_dir)), "the first event")
     assert engine.stop() == 3
 
 
 def test_an_engine_that_does_not_listen_is_killed(run_dir):
     engine = EngineProcess.start(run_dir, small_engine(steps=2, hold_at=1, deaf=1))
-    wait_for(lambda: list(read_all(run_dir)))
+    eventually(lambda: list(read_all(run_dir)), "the first event")
     assert engine.stop(seconds=0.3) == -signal.SIGKILL
 
 
@@ -80,7 +81,9 @@ def sleepers_of(engine):
 
 def test_processes_of_a_killed_engine_die_with_it(run_dir):
     engine = EngineProcess.start(run_dir, small_engine(steps=2, hold_at=1, children=2))
-    sleepers = wait_for(lambda: both if len(both := sleepers_of(engine)) == 2 else None)
+    sleepers = eventually(
+        lambda: both if len(both := sleepers_of(engine)) == 2 else None, "two children"
+    )
     os.kill(engine.pid, signal.SIGKILL)
     assert exit_code_of(engine) == -signal.SIGKILL
     assert all(has_ended(sleeper) for sleeper in sleepers)
@@ -94,7 +97,7 @@ def test_an_engine_dies_with_its_guardian(tmp_path):
         engine = EngineProcess.start(run_dir, small_engine(steps=2, hold_at=1))
         inner = psutil.Process(engine.pid)
         inner.parent().kill()
-        assert exit_code_of(engine) == EXIT_UNKNOWN
+        assert exit_code_of(engine, every=0.0) == EXIT_UNKNOWN
         assert has_ended(inner)
         EventLog(run_dir).close()  # raises if another writer is left
 

@@ -19,8 +19,7 @@ from django.utils import timezone
 
 from tests.helpers.builders import a_cast
 from tests.helpers.gguf_uploads import a_header, a_tiny_gguf, an_upload
-from tests.helpers.waiting import patience
-from tests.workers.engines import wait_for
+from tests.helpers.waiting import eventually, patience
 from webapp.artifacts.models import Artifact
 from webapp.artifacts.selectors import bytes_of
 from webapp.audit.selectors import AuditQuery, entries
@@ -196,7 +195,7 @@ def under_way(one):
     job = ModelImportJob()
     work = threading.Thread(target=lambda: (job.work(taken), connection.close()), daemon=True)
     work.start()
-    (engine,) = wait_for(engines)
+    (engine,) = eventually(engines, "an engine")
     engine.suspend()
     tree = [engine, *engine.parents()[:1]]
     yield engine
@@ -282,8 +281,9 @@ def test_no_engine_outlives_a_worker_that_is_killed(tmp_path):
     try:
         assert worker.stdout.readline() == b"started\n"
         holder = psutil.Process(worker.pid)
-        (engine,) = wait_for(
-            lambda: [one for one in holder.children(recursive=True) if "models" in cmdline(one)]
+        (engine,) = eventually(
+            lambda: [one for one in holder.children(recursive=True) if "models" in cmdline(one)],
+            "an engine",
         )
         engine.suspend()  # it would end by itself
         tree = holder.children(recursive=True)

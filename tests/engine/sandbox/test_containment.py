@@ -22,6 +22,7 @@ from engine.problems.problem import CallTest, Problem
 from engine.sandbox.host.job import Job
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import verify
+from tests.helpers.waiting import eventually, patience
 
 TESTS = (CallTest(([2, 1],), [1, 2]), CallTest(([3, 1],), [1, 3]))
 SORT = Problem("sort", "Sort.", "solve", TESTS, TESTS)
@@ -264,13 +265,6 @@ def family(pid):
     return [pid, *(process.pid for process in psutil.Process(pid).children(recursive=True))]
 
 
-def wait_until(condition, seconds=15.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
 def test_a_killed_zygote_is_replaced_and_its_job_run_again(limits):
     config = SandboxConfig(workers=1, **limits)
     with Sandbox(config) as sandbox, ThreadPoolExecutor(1) as elsewhere:
@@ -280,12 +274,12 @@ def test_a_killed_zygote_is_replaced_and_its_job_run_again(limits):
         members = family(first)
         slow = Job("import time\ndef solve():\n    time.sleep(1)\n    return 2", "solve", ((),))
         future = elsewhere.submit(sandbox.run, [slow])
-        wait_until(lambda: len(family(first)) > len(members))
+        eventually(lambda: len(family(first)) > len(members), "the slow program to start")
         members = family(first)
         os.kill(first, signal.SIGKILL)
-        assert future.result(timeout=30)[0].outcomes[0].value == 2
+        assert future.result(timeout=30 * patience())[0].outcomes[0].value == 2
         assert sandbox.zygote_pids() != [first]
-        wait_until(lambda: not alive(members))
+        eventually(lambda: not alive(members), "the killed service's processes to end")
         assert sandbox.run([fast])[0].outcomes[0].value == 1
 
 
@@ -297,10 +291,10 @@ def test_a_program_that_was_killed_from_outside_is_no_wrong_answer(limits):
         quiet = family(zygote)
         slow = Job("import time\ndef solve(): time.sleep(60)", "solve", ((),))
         future = elsewhere.submit(sandbox.run, [slow])
-        wait_until(lambda: len(family(zygote)) > len(quiet))
+        eventually(lambda: len(family(zygote)) > len(quiet), "the slow program to start")
         (child,) = set(family(zygote)) - set(quiet)
         os.kill(child, signal.SIGKILL)
-        (execution,) = future.result(timeout=30)
+        (execution,) = future.result(timeout=30 * patience())
         assert execution.outcomes[0].verdict == Verdict.SANDBOX_FAILURE
         assert "killed from outside" in execution.outcomes[0].error
         assert sandbox.zygote_pids() == [zygote]
@@ -311,7 +305,7 @@ def test_closing_leaves_no_process(limits):
         sandbox.run([Job("import time\ndef solve(): time.sleep(0.2)", "solve", ((),))] * 2)
         members = [pid for zygote in sandbox.zygote_pids() for pid in family(zygote)]
     assert len(members) >= 2
-    wait_until(lambda: not alive(members))
+    eventually(lambda: not alive(members), "the sandbox's processes to end")
 
 
 OWNER = """
@@ -334,10 +328,10 @@ def test_nothing_survives_an_owner_that_was_killed():
         zygote = int(owner.stdout.readline())
         quiet = len(family(zygote))
         print(file=owner.stdin, flush=True)
-        wait_until(lambda: len(family(zygote)) > quiet)
+        eventually(lambda: len(family(zygote)) > quiet, "the slow program to start")
         members = family(zygote)
         owner.send_signal(signal.SIGKILL)
-    wait_until(lambda: not alive(members))
+    eventually(lambda: not alive(members), "the sandbox's processes to end")
 
 
 def test_a_program_reads_no_packages_and_no_name_of_the_host(outcomes, sandbox):

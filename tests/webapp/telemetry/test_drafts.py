@@ -1,11 +1,10 @@
 """Tests of drafts on a real server: who watches sees them, and without a watcher there are none."""
 
-import time
-
 import pytest
 
 from engine.events.drafts import Draft, DraftWriter
 from tests.helpers.builders import a_cast, a_held_run, store
+from tests.helpers.waiting import eventually
 from tests.webapp.telemetry.stream_server import Client, a_session
 from webapp.experiments.models import Run
 from webapp.projects.models import Membership
@@ -31,15 +30,8 @@ def watching(client, run, shipper):
     """Subscribes to the run with its drafts, and lets the worker see that."""
     client.follow(run, drafts=True)
     client.hear_until(3)
-    until(lambda: drafts.is_watched(run.pk))
+    eventually(lambda: drafts.is_watched(run.pk), "the run to be watched")
     due(shipper)
-
-
-def until(condition, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
 
 
 def due(shipper):
