@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.helpers.chromium import PageErrors, chromium, new_context
+from tests.helpers.chromium import PageErrors, a_context, chromium
 from tests.helpers.sample_log import Sample, sample_events
 from tests.helpers.site import SampleRun, Server
 from tests.helpers.waiting import eventually
@@ -52,7 +52,7 @@ def server(serves):
 def profile(browser, server):
     """One browser context for all tests, which fetches a page's files once. Its first page stays
     empty and clears the browser's storage between tests."""
-    context = new_context(browser, base_url=server.url)
+    context = a_context(browser, base_url=server.url)
     context.new_page()
     yield context
     context.close()

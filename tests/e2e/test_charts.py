@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import SAMPLE
-from tests.helpers.chromium import drag, new_context
+from tests.helpers.chromium import a_context, drag
 from tests.helpers.site import SampleRun
 from tests.js.test_resumed import LAST, interrupted_log
 
@@ -128,7 +128,7 @@ def test_a_guest_sees_live_and_frozen_charts_and_nothing_else(page, browser, ser
     steps = sum(event.kind == "step.end" for event in log[: resumed - 1])
     head = run.feed(log[: resumed - 1])
     links = [shared_link(page, run, until) for until in ("", str(head))]
-    context = new_context(
+    context = a_context(
         browser,
         viewport={"width": 1280, "height": 900},
         base_url=server.url,

@@ -11,7 +11,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.helpers.chromium import new_context
+from tests.helpers.chromium import a_context
 from tests.helpers.waiting import patience
 from webapp.experiments.models import Run
 from workers.runs.active_runs import owner
@@ -41,7 +41,7 @@ def test_a_run_is_started_watched_stopped_resumed_compared_and_shared(
     browser, server, run, log, faults, start_worker
 ):
     run.feed(log)
-    context = new_context(browser, viewport={"width": 1280, "height": 900}, base_url=server.url)
+    context = a_context(browser, viewport={"width": 1280, "height": 900}, base_url=server.url)
     page = context.new_page()
     faults.watch(page, server.url)
     heard: list[str] = []
@@ -90,7 +90,7 @@ def test_a_run_is_started_watched_stopped_resumed_compared_and_shared(
     page.goto(f"/compare/shares/?run={run.run.pk}&run={made.pk}")
     page.get_by_role("button", name="Create link").click()
     link = page.locator("pre").inner_text()
-    guest = new_context(browser, base_url=server.url).new_page()
+    guest = a_context(browser, base_url=server.url).new_page()
     faults.watch(guest, server.url)
     guest.goto(link)
     guest.get_by_text("Shared:").wait_for()

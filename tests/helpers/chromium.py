@@ -12,10 +12,8 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, 
 
 from tests.helpers.waiting import eventually, patience
 
-WAIT_MS = 30_000 * patience()
-"""Longest wait for a page: Playwright's own for a locator, times the patience. Its 5 s for an
-expectation are too few on a busy machine."""
-expect.set_options(timeout=WAIT_MS)
+LOCATOR_MS = 30_000
+"""Playwright's own deadline for a locator, here also for an expectation; both times patience."""
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WITHOUT = (
@@ -51,6 +49,7 @@ def chromium() -> Iterator[Browser]:
         raise FileNotFoundError(
             f"no browser among {', '.join(NAMES)} on PATH; on Debian: apt-get install chromium"
         )
+    expect.set_options(timeout=LOCATOR_MS * patience())
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         try:
@@ -59,10 +58,10 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-def new_context(browser: Browser, **options: Any) -> BrowserContext:
-    """A browser context whose pages are waited for with patience."""
+def a_context(browser: Browser, **options: Any) -> BrowserContext:
+    """A new context, with Playwright's deadlines times patience."""
     context = browser.new_context(**options)
-    context.set_default_timeout(WAIT_MS)
+    context.set_default_timeout(LOCATOR_MS * patience())
     return context
 
 

@@ -97,7 +97,7 @@ def test_an_engine_dies_with_its_guardian(tmp_path):
         engine = EngineProcess.start(run_dir, small_engine(steps=2, hold_at=1))
         inner = psutil.Process(engine.pid)
         inner.parent().kill()
-        assert exit_code_of(engine) == EXIT_UNKNOWN
+        assert exit_code_of(engine, every=0.0) == EXIT_UNKNOWN
         assert has_ended(inner)
         EventLog(run_dir).close()  # raises if another writer is left
 

@@ -143,9 +143,11 @@ class Client:
         return message
 
     def follow(self, run: Any, after: int | None = 0, **options: Any) -> dict[str, Any]:
-        """Greets and subscribes; returns the server's response."""
+        """Greets and subscribes; returns the server's response, also one that comes before."""
         self.say(type="hello", v=1)
-        assert self.hear()["type"] == "welcome"
+        if (greeting := self.hear())["type"] == "bye":
+            return greeting
+        assert greeting["type"] == "welcome"
         self.say(type="sub", sid=1, run=str(run.pk), after=after, max_hz=50, **options)
         self.last = after
         return self.hear()
