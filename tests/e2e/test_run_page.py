@@ -170,14 +170,13 @@ def test_a_killed_server_costs_nothing(page, run, log, server, faults):
     faults.expected = LOST
     wait_for_seq(page, ship(run, log, "node.close", 7))
     charts, lines = beside(page, run, faults, server)
-    server.kill()
-    page.get_by_text("stale since").wait_for()
     banner = page.get_by_text("Connection lost")
-    banner.wait_for()
-    for other in (charts, lines):
-        other.get_by_text("reconnecting").wait_for()
-    head = ship(run, log, "step.end", 2)
-    server.start()
+    with server.killed():
+        page.get_by_text("stale since").wait_for()
+        banner.wait_for()
+        for other in (charts, lines):
+            other.get_by_text("reconnecting").wait_for()
+        head = ship(run, log, "step.end", 2)
     wait_for_seq(page, head)
     charts.locator('[data-metric="solved"][data-points="2"]').wait_for()
     for other in (charts, lines):

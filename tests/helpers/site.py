@@ -10,7 +10,8 @@ import os
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from engine.config.schema import parse_config
@@ -61,6 +62,15 @@ class Server:
             self._process.kill()
             self._process.wait(STOP_SECONDS * patience())
             self._process = None
+
+    @contextmanager
+    def killed(self) -> Iterator[None]:
+        """Kills the process and starts it again at the end of the block, whatever failed there."""
+        self.kill()
+        try:
+            yield
+        finally:
+            self.start()
 
     def _is_well(self) -> bool:
         try:
