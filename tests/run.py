@@ -2,7 +2,8 @@
 
 A test that passes the second time is flaky: the run is green, and says so with its name, both
 times and the first traceback, in the output and in build/flaky.jsonl. More than five, or one that
-fails twice, and the run is red. All arguments are passed on to pytest. At the end it prints what
+fails twice, and the run is red. All other
+arguments are passed on to pytest. At the end it prints what
 the run cost, and the rooms above their budgets (`tests.times`).
 
 Exit status: that of pytest.
@@ -10,6 +11,7 @@ Exit status: that of pytest.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import ctypes
 import datetime
@@ -31,10 +33,10 @@ MOST_AGAIN = 20
 """So many failures are run once more; a run with more of them is red in any case."""
 TEST_SECONDS = 60.0
 """Time limit of a test, times the patience of the run."""
-BACKSTOP_SECONDS = 30.0
-"""A test that hangs where no signal reaches it is ended with its process so much later; another
-process goes on with the next test."""
-TWO_PROCESSES = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
+BACKSTOP = 1.5
+"""A test that hangs where no signal reaches it is ended with its process after so many times the
+limit; another process goes on with the next test."""
+FILE_BY_FILE = ("--dist=loadfile", "--no-loadscope-reorder")
 BUILD = Path("build")
 AGAIN = BUILD / "again.jsonl"
 FLAKY = BUILD / "flaky.jsonl"
@@ -58,17 +60,23 @@ class Flaky:
 
 def main(arguments: list[str]) -> int:
     """Runs the suite; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.run", allow_abbrev=False)
+    parser.add_argument(
+        "--test-seconds", type=float, default=TEST_SECONDS, metavar="N",
+        help="time limit of a test on an idle machine (%(default)s)",
+    )  # fmt: skip
+    options, arguments = parser.parse_known_args(arguments)
     began = time.monotonic()
     adopt_orphans()
     patience = os.environ.setdefault(VARIABLE, str(measured_patience()))
-    limit = TEST_SECONDS * float(patience)
+    limit = options.test_seconds * float(patience)
     limits = [
-        f"--timeout={limit:.0f}",
-        *("-o", f"faulthandler_timeout={limit + BACKSTOP_SECONDS:.0f}"),
+        f"--timeout={limit}",
+        *("-o", f"faulthandler_timeout={limit * BACKSTOP}"),
         *("-o", "faulthandler_exit_on_timeout=true"),
     ]
     print(f"Patience {patience}: a test may take {limit:.0f} s.", flush=True)
-    status = run_pytest([*TWO_PROCESSES, *limits, *arguments], RESULTS)
+    status = run_pytest(["--numprocesses=2", *limits, *arguments], RESULTS)
     results = read_results(RESULTS)
     failed = [result for result in results if result.outcome == "failed"]
     if status == 1 and failed:
@@ -86,7 +94,8 @@ def run_again(failed: list[Result], limits: list[str]) -> int:
     all of them are flaky, and few."""
     print(f"\nOnce more, alone: {len(failed[:MOST_AGAIN])} of {len(failed)} tests that failed.")
     tests = [result.test for result in failed[:MOST_AGAIN]]
-    run_pytest(["--numprocesses=0", *limits, "-m", "", *tests], AGAIN)
+    # One process beside this one, so that a test which ends it is named here too.
+    run_pytest(["--numprocesses=1", *limits, "-m", "", *tests], AGAIN)
     seconds = {result.test: result for result in read_results(AGAIN)}
     flaky = [
         Flaky(first, seconds[first.test])
@@ -131,7 +140,8 @@ def run_pytest(arguments: list[str], file: Path) -> int:
     tests leave behind meanwhile."""
     file.unlink(missing_ok=True)
     BUILD.mkdir(exist_ok=True)
-    process = subprocess.Popen([sys.executable, "-m", "pytest", f"{OPTION}={file}", *arguments])
+    command = [sys.executable, "-m", "pytest", f"{OPTION}={file}", *FILE_BY_FILE, *arguments]
+    process = subprocess.Popen(command)
     while True:
         with contextlib.suppress(KeyboardInterrupt):  # pytest has it too, and says what it did
             pid, status = os.waitpid(-1, 0)

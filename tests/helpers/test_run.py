@@ -78,7 +78,7 @@ def test_what_fails_twice_and_what_hangs_are_named_and_the_run_goes_on(suite):
         "    threading.Event().wait()\n"
     )
     ended = suite(
-        "--timeout=2", "-o", "faulthandler_timeout=4",
+        f"--test-seconds={2 / patience()}",
         twice="def test_twice():\n    assert 1 == 2",
         hang=hangs + "def test_after(): pass",
         deaf=deaf + "def test_after_too(): pass",
@@ -88,7 +88,7 @@ def test_what_fails_twice_and_what_hangs_are_named_and_the_run_goes_on(suite):
     for name in ("twice.py::test_twice", "hang.py::test_hang", "deaf.py::test_deaf"):
         assert f"FAILED test_{name} (failed twice)" in ended.stdout
     assert "Timeout (>2.0s) from pytest-timeout" in ended.stdout
-    assert "Timeout (0:00:04)!" in ended.stderr and "test_deaf" in ended.stderr
+    assert "Timeout (0:00:03)!" in ended.stderr and "test_deaf" in ended.stderr
     assert not (suite.folder / "build/flaky.jsonl").read_text()
 
 

@@ -57,9 +57,14 @@ def from_both_ends(config: pytest.Config, log: object) -> LoadFileScheduling:
 
         def _reschedule(self, node: WorkerController) -> None:
             super()._reschedule(node)
-            # A process keeps its last test until it gets another or is told that there is none,
-            # which xdist never tells one that has a single test left of a process that crashed.
-            if not self.workqueue and not node.shutting_down:
+            # A process keeps its last test until it gets another, or is told that there is none.
+            # xdist gives the successor of a process that crashed one file, and waits for ever if
+            # that has one test.
+            if node.shutting_down:
+                return
+            while self.workqueue and self._pending_of(self.assigned_work[node]) < 2:
+                self._assign_work_unit(node)
+            if not self.workqueue:
                 node.shutdown()
 
         def remove_node(self, node: WorkerController) -> str | None:
