@@ -121,6 +121,7 @@ FEW = (
 """Settings that shrink the tour's run; its commands stay as they are written."""
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_the_engine_s_tour_runs(tmp_path):
     text = (ROOT / "docs" / "guides" / "engine.md").read_text("utf-8")

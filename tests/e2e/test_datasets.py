@@ -130,6 +130,7 @@ def test_an_interrupted_upload_continues_at_the_servers_offset(page, server, fau
     assert version.statistics["problems"] == problems
 
 
+@pytest.mark.large
 def test_an_upload_goes_on_after_a_reload_when_the_file_is_chosen_again(
     page, server, faults, tmp_path
 ):

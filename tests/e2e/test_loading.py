@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import SAMPLE
+from tests.helpers.large import large_but
 from tests.helpers.site import SampleRun
 from webapp.experiments.models import Run
 
@@ -104,7 +105,10 @@ def test_the_log_reports_a_deleted_run_and_a_signed_out_user(page, run, log):
     expect(part(page, "error")).to_contain_text("It no longer exists", timeout=WAIT_MS)
 
 
-@pytest.mark.parametrize("where", ["/charts/?run={0}", "/compare/?run={0}&run={1}"])
+@pytest.mark.parametrize(
+    "where",
+    large_but(["/compare/?run={0}&run={1}"], ["/charts/?run={0}", "/compare/?run={0}&run={1}"]),
+)
 def test_charts_and_comparisons_say_that_they_load_and_why_they_cannot(page, run, log, where):
     run.feed(log)
     other = SampleRun(SAMPLE)
@@ -152,8 +156,8 @@ THREAD = "**/comments/?*"
     ("status", "text"),
     [
         (403, "You do not have access"),
-        (404, "It no longer exists"),
-        (500, "The server answered 500."),
+        pytest.param(404, "It no longer exists", marks=pytest.mark.large),
+        pytest.param(500, "The server answered 500.", marks=pytest.mark.large),
         (None, "The server is not reachable."),
     ],
 )

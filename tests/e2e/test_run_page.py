@@ -206,6 +206,7 @@ def test_a_finished_run_shows_what_it_achieved(page, run, log):
         page.go_back()
 
 
+@pytest.mark.large
 def test_charts_say_when_their_run_ends(page, run, log):
     ship(run, log, "step.end")
     page.goto(f"/charts/?run={run.run.pk}")

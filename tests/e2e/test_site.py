@@ -108,6 +108,7 @@ def test_tab_leads_through_the_list_in_reading_order(window, run):
     ]
 
 
+@pytest.mark.large
 def test_tab_leads_through_the_run_page_in_reading_order(window, run, log):
     run.feed(log)
     page = window(f"/runs/{run.run.pk}/")

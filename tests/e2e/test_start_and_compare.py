@@ -63,6 +63,7 @@ def test_fields_and_text_say_the_same_and_start_the_run(page, run):
     assert {one.config["search"]["nodes_per_tree"] for one in made} == {5}
 
 
+@pytest.mark.large
 def test_agents_are_a_list_that_the_keyboard_changes(page, run):
     page.set_viewport_size({"width": 400, "height": 900})
     page.goto("/runs/new/?recipe=demo")

@@ -104,6 +104,7 @@ def test_killing_engine_and_worker_together_loses_no_step(var):
     assert run.head_seq == run.events.count()
 
 
+@pytest.mark.large
 def test_runs_given_back_at_sigterm_are_finished_by_the_next_worker(var):
     run = a_run()
     export = request_export(run.project, run.created_by, Table.RUNS, Format.PARQUET, RunQuery())
@@ -121,6 +122,7 @@ def test_runs_given_back_at_sigterm_are_finished_by_the_next_worker(var):
     assert steps_counted(run_directory(run.pk)) == list(range(1, 41))
 
 
+@pytest.mark.large
 def test_the_next_free_slot_of_a_worker_goes_to_another_workspace(var):
     urgent = [a_run(priority=100) for _ in range(3)]
     late = a_run()

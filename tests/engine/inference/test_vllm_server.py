@@ -21,7 +21,7 @@ from engine.policy.models.load import load_policy, model_directory
 from tests.helpers.extras import needs_vllm
 from tests.helpers.waiting import eventually
 
-pytestmark = [pytest.mark.slow, needs_vllm]
+pytestmark = [pytest.mark.large, pytest.mark.slow, needs_vllm]
 
 MODEL = "trees/oak"
 CONTEXT = 48

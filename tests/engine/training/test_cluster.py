@@ -65,6 +65,7 @@ def joined(cluster):
     ray.shutdown()
 
 
+@pytest.mark.large
 def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster, tmp_path):
     """A learner and a generator on two nodes of one core: neither could hold both."""
     compute = {"generators_per_agent": 1, "strategy": "SPREAD", "lanes": 5}

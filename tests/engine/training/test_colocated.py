@@ -14,7 +14,7 @@ from engine.events.log import read_all
 from tests.engine.training.in_process import a_trainer
 from tests.helpers.policies import tiny_config
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.large, pytest.mark.slow]
 STEPS = 3
 
 

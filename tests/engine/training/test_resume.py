@@ -246,6 +246,7 @@ def weights(folder):
     return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
 
 
+@pytest.mark.large
 def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_path, ray_address):
     before = {p: p.read_bytes() for p in parent.rglob("*.json")}
     other = tmp_path / parent.name

@@ -60,6 +60,7 @@ def marked(mark):
     return results
 
 
+@pytest.mark.large
 @pytest.mark.slow
 @needs_vllm
 def test_a_recipe_trains_with_vllm_and_leaves_no_process(tmp_path):
