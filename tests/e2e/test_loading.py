@@ -10,7 +10,6 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import SAMPLE
-from tests.helpers.large import large_but
 from tests.helpers.site import SampleRun
 from webapp.experiments.models import Run
 
@@ -89,6 +88,7 @@ def test_the_log_says_why_it_cannot_be_loaded_and_tries_again(page, run, log, st
     expect(part(page, "stream")).to_have_text("live")
 
 
+@pytest.mark.large
 def test_the_log_reports_a_deleted_run_and_a_signed_out_user(page, run, log):
     run.feed(log)
     page.goto(f"/runs/{run.run.pk}/log/")
@@ -105,10 +105,8 @@ def test_the_log_reports_a_deleted_run_and_a_signed_out_user(page, run, log):
     expect(part(page, "error")).to_contain_text("It no longer exists", timeout=WAIT_MS)
 
 
-@pytest.mark.parametrize(
-    "where",
-    large_but(["/compare/?run={0}&run={1}"], ["/charts/?run={0}", "/compare/?run={0}&run={1}"]),
-)
+@pytest.mark.large
+@pytest.mark.parametrize("where", ["/charts/?run={0}", "/compare/?run={0}&run={1}"])
 def test_charts_and_comparisons_say_that_they_load_and_why_they_cannot(page, run, log, where):
     run.feed(log)
     other = SampleRun(SAMPLE)
@@ -186,6 +184,7 @@ def test_comments_say_that_they_load_and_why_they_cannot(page, run, status, text
     expect(note).to_have_count(0)
 
 
+@pytest.mark.large
 def test_charts_of_a_run_name_the_cause_and_retry(page, run, log):
     run.feed(log)
     refuse(page, SERIES, 500)
@@ -197,6 +196,7 @@ def test_charts_of_a_run_name_the_cause_and_retry(page, run, log):
     page.locator('[data-metric="reward"][data-points]').wait_for(timeout=WAIT_MS)
 
 
+@pytest.mark.large
 def test_compared_trees_name_the_cause_and_are_loaded_again(page, run, log):
     events = list(log)
     run.feed(events)
@@ -214,6 +214,7 @@ def test_compared_trees_name_the_cause_and_are_loaded_again(page, run, log):
     expect(note).to_be_hidden()
 
 
+@pytest.mark.large
 def test_trees_of_an_older_step_name_the_cause_and_are_loaded_again(page, run, log):
     run.feed(log)
     steps = "**/api/v1/runs/*/steps/*/trees?*"

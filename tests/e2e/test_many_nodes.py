@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.ui_log import until_nodes, wide_trees
-from tests.helpers.large import large_but
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -25,7 +24,8 @@ def open_page(window, run):
     return lambda fragment: window(f"/runs/{run.run.pk}/{fragment}", height=1800)
 
 
-@pytest.mark.parametrize("focused", large_but([False], [False, True]))
+@pytest.mark.large
+@pytest.mark.parametrize("focused", [False, True])
 def test_a_forest_that_grew_looks_like_one_that_was_loaded(open_page, run, focused):
     log = wide_trees(TREES, NODES)
     first, rest = until_nodes(log, 300)

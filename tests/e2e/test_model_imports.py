@@ -79,6 +79,7 @@ def test_a_file_that_cannot_be_converted_shows_why(enter, run, tmp_path, works):
     assert not ModelVersion.objects.exists()
 
 
+@pytest.mark.large
 def test_a_pretrained_model_is_chosen_with_its_licence(enter, run, faults):
     page = enter(run.user)
     page.goto("/models/")

@@ -141,6 +141,7 @@ def test_the_demo_run_is_made_from_the_packaged_recipe(stack, browser):
     assert (stack.var / "runs" / run["id"]).is_dir()
 
 
+@pytest.mark.large
 def test_the_demo_runs_to_its_end_and_prints_its_figures(elsewhere, stack, request):
     var = elsewhere.home / "demo"
     a_migrated_postgres(var / "postgres", request.config.cache.mkdir("databases"))

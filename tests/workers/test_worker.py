@@ -87,6 +87,7 @@ def lapse(run):
     type(run).objects.filter(pk=run.pk).update(lease_expires="2000-01-01T00:00:00Z")
 
 
+@pytest.mark.large
 def test_killing_engine_and_worker_together_loses_no_step(var):
     run = a_run()
     with Worker(var, steps=25, hold_at=3) as worker:

@@ -51,6 +51,7 @@ def test_no_line_of_a_file_becomes_a_token(model, secret, kind):
     assert 0 < len(tokenizer) <= before and tokenizer.decode([5, 6])
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_no_key_of_any_file_opens_another(model, secret, tmp_path):
     """Every key that transformers and peft know, with a path and with the name of a class."""

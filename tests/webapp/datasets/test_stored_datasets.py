@@ -25,6 +25,7 @@ from engine.problems.source import load_problem_set
 from tests.engine.problems import rows
 from tests.helpers.builders import a_held_run, a_model_directory, a_run, an_event
 from tests.helpers.datasets import a_finished_upload, lines_of, some_problems, stored_version
+from tests.helpers.large import large_but
 from tests.webapp.artifacts.test_uploads import files_below
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.store import local_path
@@ -217,7 +218,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("name", large_but(["gzip, one line", "parquet, pages"], BOMBS))
 def test_a_decompression_bomb_is_contained_by_the_parser_process(
     bob, cast, var_directory, settings, name
 ):
