@@ -14,7 +14,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import shutil
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,7 +26,7 @@ SIZE = {"width": 1440, "height": 1560}
 CHARTS_HEIGHT = 1000
 SEARCH_HEIGHT = 1400
 SCALE = 1.5  # sharp on dense screens, and still a small file
-ARRIVAL_MS = 60_000
+ARRIVAL_MS = 60_000 * float(os.environ.get("GROVE_PATIENCE") or 1)
 OUTLINE = """async () => {
   const html = await (await fetch(location.pathname + location.search)).text();
   const main = new DOMParser().parseFromString(html, "text/html").querySelector("main");
@@ -56,6 +58,8 @@ def main() -> None:
             color_scheme="dark" if given.dark else "light",
             reduced_motion="reduce",
         )
+        page.set_default_timeout(ARRIVAL_MS)
+        page.on("console", lambda message: print(message.text, file=sys.stderr))
         parts = urlsplit(given.link)
         page.goto(given.link)
         site = f"{parts.scheme}://{parts.netloc}"
@@ -77,14 +81,20 @@ def noted(page: Page, output: Path) -> dict[str, object]:
     return {"sha256": digest, "outline": page.evaluate(OUTLINE)}
 
 
+def settle(page: Page) -> None:
+    """Waits until nothing loads, the fonts are there, and what has arrived is painted."""
+    page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
+    page.evaluate("() => document.fonts.ready.then(() => {})")
+    frame = "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+    page.evaluate(f"async () => {{ await {frame}; await {frame}; }}")
+
+
 def take_run(page: Page, site: str, run: str, output: Path) -> dict[str, object]:
     """Opens the run, puts its deepest tree in focus and writes the picture."""
     page.goto(f"{site}/runs/{run}/{deepest(page, site, run)}")
-    page.locator('[data-part="stream"][data-kind="live"], [data-kind="ended"]').wait_for(
-        timeout=ARRIVAL_MS
-    )
-    page.get_by_role("heading", name="Public tests").wait_for(timeout=ARRIVAL_MS)
-    page.wait_for_timeout(1000)
+    page.locator('[data-part="stream"][data-kind="live"], [data-kind="ended"]').wait_for()
+    page.get_by_role("heading", name="Public tests").wait_for()
+    settle(page)
     page.screenshot(path=output)
     return noted(page, output)
 
@@ -93,8 +103,8 @@ def take_charts(page: Page, site: str, run: str, output: Path) -> dict[str, obje
     """Opens the charts of the run and writes the picture of the first ones."""
     page.set_viewport_size({**SIZE, "height": CHARTS_HEIGHT})
     page.goto(f"{site}/charts/?run={run}")
-    page.locator("[data-metric] canvas").nth(5).wait_for(timeout=ARRIVAL_MS)
-    page.wait_for_timeout(1000)
+    page.locator("[data-metric] canvas").nth(5).wait_for()
+    settle(page)
     page.screenshot(path=output)
     return noted(page, output)
 
@@ -103,9 +113,9 @@ def take_search(page: Page, site: str, run: str, output: Path) -> dict[str, obje
     """Opens a search that has ended and writes the picture of its tree and its answer."""
     page.set_viewport_size({**SIZE, "height": SEARCH_HEIGHT})
     page.goto(f"{site}/runs/{run}/")
-    page.locator('[data-part="stream"][data-kind="ended"]').wait_for(timeout=ARRIVAL_MS)
-    page.get_by_role("button", name="Copy").first.wait_for(timeout=ARRIVAL_MS)
-    page.wait_for_timeout(1000)
+    page.locator('[data-part="stream"][data-kind="ended"]').wait_for()
+    page.get_by_role("button", name="Copy").first.wait_for()
+    settle(page)
     page.screenshot(path=output)
     return noted(page, output)
 

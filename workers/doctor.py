@@ -20,7 +20,7 @@ from kombu.exceptions import OperationalError
 from webapp.client.doctor import FAILED, OK, WARNING, Check
 from webapp.config.checks import var_is_private, var_is_writable
 from workers.local.errors import StartError
-from workers.local.lock import require_free
+from workers.local.lock import take_port
 from workers.local.postgres import binaries_directory
 
 PROGRAM_SECONDS = 20.0
@@ -103,12 +103,12 @@ def _broker() -> Check:
 def _port() -> Check:
     port = settings.GROVE_PORT
     try:
-        require_free(port)
+        take_port(port).close()
     except StartError as error:
         if _grove_answers(port):
             return Check("port", OK, f"{port}, in use by a running Grove")
         return Check("port", FAILED, error.sentence, error.remedy)
-    return Check("port", OK, f"{port} is free")
+    return Check("port", OK, f"{port} is free" if port else "any that is free")
 
 
 def _grove_answers(port: int) -> bool:

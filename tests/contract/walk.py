@@ -16,10 +16,12 @@ import hypothesis
 import schemathesis
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS
 from schemathesis.checks import ignored_auth, positive_data_acceptance
+from schemathesis.config import SchemathesisConfig
 from schemathesis.core.failures import FailureGroup
 from schemathesis.generation.stateful.state_machine import StepInput, StepOutput, normalize_name
 
-from tests.contract.site import Site
+from tests.contract.site import Site, expected_refusals
+from tests.helpers.waiting import patience
 
 UNCOMPARED = "uncompared"
 """Name of a hypothesis backend whose draws hypothesis does not compare with earlier ones: the
@@ -52,12 +54,16 @@ def walk(site: Site, who: str, *, scenarios: int, seeds: Sequence[int]) -> Walke
     """Does `scenarios` walks as `who`, divided among the seeds. Runs all checks of schemathesis on
     every response and reports a response that differs when a request is repeated."""
     headers = {"Authorization": f"Bearer {site.secrets[who]}"}
-    schema = schemathesis.openapi.from_url(f"{site.url}/api/v1/openapi.json")
+    schema = schemathesis.openapi.from_url(
+        f"{site.url}/api/v1/openapi.json",
+        config=SchemathesisConfig.from_str(expected_refusals()),
+        timeout=30 * patience(),
+    )
     made, walked, beginnings = schema.as_state_machine(), Walked(), site.beginnings()
 
     class Walk(made):
         def get_call_kwargs(self, case: Any) -> dict[str, Any]:
-            return {"headers": headers, "timeout": 30}
+            return {"headers": headers, "timeout": 30 * patience()}
 
         def step(self, input: StepInput) -> StepOutput:
             transition = input.transition

@@ -8,10 +8,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.helpers.chromium import PageErrors, chromium
+from tests.helpers.chromium import PageErrors, a_context, chromium
 from tests.helpers.sample_log import Sample, sample_events
 from tests.helpers.site import SampleRun, Server
-from tests.webapp.telemetry.stream_server import a_session, wait_until
+from tests.helpers.waiting import eventually
+from tests.webapp.telemetry.stream_server import a_session
 
 SAMPLE = Sample(seed=3, steps=3, trees=4, nodes=5, failure_share=0.0)
 
@@ -51,7 +52,7 @@ def server(serves):
 def profile(browser, server):
     """One browser context for all tests, which fetches a page's files once. Its first page stays
     empty and clears the browser's storage between tests."""
-    context = browser.new_context(base_url=server.url)
+    context = a_context(browser, base_url=server.url)
     context.new_page()
     yield context
     context.close()
@@ -110,7 +111,7 @@ def until_the_server_rests() -> None:
             )
             return cursor.fetchone()[0] == 0
 
-    wait_until(rested)
+    eventually(rested, "the server to rest")
 
 
 @pytest.fixture(scope="package")

@@ -10,16 +10,15 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
+from tests.helpers.waiting import eventually, patience
 from workers.processes import family, has_ended, kill_all
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +29,8 @@ STOP_SECONDS = 120.0
 class Stack:
     """`manage.py up` on `var`. `environment` is added to the test's own, e.g. GROVE_ENGINE_COMMAND.
 
-    With the `command` of an installed Grove, `environment` is the whole environment and sets or
+    It listens on a free port: `address` and `port` are known once it has started. With the
+    `command` of an installed Grove, `environment` is the whole environment and sets or
     implies `var`.
     """
 
@@ -42,16 +42,15 @@ class Stack:
         directory: Path | None = None,
     ):
         self.var = var
-        self.port = free_port()
-        self.address = f"http://localhost:{self.port}"
+        self.port = 0
+        self.address = ""
         self.output = var.with_name(var.name + ".out")
-        self.seconds_to_page = 0.0
         self.command = command or [sys.executable, str(ROOT / "manage.py"), "up"]
         self.directory = directory
         ours = {n: v for n, v in os.environ.items() if n not in ("DATABASE_URL", "BROKER_URL")}
         self.environment = {
             **({} if command else {**ours, "GROVE_VAR": str(var)}),
-            "GROVE_PORT": str(self.port),
+            "GROVE_PORT": "0",
             **(environment or {}),
         }
         self.process: subprocess.Popen[bytes] | None = None
@@ -66,7 +65,6 @@ class Stack:
 
     def start(self) -> None:
         """Starts the stack and waits until it prints its sign-in link."""
-        began = time.monotonic()
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 self.command,
@@ -76,14 +74,18 @@ class Stack:
                 stderr=output,
                 start_new_session=True,
             )
-        while "Sign in" not in self.said():
-            late = time.monotonic() - began > READY_SECONDS
-            if late or self.process.poll() is not None:
-                self.stop()
-                raise AssertionError(f"the stack did not start:\n{self.said()}")
-            time.sleep(0.05)
-        self.seconds_to_page = time.monotonic() - began
+        try:
+            eventually(self._has_started, "the sign-in link", READY_SECONDS)
+        except AssertionError as error:
+            self.stop()
+            raise AssertionError(f"the stack did not start: {error}\n{self.said()}") from None
+        (self.address,) = re.findall(r"Grove is at (\S+)", self.said())
+        self.port = int(self.address.rpartition(":")[2])
         self.processes()
+
+    def _has_started(self) -> bool:
+        assert self.process is not None and self.process.poll() is None, "it has ended"
+        return "Sign in" in self.said()
 
     def said(self) -> str:
         """Everything that it has printed."""
@@ -115,16 +117,9 @@ class Stack:
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
-            self.process.wait(STOP_SECONDS)
+            self.process.wait(STOP_SECONDS * patience())
         finally:
             left = self.processes()
             kill_all(left)
             self.process = None
         return left
-
-
-def free_port() -> int:
-    """A port on which nothing listens at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

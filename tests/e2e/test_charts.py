@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import SAMPLE
+from tests.helpers.chromium import a_context, drag
 from tests.helpers.site import SampleRun
 from tests.js.test_resumed import LAST, interrupted_log
 
@@ -24,7 +25,7 @@ def page(window):
 
 
 def points_of(page, metric: str, number: int) -> None:
-    page.locator(f'[data-metric="{metric}"][data-points="{number}"]').wait_for(timeout=30_000)
+    page.locator(f'[data-metric="{metric}"][data-points="{number}"]').wait_for()
 
 
 @pytest.mark.large
@@ -48,12 +49,7 @@ def test_live_charts_zoom_and_show_the_values_of_their_tables(page, run, log):
     rows = card.locator("tbody tr")
     expect(rows.locator("th")).to_have_text(["1", "2", "3"])
 
-    plot = card.locator(".u-over").bounding_box()
-    middle = plot["y"] + plot["height"] / 2
-    page.mouse.move(plot["x"] + plot["width"] * 0.5, middle)
-    page.mouse.down()
-    page.mouse.move(plot["x"] + plot["width"] * 0.8, middle, steps=3)
-    page.mouse.up()
+    drag(page, card.locator(".u-over"), (0.5, 0.5), (0.8, 0.5))
     page.wait_for_url(re.compile(r"from=1\.\d+&to=2\.\d+"))
     page.locator('[data-metric="solved"][data-drawn-ms][data-points="1"]').wait_for()
     page.reload()
@@ -111,13 +107,7 @@ def test_the_run_page_draws_the_servers_buckets_of_the_moment_that_it_shows(page
     page.get_by_role("button", name="Back to live").click()
     points_of(page, "solved", 3)
 
-    page.locator('[data-metric="solved"]').scroll_into_view_if_needed()
-    box = page.locator('[data-metric="solved"] .u-over').bounding_box()
-    middle = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + box["width"] * 0.5, middle)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.8, middle, steps=3)
-    page.mouse.up()
+    drag(page, page.locator('[data-metric="solved"] .u-over'), (0.5, 0.5), (0.8, 0.5))
     points_of(page, "solved", 1)
     page.wait_for_url(re.compile(r"from=[\d.]+&to=[\d.]+"))
     page.get_by_role("button", name="Reset zoom").click()
@@ -140,8 +130,11 @@ def test_a_guest_sees_live_and_frozen_charts_and_nothing_else(page, browser, ser
     steps = sum(event.kind == "step.end" for event in log[: resumed - 1])
     head = run.feed(log[: resumed - 1])
     links = [shared_link(page, run, until) for until in ("", str(head))]
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 900}, base_url=server.url, reduced_motion="reduce"
+    context = a_context(
+        browser,
+        viewport={"width": 1280, "height": 900},
+        base_url=server.url,
+        reduced_motion="reduce",
     )
     requested: set[str] = set()
     context.on("request", lambda request: requested.add(urlsplit(request.url).path))

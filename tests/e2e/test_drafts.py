@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from engine.events.drafts import Draft, DraftWriter
 from tests.helpers.accessibility import broken_rules
 from tests.helpers.builders import A_PROBLEM, an_event
-from tests.webapp.telemetry.stream_server import wait_until
+from tests.helpers.waiting import eventually
 from webapp.experiments.scheduling.leases import take_lease
 from webapp.experiments.services import mark_starting
 from webapp.searches.services import SearchSpec, create_search
@@ -42,10 +42,10 @@ class Writing:
 
     def show(self, *drafts):
         """Ships drafts once a page watches."""
-        wait_until(lambda: is_watched(self.run.pk))
+        eventually(lambda: is_watched(self.run.pk), "a page to watch")
         before = self._version()
         self.writer.write(list(drafts))
-        wait_until(lambda: self.shipper.ship() or self._version() != before)
+        eventually(lambda: self.shipper.ship() or self._version() != before, "the drafts to ship")
 
     def _version(self):
         return Drafts.objects.get(pk=self.run.pk).version

@@ -22,7 +22,7 @@ from django.test import RequestFactory
 
 from tests.e2e.addresses import a_site
 from tests.e2e.wellness import accessibility_errors, too_wide
-from tests.helpers.chromium import PageErrors
+from tests.helpers.chromium import PageErrors, a_context
 from tests.helpers.large import large_but
 from tests.webapp.accounts.openid_provider import CLIENT, SECRET, a_provider
 from tests.webapp.telemetry.stream_server import a_session
@@ -149,7 +149,7 @@ def test_one_signs_in_with_password_and_code_and_sees_the_pages_of_both(
 ):
     user, secret = alice
     problems = PageErrors(expected=("status of 400", "status of 429"))
-    context = browser.new_context(base_url=open_server.url, reduced_motion="reduce")
+    context = a_context(browser, base_url=open_server.url, reduced_motion="reduce")
     page = context.new_page()
     problems.watch(page, open_server.url)
     found = []

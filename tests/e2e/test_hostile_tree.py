@@ -12,19 +12,12 @@ from tests.helpers.sample_log import sample_events
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 NODES = 10_000
-ARRIVAL_MS = 60_000
-BLOCKED_MS = 15_000
-"""Longest task allowed on the page. It took 5.7 s on two cores with a load of 24, which also draw;
-a walk that does not end, or is quadratic in the nodes, takes longer."""
+MOST_SECONDS = 8.0
+"""CPU time that the page's own thread may take for all of it: a walk that does not end, or is
+quadratic in the nodes, takes more. It takes 1 s."""
 HUGE = "x" * 200_000 + "\n" + "y\n" * 2_000
 PARENTS = {1: 1, 2: 3, 3: 2, 4: 99_999_999, 5: 5}
 """Parents of the first nodes: themselves, each other, and one that does not exist."""
-LONGEST_TASK = """() => {
-  window.longest = 0;
-  new PerformanceObserver((list) => {
-    for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration);
-  }).observe({ type: "longtask", buffered: true });
-}"""
 
 
 def hostile_log() -> list[Event]:
@@ -56,9 +49,10 @@ def test_a_hostile_tree_is_shown_and_the_page_stays_responsive(window, run):
     for first in range(0, len(log := hostile_log()), 1_000):
         head = run.feed(log[first : first + 1_000])
     page = window("about:blank")
-    page.add_init_script(f"({LONGEST_TASK})()")
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
     page.goto(f"/runs/{run.run.pk}/")
-    page.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for(timeout=ARRIVAL_MS)
+    page.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for()
     stage = page.locator('[data-part="stage"]')
     stage.focus()
     page.keyboard.press("Enter")
@@ -66,8 +60,10 @@ def test_a_hostile_tree_is_shown_and_the_page_stays_responsive(window, run):
         page.keyboard.press(key)
     page.get_by_role("button", name="Fit").click()
     panel = page.locator('[data-part="panel"]')
-    panel.get_by_role("heading", name="Node").first.wait_for(timeout=ARRIVAL_MS)
+    panel.get_by_role("heading", name="Node").first.wait_for()
     page.get_by_role("button", name="List", exact=True).click()
     expect(page.locator('[data-part="treeList"] [role="treeitem"]').first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert page.evaluate("window.longest") < BLOCKED_MS
+    metrics = devtools.send("Performance.getMetrics")["metrics"]
+    (seconds,) = (one["value"] for one in metrics if one["name"] == "TaskDuration")
+    assert 0 < seconds < MOST_SECONDS

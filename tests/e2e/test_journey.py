@@ -11,6 +11,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.helpers.chromium import a_context
+from tests.helpers.waiting import patience
 from webapp.experiments.models import Run
 from workers.runs.active_runs import owner
 
@@ -20,7 +22,7 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
 
-ENGINE_MS = 300_000
+ENGINE_MS = 300_000 * patience()
 IS_PAST = "step => Number(/Step (\\d+) of/.exec(document.body.textContent)?.[1]) > step"
 """Whether the page has passed a step; it need not show every one."""
 CHANGES = """\
@@ -39,7 +41,7 @@ def test_a_run_is_started_watched_stopped_resumed_compared_and_shared(
     browser, server, run, log, faults, start_worker
 ):
     run.feed(log)
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url)
+    context = a_context(browser, viewport={"width": 1280, "height": 900}, base_url=server.url)
     page = context.new_page()
     faults.watch(page, server.url)
     heard: list[str] = []
@@ -88,7 +90,7 @@ def test_a_run_is_started_watched_stopped_resumed_compared_and_shared(
     page.goto(f"/compare/shares/?run={run.run.pk}&run={made.pk}")
     page.get_by_role("button", name="Create link").click()
     link = page.locator("pre").inner_text()
-    guest = browser.new_context(base_url=server.url).new_page()
+    guest = a_context(browser, base_url=server.url).new_page()
     faults.watch(guest, server.url)
     guest.goto(link)
     guest.get_by_text("Shared:").wait_for()

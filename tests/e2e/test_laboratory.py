@@ -8,10 +8,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import SAMPLE
+from tests.helpers.chromium import drag
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-ARRIVAL_MS = 30_000
 
 
 @pytest.fixture
@@ -24,12 +23,12 @@ def page(window, run, events):
     """The page of a run whose log is complete."""
     head = run.feed(events)
     page = window(f"/runs/{run.run.pk}/", 1600, 1000)
-    page.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for(timeout=ARRIVAL_MS)
+    page.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for()
     return page
 
 
 def shown(page, seq: int):
-    page.locator(f'[data-part="stream"][data-shown="{seq}"]').wait_for(timeout=ARRIVAL_MS)
+    page.locator(f'[data-part="stream"][data-shown="{seq}"]').wait_for()
 
 
 def rows(page) -> list[str]:
@@ -192,11 +191,7 @@ def test_a_tree_is_zoomed_moved_folded_and_fitted(page, events):
     page.locator('[data-part="canvas"][data-drags]').wait_for()
     picture = "e => e.toDataURL()"
     before = canvas.evaluate(picture)
-    box = canvas.bounding_box()
-    page.mouse.move(box["x"] + 300, box["y"] + 150)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 340, box["y"] + 180, steps=3)
-    page.mouse.up()
+    drag(page, canvas, (0.4, 0.4), (0.45, 0.5))
     page.wait_for_function(
         f"([e, was]) => ({picture})(e) !== was", arg=[canvas.element_handle(), before]
     )

@@ -50,4 +50,4 @@ def test_a_forest_that_grew_looks_like_one_that_was_loaded(open_page, run, focus
     picture = loaded.evaluate(PICTURE)
     assert len(picture) > 10_000, "something is painted"
     page.bring_to_front()
-    page.wait_for_function(LIKE, arg=picture, timeout=15_000)
+    page.wait_for_function(LIKE, arg=picture)

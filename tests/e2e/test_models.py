@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers.accessibility import broken_rules
 from tests.helpers.builders import a_model_folder
+from tests.helpers.chromium import a_context
 from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
 from webapp.datasets.models import Dataset, DatasetVersion
@@ -30,7 +31,8 @@ def enter(browser, server, run, faults):
     contexts = []
 
     def open_for(user: User, width: int = 1280, scheme: str = "light"):
-        context = browser.new_context(
+        context = a_context(
+            browser,
             viewport={"width": width, "height": 900},
             color_scheme=scheme,
             base_url=server.url,

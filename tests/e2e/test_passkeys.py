@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.helpers.chromium import a_context
+
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 AUTHENTICATOR = {
@@ -18,7 +20,7 @@ AUTHENTICATOR = {
 
 def test_a_user_signs_in_with_only_a_passkey(browser, server, run, faults):
     site = server.url.replace("127.0.0.1", "localhost")  # no passkeys on IP addresses
-    context = browser.new_context(base_url=site)
+    context = a_context(browser, base_url=site)
     page = context.new_page()
     faults.watch(page, site)
     device = context.new_cdp_session(page)

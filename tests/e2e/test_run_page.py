@@ -15,7 +15,6 @@ from tests.helpers.site import SampleRun
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-ARRIVAL_MS = 30_000
 DRAWN = """async () => {
   for (const _ of [1, 2])
     await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
@@ -48,7 +47,7 @@ def ship_all(run: SampleRun, log: deque) -> int:
 
 
 def wait_for_seq(page, seq: int) -> None:
-    page.locator(f'[data-part="stream"][data-seq="{seq}"]').wait_for(timeout=ARRIVAL_MS)
+    page.locator(f'[data-part="stream"][data-seq="{seq}"]').wait_for()
 
 
 def tree_list(page) -> list[str]:

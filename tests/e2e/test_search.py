@@ -6,11 +6,12 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.helpers.accessibility import broken_rules
+from tests.helpers.waiting import patience
 from webapp.searches.models import Search
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-ENGINE_MS = 300_000
+ENGINE_MS = 300_000 * patience()
 TESTS = '[{"arguments": [[3, 1]], "expected": [3, 1]}, {"arguments": [[5]], "expected": [5]}]'
 
 

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from engine.events.vocabulary import Event
 from tests.e2e.conftest import SAMPLE
 from tests.helpers.accessibility import broken_rules
+from tests.helpers.chromium import drag
 from tests.helpers.site import SampleRun
 from webapp.experiments.models import Run
 
@@ -140,12 +141,7 @@ def test_two_runs_are_compared_with_words_and_curves(page, run, log):
     assert reward.get_attribute("data-points") == str(lines * SAMPLE.steps)
     page.get_by_label("Seeds").select_option("ci")
     page.wait_for_url(re.compile("band=ci"))
-    over = reward.locator(".u-over").bounding_box()
-    middle = over["y"] + over["height"] / 2
-    page.mouse.move(over["x"] + over["width"] * 0.5, middle)
-    page.mouse.down()
-    page.mouse.move(over["x"] + over["width"] * 0.8, middle, steps=3)
-    page.mouse.up()
+    drag(page, reward.locator(".u-over"), (0.5, 0.5), (0.8, 0.5))
     page.locator(f'[data-metric="reward"][data-drawn-ms][data-points="{lines}"]').wait_for()
     breaks_no_rule(page)
     page.get_by_label("Evaluated on").select_option("validation")

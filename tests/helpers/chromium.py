@@ -6,11 +6,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
-# Playwright's own timeout for a locator; its 5 s for an expectation are too few on a busy machine.
-expect.set_options(timeout=30_000)
+from tests.helpers.waiting import eventually, patience
+
+LOCATOR_MS = 30_000
+"""Playwright's own deadline for a locator, here also for an expectation; both times patience."""
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WITHOUT = (
@@ -46,12 +49,45 @@ def chromium() -> Iterator[Browser]:
         raise FileNotFoundError(
             f"no browser among {', '.join(NAMES)} on PATH; on Debian: apt-get install chromium"
         )
+    expect.set_options(timeout=LOCATOR_MS * patience())
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         try:
             yield browser
         finally:
             browser.close()
+
+
+def a_context(browser: Browser, **options: Any) -> BrowserContext:
+    """A new context, with Playwright's deadlines times patience."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(LOCATOR_MS * patience())
+    return context
+
+
+Share = tuple[float, float]
+"""A place in a box: shares of its width and height."""
+
+
+def drag(page: Page, target: Locator, start: Share, end: Share) -> None:
+    """Drags the mouse over `target`; again if it moved meanwhile: what loads above shifts it."""
+
+    def dragged() -> bool:
+        box = target.bounding_box()
+        places = [
+            (box["x"] + box["width"] * x, box["y"] + box["height"] * y) for x, y in (start, end)
+        ]
+        page.mouse.move(*places[0])
+        page.mouse.down()
+        page.mouse.move(*places[1], steps=3)
+        stands_still = target.bounding_box() == box
+        if not stands_still:
+            page.mouse.move(*places[0])  # of no length, it does nothing
+        page.mouse.up()
+        return stands_still
+
+    target.scroll_into_view_if_needed()
+    eventually(dragged, "a drag over something that stands still")
 
 
 @dataclass

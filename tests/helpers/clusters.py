@@ -15,7 +15,7 @@ from engine.resources.ray_folder import write_private
 from engine.run.own_ray import LOOPBACK, RAY_SETTINGS, enter_environment, own_environment
 from tests.helpers.waiting import eventually
 
-OTHERS_SECONDS = 1800.0
+OTHERS_SECONDS = 900.0
 """Deadline in seconds for the other processes of a suite to leave its Ray."""
 
 BARE = {

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.helpers.waiting import patience
 from workers.local.postgres import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,7 +64,7 @@ def _migrate(directory: Path) -> Path:
         subprocess.run(
             [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity=0"],
             env={**environment, "GROVE_VAR": str(directory / "var")},
-            timeout=MIGRATION_SECONDS,
+            timeout=MIGRATION_SECONDS * patience(),
             check=True,
         )
     finally:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from tests.helpers.waiting import patience
+
 
 def make_wheel(folder: Path, distribution: str, members: dict[str, bytes]) -> Path:
     """Writes `distribution` 1.0 with the members, and returns its file."""
@@ -97,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content[:stall])
             self.wfile.flush()
             self.server.stalled.set()
-            self.server.go_on.wait(60)
+            self.server.go_on.wait(60 * patience())
             content = content[stall:]
         try:
             self.wfile.write(content)

@@ -7,9 +7,7 @@ Invariant: the run is held under a lease as by a worker, and its events go throu
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
@@ -17,7 +15,9 @@ from pathlib import Path
 
 from engine.config.schema import parse_config
 from engine.events.vocabulary import Event
+from tests.helpers.ports import a_port
 from tests.helpers.sample_log import Sample
+from tests.helpers.waiting import eventually, patience
 from workers.local.service_commands import web_command
 
 READY_SECONDS = 180.0
@@ -29,9 +29,7 @@ class Server:
     the test's own."""
 
     def __init__(self, var: Path, database_url: str, environment: dict[str, str] | None = None):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = a_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.var = var
         self._environment = {
@@ -47,25 +45,26 @@ class Server:
         """Starts the process and waits until the server reports that it is healthy.
 
         Raises:
-            TimeoutError: it is not healthy within 180 s.
+            AssertionError: it has ended, or is not healthy in time.
         """
-        self._process = subprocess.Popen(web_command(self.port), env=self._environment)
-        deadline = time.monotonic() + READY_SECONDS
-        while not self._is_well():
-            if time.monotonic() > deadline or self._process.poll() is not None:
-                raise TimeoutError(f"{self.url}/healthz did not answer in {READY_SECONDS:.0f} s")
-            time.sleep(0.1)
+        self._process = process = subprocess.Popen(web_command(self.port), env=self._environment)
+
+        def is_well() -> bool:
+            assert process.poll() is None, f"the server ended with {process.returncode}"
+            return self._is_well()
+
+        eventually(is_well, f"{self.url}/healthz to answer", READY_SECONDS)
 
     def kill(self) -> None:
         """Kills the process at once, like a crash."""
         if self._process:
             self._process.kill()
-            self._process.wait(STOP_SECONDS)
+            self._process.wait(STOP_SECONDS * patience())
             self._process = None
 
     def _is_well(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/healthz", timeout=10) as reply:
+            with urllib.request.urlopen(f"{self.url}/healthz", timeout=10 * patience()) as reply:
                 return reply.status == 200
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False

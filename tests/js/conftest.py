@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.chromium import chromium
+from tests.helpers.chromium import a_context, chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,7 +26,7 @@ def module_page():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with chromium() as browser:
-        page = browser.new_page()
+        page = a_context(browser).new_page()
         page.goto(f"http://127.0.0.1:{server.server_port}/static/js/forest/layout.js")
         yield page
     server.shutdown()

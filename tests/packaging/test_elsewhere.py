@@ -17,8 +17,9 @@ import httpx
 import pytest
 
 import webapp
-from tests.e2e.stack import Stack, free_port
+from tests.e2e.stack import Stack
 from tests.helpers.database import a_migrated_postgres
+from tests.helpers.ports import a_port
 from tests.packaging.builds import PACKAGES, ROOT
 from tests.workers.engines import SCRIPT
 from workers.management.commands.up import DEMO_RECIPE
@@ -145,9 +146,9 @@ def test_the_demo_run_is_made_from_the_packaged_recipe(stack, browser):
 def test_the_demo_runs_to_its_end_and_prints_its_figures(elsewhere, stack, request):
     var = elsewhere.home / "demo"
     a_migrated_postgres(var / "postgres", request.config.cache.mkdir("databases"))
-    given = {"GROVE_ENGINE_COMMAND": small_engine(elsewhere), "GROVE_PORT": str(free_port())}
     command = (elsewhere.grove, "demo", "--headless", "--var", var)
-    done = elsewhere.run(*command, seconds=200, **given)
+    engine = small_engine(elsewhere)
+    done = elsewhere.run(*command, seconds=200, GROVE_ENGINE_COMMAND=engine)
     assert done.returncode == 0, done.stdout + done.stderr
     figures = json.loads(next(line for line in done.stdout.splitlines() if line[:1] == "{"))
     events = figures["events"]
@@ -175,7 +176,7 @@ def test_the_doctor_fails_with_a_remedy_for_each_thing_that_is_wrong(elsewhere):
         port = busy.getsockname()[1]
         done = elsewhere.run(
             elsewhere.grove, "manage", "doctor", "--json", GROVE_PORT=str(port),
-            BROKER_URL=f"redis://:secret@127.0.0.1:{port - 1 or 1}/0",
+            BROKER_URL=f"redis://:secret@127.0.0.1:{a_port()}/0",
             DATABASE_URL="postgresql://me:secret@127.0.0.1:9/grove",
         )  # fmt: skip
     failed = {c["name"]: c for c in json.loads(done.stdout) if c["status"] == "failed"}

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from engine.events.vocabulary import KINDS
 from tests.helpers.builders import a_cast, a_held_run, a_run, an_event
+from tests.helpers.waiting import patience
 from tests.security.test_sockets import answer, closing_code
 from tests.webapp.telemetry.stream_server import Client, a_server, a_session
 from webapp.experiments.models import Experiment, Run
@@ -59,7 +60,9 @@ def rest(link: str, rest: str) -> str:
 
 def lines_of(port: int, link: str, query: str = "") -> list[bytes]:
     """Events of the log as the server streams them."""
-    with urlopen(f"http://127.0.0.1:{port}{rest(link, 'events' + query)}", timeout=15) as stream:
+    with urlopen(
+        f"http://127.0.0.1:{port}{rest(link, 'events' + query)}", timeout=15 * patience()
+    ) as stream:
         return list(stream)
 
 

@@ -3,7 +3,7 @@
 The server checks its sockets by itself only once an hour here, so the notification closes them.
 """
 
-import time
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -12,6 +12,7 @@ from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.helpers.builders import a_cast, a_held_run, a_token, store
+from tests.helpers.waiting import patience
 from tests.webapp.telemetry.stream_server import Client, a_server, a_session
 from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.tokens import revoke_token
@@ -66,7 +67,7 @@ def answer(client, run):
 def closing_code(client):
     with pytest.raises(ConnectionClosed) as closed:
         while True:
-            client.hear(10)
+            client.hear()
     assert client.said[-1]["type"] == "bye"
     return closed.value.rcvd.code
 
@@ -171,9 +172,7 @@ def test_a_reader_who_loses_access_is_disconnected_by_notice(port, scene, change
     ):
         assert answer(bob, run) == answer(alice, run) == IN
         change(cast)
-        began = time.monotonic()
         assert closing_code(bob) == Close.NO_ACCESS
-        assert time.monotonic() - began < 1.0
         alice.say(type="ping")
         assert alice.hear_of("pong")
 
@@ -221,13 +220,14 @@ def test_a_revoked_token_closes_its_socket_and_no_other(port, scene):
         assert living.hear_of("pong")
 
 
-def test_a_token_that_expires_closes_its_socket(port, scene):
-    from datetime import timedelta
-
+def test_a_token_that_expires_closes_its_socket(served, port, scene):
     cast, run = scene
-    secret = a_token(cast.bob, cast.project, Scope.RUNS_READ, lifetime=timedelta(seconds=1.5))
+    lifetime = timedelta(minutes=10)
+    secret = a_token(cast.bob, cast.project, Scope.RUNS_READ, lifetime=lifetime)
     with Program(port, secret) as client:
         assert answer(client, run) == IN
+        ApiToken.objects.update(expires=timezone.now())
+        served.clock.turn(lifetime.total_seconds())
         assert closing_code(client) == Close.NOT_SIGNED_IN
 
 
@@ -254,7 +254,7 @@ def test_a_reader_of_the_log_is_cut_off_with_what_let_them_in(port, scene, clien
     results = []
     for headers, change in ways:
         headers |= {"Accept": "text/event-stream"}
-        with httpx.stream("GET", address, headers=headers, timeout=10) as log:
+        with httpx.stream("GET", address, headers=headers, timeout=10 * patience()) as log:
             lines = log.iter_lines()
             assert log.status_code == 200 and next(lines).startswith("id: ")
             change()

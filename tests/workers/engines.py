@@ -7,10 +7,7 @@ SIGTERM, and ends itself when its lease is not renewed. It lacks only the models
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from engine.events.log import read_all
 from tests.workers.small_engine import GO
@@ -26,14 +23,17 @@ def small_engine(**options: float | str) -> list[str]:
     does so at its start, in a wait of that name or `silently`; one with `private_mb` or `shared_mb`
     takes that memory, in its `forks` if it has some. Within the step `hold_at` it waits for a
     signal or `let_go`, so that even on a slow machine it has not ended before the test kills or
-    stops it there."""
+    stops it there; with `hold_every`, within each step of that many."""
     words = [f"{name}={value}" for name, value in options.items()]
     return [sys.executable, str(SCRIPT), ",".join(words) or "-"]
 
 
-def let_go(run_dir: Path) -> None:
-    """Releases an engine that holds at a step; the next engine does not wait there."""
-    (run_dir / GO).touch()
+def let_go(run_dir: Path, step: int | None = None) -> None:
+    """Releases an engine that holds at a step, up to `step` if it is given; the next engine does
+    not wait there."""
+    draft = run_dir / f"{GO}.draft"
+    draft.write_text("" if step is None else str(step))
+    draft.replace(run_dir / GO)
 
 
 def a_run(**fields) -> Run:
@@ -66,12 +66,3 @@ def steps_counted(run_dir: Path) -> list[int]:
         elif event.kind == "step.end":
             steps.append(event.payload["step"])
     return steps
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """Polls until `condition` returns a truthy value; returns that value."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.02)
-    return value

@@ -12,7 +12,7 @@ from engine.events import vocabulary as ev
 from engine.events.log import EventLog
 
 GO = "go"
-"""The file that ends `hold_at`."""
+"""The file that ends a hold: all, or those up to the step that it names."""
 
 
 def options_of(text):
@@ -27,6 +27,7 @@ def options_of(text):
         "children": int(pairs.get("children", 0)),
         "deaf": int(pairs.get("deaf", 0)),
         "hold_at": int(pairs.get("hold_at", 0)),
+        "hold_every": int(pairs.get("hold_every", 0)),
         "learns": int(pairs.get("learns", 0)),
         "hangs": pairs.get("hangs", ""),
         "forks": int(pairs.get("forks", 0)),
@@ -70,8 +71,9 @@ def main(text, run_dir, lease_seconds):
         log.append(ev.StepStarted(step=step, trees=1))
         grow_tree(log, step, problems[step % len(problems)])
         time.sleep(options["pause"])
-        if step == options["hold_at"]:
-            hold(run_dir, stop, lease_seconds)
+        every = options["hold_every"]
+        if step == options["hold_at"] or (every and step % every == 0):
+            hold(run_dir, step, stop, lease_seconds)
         crash_now = options["crash_at"] == step and not (run_dir / "crashed").exists()
         if crash_now or options["crash_always"] == step:
             (run_dir / "crashed").touch()
@@ -115,10 +117,15 @@ def use(mark, private_mb, shared):
     return own
 
 
-def hold(run_dir, stop, lease_seconds):
+def hold(run_dir, step, stop, lease_seconds):
     """Waits within a step until it is released or must end."""
-    while not (stop or (run_dir / GO).exists() or has_lapsed(run_dir, lease_seconds)):
+    while not (stop or is_released(run_dir, step) or has_lapsed(run_dir, lease_seconds)):
         time.sleep(0.02)
+
+
+def is_released(run_dir, step):
+    go = run_dir / GO
+    return go.exists() and step <= int(go.read_text() or step)
 
 
 def has_lapsed(run_dir, lease_seconds):

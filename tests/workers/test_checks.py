@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -16,12 +15,12 @@ from django.utils import timezone
 
 from tests.helpers.builders import a_cast
 from tests.helpers.datasets import some_problems, stored_version
-from tests.workers.engines import wait_for
+from tests.helpers.waiting import eventually, patience
 from webapp.artifacts.store import local_path
 from webapp.datasets import reports
 from webapp.datasets.models import DatasetReport
 from webapp.projects.services import create_project
-from workers.jobs.reports import RENEW_SECONDS, ReportJob
+from workers.jobs.reports import ReportJob
 
 pytestmark = pytest.mark.django_db
 
@@ -75,7 +74,7 @@ def test_a_check_ends_at_its_deadline(var_directory):
 
 
 def slow_problems(number=200):
-    """Each reference runs until the sandbox ends it: together far longer than a test waits."""
+    """Each reference runs until the sandbox ends it: the check is not done before it is stopped."""
     endless = "def solve(*given):\n    while True:\n        pass\n"
     return [replace(one, reference=endless) for one in some_problems(number)]
 
@@ -94,19 +93,21 @@ def cmdline(process):
 
 @contextmanager
 def under_way(report):
-    """A worker's thread, as soon as the engine has started on the report."""
+    """A worker's thread, as soon as the engine has started on the report. The engine is stopped, so
+    that only who ends it ends it."""
     taken = reports.take_report()
     assert taken.pk == report.pk
     work = threading.Thread(
         target=lambda: (ReportJob().work(taken), connection.close()), daemon=True
     )
     work.start()
-    (engine,) = wait_for(engines)
-    family = [engine, *wait_for(engine.children)]
+    (engine,) = eventually(engines, "an engine")
+    family = [engine, *eventually(engine.children, "the engine's children")]
+    engine.suspend()
     yield work
-    work.join(20)
+    work.join(30 * patience())
     assert not work.is_alive(), "the worker is still at it"
-    _, alive = psutil.wait_procs(family, timeout=5)
+    _, alive = psutil.wait_procs(family, timeout=30 * patience())
     assert not alive and not engines(), "its engine is left"
 
 
@@ -139,10 +140,7 @@ def test_a_check_under_way_ends_with_its_report_and_the_next_one_is_done(
     theirs = stored_version(replace(cast, project=elsewhere, bob=cast.charlie), "elms")
     late = reports.request_validation(theirs, cast.charlie)
     with under_way(check):
-        began = time.monotonic()
         end(client, check)
-    took = time.monotonic() - began
-    assert took < 3 * RENEW_SECONDS + 4, f"{took:.1f} s"
     result = DatasetReport.objects.filter(pk=check.pk).first()
     assert result is None or (result.state, result.error) == ("failed", "it was cancelled by bob")
     assert ReportJob().do_one()
@@ -158,5 +156,6 @@ def test_the_operator_bounds_how_long_others_wait(var_directory, settings):
     settings.DATASET_CHECK_SECONDS = 60.0
     cast = a_cast()
     reports.request_validation(stored_version(cast, "trees"), cast.bob)
+    before = timezone.now()
     taken = reports.take_report()
-    assert 58 < (taken.deadline - timezone.now()).total_seconds() <= 60
+    assert before <= taken.deadline - timedelta(seconds=60) <= timezone.now()

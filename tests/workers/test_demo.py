@@ -16,9 +16,10 @@ import pytest
 
 from engine.events.log import read_all
 from engine.recipes import load_recipe
-from tests.e2e.stack import ROOT, free_port
+from tests.e2e.stack import ROOT
 from tests.helpers.database import a_migrated_postgres
-from tests.workers.engines import small_engine, steps_counted, wait_for
+from tests.helpers.waiting import eventually, patience
+from tests.workers.engines import let_go, small_engine, steps_counted
 from workers.management.commands.up import DEMO_RECIPE
 from workers.processes import family, kill_all, wait_ended
 
@@ -52,7 +53,7 @@ class DemoCommand:
                 [sys.executable, str(ROOT / "manage.py"), *arguments],
                 env={
                     **given,
-                    "GROVE_PORT": str(free_port()),
+                    "GROVE_PORT": "0",
                     "GROVE_ENGINE_COMMAND": shlex.join(command or small_engine(**engine)),
                 },
                 stdout=output,
@@ -64,7 +65,7 @@ class DemoCommand:
 
     def __exit__(self, *_):
         kill_all(family(self.process.pid))
-        self.process.wait(10)
+        self.process.wait(10 * patience())
 
     def result(self):
         return json.loads(self.json.read_text())
@@ -84,7 +85,7 @@ class DemoCommand:
             return len(self.steps_ended()) >= count
 
         try:
-            wait_for(there, seconds)
+            eventually(there, "steps to end", seconds)
         except AssertionError as error:
             text = f"{len(self.steps_ended())} of {count} steps: {error}"
             raise AssertionError(f"{text}\n{self.output.read_text()[-4000:]}") from None
@@ -101,15 +102,20 @@ class DemoCommand:
 
 @pytest.mark.large
 def test_a_kill_loses_no_event_and_no_step(directory):
-    with DemoCommand(directory, steps=80, pause=0.15) as demo:
+    words = ("serve_web", "small_engine.py", "celery", "bin/postgres")
+    with DemoCommand(directory, steps=80, pause=0.15, hold_every=16) as demo:
         demo.wait_for_steps(1, 400)
-        for word in ("serve_web", "small_engine.py", "celery", "bin/postgres"):
-            demo.wait_for_steps(len(demo.steps_ended()) + 3, 400)
+        for turn, word in enumerate(words, 1):
+            ended = len(demo.steps_ended())
+            # Of the next 16 steps, some come after the kill: the run ends after the last kill.
+            let_go(demo.run_directory(), 16 * turn)
+            demo.wait_for_steps(ended + 3, 400)
             victims = family(demo.find(word).pid) if word == "small_engine.py" else []
             demo.find(word).kill()
             kill_all(victims)
+        let_go(demo.run_directory())
         processes = family(demo.process.pid)
-        assert demo.process.wait(600) == 0, demo.output.read_text()
+        assert demo.process.wait(600 * patience()) == 0, demo.output.read_text()
         assert wait_ended(processes, 60) == []
     result = demo.result()
     events = result["events"]
@@ -128,7 +134,7 @@ def test_a_kill_loses_no_event_and_no_step(directory):
 
 def test_a_demo_with_a_failed_run_exits_with_the_first_cause(directory):
     with DemoCommand(directory, fail="model oak cannot be read") as demo:
-        assert demo.process.wait(400) == 1
+        assert demo.process.wait(400 * patience()) == 1
     assert "The run failed: model oak cannot be read" in demo.output.read_text()
     assert demo.result()["steps"] == 0
 
@@ -138,7 +144,7 @@ def test_the_demo_runs_with_the_real_engine(directory):
     """The demo's own recipe with its agents; only the measured splits are smaller, and each step
     includes what the recipe does every fifth and every tenth step."""
     with DemoCommand(directory, [sys.executable, str(SMALLER_RUN)], minutes=0.05) as demo:
-        assert demo.process.wait(600) == 0, demo.output.read_text()
+        assert demo.process.wait(600 * patience()) == 0, demo.output.read_text()
         assert not {p.name() for p in family(demo.process.pid)} & {"postgres", "raylet"}
     result = demo.result()
     log = list(read_all(demo.run_directory()))

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from tests.e2e.stack import free_port
+from tests.helpers.ports import a_port
 from workers.demo.client import DemoClient
 
 
@@ -77,7 +77,7 @@ def signed_in(answers):
         writer.close()
 
     async def walk():
-        address = f"http://127.0.0.1:{free_port()}"
+        address = f"http://127.0.0.1:{a_port()}"
         numbers = itertools.count()
         client = DemoClient(address, lambda: f"{address}/{next(numbers)}", "run", print)
         signing = asyncio.create_task(client._signed_in())

@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
 from engine.events.log import EventLog, read_all
-from tests.workers.engines import let_go, small_engine, wait_for
+from tests.helpers.waiting import eventually
+from tests.workers.engines import let_go, small_engine
 from workers.processes import family, has_ended
 from workers.runs.engine_environment import download_environment, engine_environment
 from workers.runs.engine_process import EXIT_UNKNOWN, EngineProcess, first_cause
@@ -33,8 +33,8 @@ def run_dir(tmp_path):
         engine.kill()
 
 
-def exit_code_of(engine):
-    wait_for(lambda: engine.poll() is not None)
+def exit_code_of(engine, every=0.02):
+    eventually(lambda: engine.poll() is not None, "the engine to end", every=every)
     return engine.poll()
 
 
@@ -43,26 +43,26 @@ def test_a_finished_engine_reports_its_exit_code(run_dir):
 
 
 def test_sigterm_makes_it_stop_with_its_own_code(run_dir):
-    engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05))
-    wait_for(lambda: list(read_all(run_dir)))
+    engine = EngineProcess.start(run_dir, small_engine(steps=2, hold_at=1))
+    eventually(lambda: list(read_all(run_dir)), "the first event")
     assert engine.stop() == 3
 
 
 def test_an_engine_that_does_not_listen_is_killed(run_dir):
-    engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05, deaf=1))
-    wait_for(lambda: list(read_all(run_dir)))
+    engine = EngineProcess.start(run_dir, small_engine(steps=2, hold_at=1, deaf=1))
+    eventually(lambda: list(read_all(run_dir)), "the first event")
     assert engine.stop(seconds=0.3) == -signal.SIGKILL
 
 
 def test_a_second_engine_in_the_same_directory_is_refused(run_dir):
-    EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05))
+    EngineProcess.start(run_dir, small_engine(steps=2, hold_at=1))
     with pytest.raises(RuntimeError, match="already running"):
         EngineProcess.start(run_dir, small_engine())
 
 
 def test_an_engine_of_a_dead_worker_is_adopted_with_its_exit_code(run_dir):
     command = small_engine(steps=8, hold_at=2)
-    subprocess.run([sys.executable, "-c", STARTER, str(run_dir), *command], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", STARTER, str(run_dir), *command], check=True)
     engine = EngineProcess.adopt(run_dir)
     assert psutil.Process(engine.pid).is_running()
     let_go(run_dir)
@@ -80,8 +80,10 @@ def sleepers_of(engine):
 
 
 def test_processes_of_a_killed_engine_die_with_it(run_dir):
-    engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05, children=2))
-    sleepers = wait_for(lambda: both if len(both := sleepers_of(engine)) == 2 else None)
+    engine = EngineProcess.start(run_dir, small_engine(steps=2, hold_at=1, children=2))
+    sleepers = eventually(
+        lambda: both if len(both := sleepers_of(engine)) == 2 else None, "two children"
+    )
     os.kill(engine.pid, signal.SIGKILL)
     assert exit_code_of(engine) == -signal.SIGKILL
     assert all(has_ended(sleeper) for sleeper in sleepers)
@@ -92,19 +94,16 @@ def test_an_engine_dies_with_its_guardian(tmp_path):
     for index in map(str, range(20)):
         run_dir = tmp_path / index
         run_dir.mkdir()
-        engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05))
+        engine = EngineProcess.start(run_dir, small_engine(steps=2, hold_at=1))
         inner = psutil.Process(engine.pid)
         inner.parent().kill()
-        deadline = time.monotonic() + 60
-        while (code := engine.poll()) is None:
-            assert time.monotonic() < deadline
-        assert code == EXIT_UNKNOWN
+        assert exit_code_of(engine, every=0.0) == EXIT_UNKNOWN
         assert has_ended(inner)
         EventLog(run_dir).close()  # raises if another writer is left
 
 
 def test_an_unwatched_engine_ends_itself(run_dir):
-    engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05))
+    engine = EngineProcess.start(run_dir, small_engine(steps=2, hold_at=1))
     os.utime(run_dir / "lease", (1, 1))
     assert exit_code_of(engine) == 4
 

@@ -16,7 +16,7 @@ from engine.events.vocabulary import RunState
 from engine.problems.records import record
 from tests.helpers.builders import A_PROBLEM
 from tests.helpers.policies import tiny_policy
-from tests.workers.engines import wait_for
+from tests.helpers.waiting import eventually
 from tests.workers.test_worker import Worker, state_of
 from webapp.experiments.models import Run
 from webapp.projects.services import ensure_demo
@@ -142,7 +142,8 @@ def test_a_file_of_the_server_never_reaches_a_prompt_by_any_way(member, var, fil
     assert made.status_code == 201, made.json()
     run = Run.objects.get(pk=made.json()["id"])
     with Worker(var, command=DEFAULT_COMMAND):
-        wait_for(lambda: state_of(run) in (RunState.FINISHED, RunState.FAILED), 300)
+        ends = (RunState.FINISHED, RunState.FAILED)
+        eventually(lambda: state_of(run) in ends, "the run to end", 300)
         assert run.run_state is RunState.FINISHED, run.error
         assert "node.text" in stored_anywhere(var, LISTED)[0], "the control"
         for what, value in files.items():
@@ -160,7 +161,7 @@ def test_a_file_of_the_server_never_reaches_a_prompt_by_any_way(member, var, fil
         last = Run.objects.create(
             experiment=run.experiment, number=2, config=stored, seed=0, created_by=run.created_by
         )
-        wait_for(lambda: state_of(last) is RunState.FAILED, 60)
+        eventually(lambda: state_of(last) is RunState.FAILED, "the last run to fail")
     assert "chat_template" in last.error
     assert stored_anywhere(var, SECRET) == ([], [])
 

@@ -18,8 +18,9 @@ from django.db import connection
 from engine.events.log import FILE_NAME, read_all
 from engine.events.vocabulary import RunState
 from tests.helpers.policies import tiny_config, tiny_policy
+from tests.helpers.waiting import eventually, patience
 from tests.webapp.telemetry.stream_server import Client, a_server, a_session
-from tests.workers.engines import a_run, steps_counted, wait_for
+from tests.workers.engines import a_run, steps_counted
 from tests.workers.test_worker import Worker, lapse, state_of
 from workers.runs.engine_process import DEFAULT_COMMAND, EngineProcess
 from workers.runs.run_files import run_directory
@@ -47,7 +48,7 @@ class Reader(threading.Thread):
 
     def events(self):
         """(seq, kind) of all received events."""
-        self.join(120)
+        self.join(120 * patience())
         assert not self.is_alive(), f"the end did not come; {len(self._client.events)} events did"
         return [(seq, kind) for seq, _, kind, _ in self._client.events]
 
@@ -75,19 +76,20 @@ def test_no_kill_of_engine_or_worker_costs_an_event_or_a_step(
         reader.start()
         with Worker(var, command=DEFAULT_COMMAND) as worker:
             moment = chance.randint(10, 300)
-            wait_for(lambda: lines_of(run) >= moment, DEADLINE)
+            eventually(lambda: lines_of(run) >= moment, f"{moment} lines of the log", DEADLINE)
             engine = EngineProcess.adopt(run_directory(run.pk))
             os.kill(engine.pid, signal.SIGKILL)
-            wait_for(lambda: b'"run.resumed"' in log_of(run), DEADLINE)
+            eventually(lambda: b'"run.resumed"' in log_of(run), "the run to resume", DEADLINE)
             later = lines_of(run) + chance.randint(10, 300)
-            wait_for(lambda: lines_of(run) >= later, DEADLINE)
+            eventually(lambda: lines_of(run) >= later, f"{later} lines of the log", DEADLINE)
             worker.kill()
         left = EngineProcess.adopt(run_directory(run.pk))
         assert left, f"it ended before {moment} and {later}"
         left = left.pid
         lapse(run)
         with Worker(var, command=DEFAULT_COMMAND):
-            wait_for(lambda: state_of(run) in (RunState.FINISHED, RunState.FAILED), DEADLINE)
+            ends = (RunState.FINISHED, RunState.FAILED)
+            eventually(lambda: state_of(run) in ends, "the run to end", DEADLINE)
         delivered = reader.events()
         served.wait_until_idle()
     assert (state_of(run), run.error) == (RunState.FINISHED, ""), f"killed at {moment} and {later}"

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +19,7 @@ from django.utils import timezone
 
 from tests.helpers.builders import a_cast
 from tests.helpers.gguf_uploads import a_header, a_tiny_gguf, an_upload
-from tests.workers.engines import wait_for
+from tests.helpers.waiting import eventually, patience
 from webapp.artifacts.models import Artifact
 from webapp.artifacts.selectors import bytes_of
 from webapp.audit.selectors import AuditQuery, entries
@@ -146,7 +145,7 @@ def test_cpu_time_is_limited():
     limits = {"memory_bytes": 1 << 32, "cpu_seconds": 1, "file_bytes": 1 << 20}
     endless = "while True: pass"
     command = [sys.executable, "-I", "-S", str(LIMITED_EXEC), json.dumps(limits)]
-    ended = subprocess.run([*command, sys.executable, "-c", endless], timeout=60)
+    ended = subprocess.run([*command, sys.executable, "-c", endless])
     assert ended.returncode == -signal.SIGXCPU
     cause = model_imports._failure(ended.returncode, "", {**limits, "cpu_seconds": 7200})
     assert "120 minutes" in str(cause) and "GROVE_IMPORT_CPU_MINUTES" in str(cause)
@@ -196,13 +195,13 @@ def under_way(one):
     job = ModelImportJob()
     work = threading.Thread(target=lambda: (job.work(taken), connection.close()), daemon=True)
     work.start()
-    (engine,) = wait_for(engines)
+    (engine,) = eventually(engines, "an engine")
     engine.suspend()
     tree = [engine, *engine.parents()[:1]]
     yield engine
-    work.join(30)
+    work.join(30 * patience())
     assert not work.is_alive(), "the worker is still at it"
-    _, alive = psutil.wait_procs(tree, timeout=5)
+    _, alive = psutil.wait_procs(tree, timeout=30 * patience())
     assert not alive, "its engine is left"
 
 
@@ -210,9 +209,7 @@ def test_a_cancelled_import_ends_its_engine(cast, tiny, client):
     client.force_login(cast.bob)
     one = requested(cast, tiny)
     with under_way(one):
-        began = time.monotonic()
         assert client.post(f"/api/v1/models/imports/{one.pk}/cancel").status_code == 200
-    assert time.monotonic() - began < 15
     assert after(one).state == "cancelled" and not ModelVersion.objects.exists()
     states.retry(one)
     assert done(one).state == "done"
@@ -284,8 +281,9 @@ def test_no_engine_outlives_a_worker_that_is_killed(tmp_path):
     try:
         assert worker.stdout.readline() == b"started\n"
         holder = psutil.Process(worker.pid)
-        (engine,) = wait_for(
-            lambda: [one for one in holder.children(recursive=True) if "models" in cmdline(one)]
+        (engine,) = eventually(
+            lambda: [one for one in holder.children(recursive=True) if "models" in cmdline(one)],
+            "an engine",
         )
         engine.suspend()  # it would end by itself
         tree = holder.children(recursive=True)
@@ -293,6 +291,6 @@ def test_no_engine_outlives_a_worker_that_is_killed(tmp_path):
     finally:
         worker.send_signal(signal.SIGKILL)
         worker.wait()
-    _, alive = psutil.wait_procs(tree, timeout=15)
+    _, alive = psutil.wait_procs(tree, timeout=30 * patience())
     kill_all(alive)
     assert not alive

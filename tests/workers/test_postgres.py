@@ -13,6 +13,7 @@ import psutil
 import psycopg
 import pytest
 
+from tests.helpers.waiting import patience
 from workers.local.errors import StartError
 from workers.local.postgres import EmbeddedPostgres, end_leftover, first_cause
 from workers.processes import wait_ended
@@ -87,7 +88,7 @@ def test_a_killed_holder_leaves_no_server_and_the_next_start_works(database):
         connection.execute("create table before_the_kill (n int)")
     process = psutil.Process(server_pid(database))
     holder.send_signal(signal.SIGKILL)
-    holder.communicate(timeout=60)
+    holder.communicate(timeout=60 * patience())
     assert wait_ended([process], 60) == []
     server = EmbeddedPostgres(database)
     with psycopg.connect(server.start()) as connection:
@@ -147,7 +148,7 @@ def test_a_failed_initdb_gets_a_sentence_and_leaves_nothing_half_made(tmp_path):
         [sys.executable, "-c", script, str(tmp_path / "postgres")],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=120 * patience(),
     )
     last = result.stderr.strip().splitlines()[-1]
     assert "StartError: Postgres did not start in" in last

@@ -11,6 +11,7 @@ from django.db import connection
 from tests.engine.policy.packages.catalogue import catalogue, tiny_gguf
 from tests.helpers.builders import a_cast
 from tests.helpers.package_index import package_index
+from tests.helpers.waiting import eventually, patience
 from tests.workers.test_model_imports import after, done, nothing_is_stored
 from webapp.audit.selectors import AuditQuery, entries
 from webapp.experiments.launch.creation import create_experiment_with_run
@@ -109,14 +110,15 @@ def test_a_download_under_way_shows_its_progress_and_is_cancelled(cast, offer, i
     job = ModelImportJob()
     work = threading.Thread(target=lambda: (job.work(taken), connection.close()), daemon=True)
     work.start()
-    assert index.stalled.wait(60)
-    for _ in range(300):
+    assert index.stalled.wait(60 * patience())
+
+    def progress():
         one.refresh_from_db()
-        if one.progress > 0:
-            break
-        work.join(0.1)
+        return one.progress
+
+    eventually(progress, "the import's progress")
     assert 0 < one.progress < 0.9 and "ownload" in one.phase
     states.cancel(one, cast.alice)
-    work.join(30)
+    work.join(30 * patience())
     assert not work.is_alive() and not ModelImport.objects.exclude(state="cancelled").exists()
     assert after(one).error == "cancelled by alice" and nothing_is_stored()

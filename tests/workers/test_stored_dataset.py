@@ -16,7 +16,7 @@ from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.identity import content_hash
 from tests.helpers.datasets import lines_of, some_problems
 from tests.helpers.policies import tiny_policy
-from tests.workers.engines import wait_for
+from tests.helpers.waiting import eventually
 from tests.workers.test_worker import Worker, state_of
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.services import version_of
@@ -65,11 +65,11 @@ def test_a_run_learns_from_an_uploaded_dataset_and_both_know_it(signed_in, var_d
     }}  # fmt: skip
     assert client.post("/api/v1/runs", body, **JSON).status_code == 409, "it is not checked yet"
     with Worker(var_directory, steps=3, learns=1) as worker:
-        wait_for(lambda: checked(version))
+        eventually(lambda: checked(version), "the check")
         made = client.post("/api/v1/runs", body, **JSON)
         assert made.status_code == 201, made.json()
         run = Run.objects.get(pk=made.json()["id"])
-        wait_for(lambda: state_of(run) is RunState.FINISHED)
+        eventually(lambda: state_of(run) is RunState.FINISHED, "the run to finish")
         assert worker.close() == 0
     known = set(version.problems.values_list("problem", flat=True))
     opened = run.events.filter(kind="tree.open").values_list("payload__problem", flat=True)
@@ -91,7 +91,8 @@ def measured(client, model, version: DatasetVersion) -> Run:
     made = client.post(path, {"dataset_version": version.pk, "problems": 4, "nodes": 2}, **JSON)
     assert made.status_code == 201, made.json()
     run = Run.objects.get(evaluation=made.json()["id"])
-    wait_for(lambda: state_of(run) in (RunState.FINISHED, RunState.FAILED), 300)
+    ends = (RunState.FINISHED, RunState.FAILED)
+    eventually(lambda: state_of(run) in ends, "the run to end", 300)
     run.refresh_from_db()
     assert run.run_state is RunState.FINISHED, run.error
     return run
@@ -109,7 +110,7 @@ def test_an_imported_model_is_measured_on_an_uploaded_and_on_a_generated_dataset
     with transaction.atomic():
         generated = version_of(project, ProblemsConfig(seed=5))
     with Worker(var_directory, command=DEFAULT_COMMAND):
-        wait_for(lambda: checked(version))
+        eventually(lambda: checked(version), "the check")
         run, of_generated = (measured(client, model, one) for one in (version, generated))
     assert 0 <= run.evaluation.figures["tree/pass@1"]["value"] <= 1
     assert len(run.evaluation.outcomes["contents"]) == 4

@@ -20,6 +20,7 @@ from engine.events.vocabulary import LogLine, RunState
 from engine.recipes import load_recipe
 from engine.resources.ray_folder import RayFolder
 from tests.helpers.builders import a_model_folder
+from tests.helpers.waiting import eventually, patience
 from tests.workers.engines import (
     a_run,
     kinds_of,
@@ -27,7 +28,6 @@ from tests.workers.engines import (
     small_engine,
     states_of,
     steps_counted,
-    wait_for,
 )
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.experiments.scheduling.leases import LeaseLost, take_lease
@@ -69,8 +69,8 @@ class Kept:
         finally:
             connection.close()
 
-    def join(self, seconds=120.0):
-        self._thread.join(seconds)
+    def join(self):
+        self._thread.join(120.0 * patience())
         assert not self._thread.is_alive(), "the supervisor does not end"
         return self
 
@@ -91,8 +91,8 @@ def test_a_run_is_kept_from_queued_to_finished_and_every_event_is_stored():
 
 def test_a_requested_stop_reaches_the_engine_and_the_run_resumes():
     run = a_run()
-    kept = Kept(run, steps=100, pause=0.05)
-    wait_for(lambda: "step.end" in kinds_of(run))
+    kept = Kept(run, steps=100, hold_at=2)
+    eventually(lambda: "step.end" in kinds_of(run), "a step to end")
     request_stop(run.pk)
     kept.join()
     assert state_of(run) is RunState.STOPPED
@@ -105,7 +105,7 @@ def test_a_requested_stop_reaches_the_engine_and_the_run_resumes():
 def test_a_killed_engine_is_started_again_and_no_step_counts_twice():
     run = a_run()
     kept = Kept(run, steps=20, hold_at=4)
-    wait_for(lambda: kinds_of(run).count("step.start") == 4)
+    eventually(lambda: kinds_of(run).count("step.start") == 4, "step 4 to start")
     os.kill(kept.run_supervisor.engine.pid, signal.SIGKILL)
     let_go(run_directory(run.pk))
     kept.join()
@@ -117,15 +117,15 @@ def test_a_killed_engine_is_started_again_and_no_step_counts_twice():
 def test_what_a_killed_engine_was_writing_is_discarded_before_the_next_one_starts():
     run = a_run()
     kept = Kept(run, pause_seconds=600, steps=3, hold_at=2)
-    wait_for(lambda: kinds_of(run).count("step.start") == 2)
+    eventually(lambda: kinds_of(run).count("step.start") == 2, "step 2 to start")
     writer = DraftWriter(run_directory(run.pk), "oak")
     Drafts.objects.create(run=run, watched_until="2100-01-01T00:00Z")
-    wait_for(writer.is_due)
+    eventually(writer.is_due, "the run to be watched")
     writer.write([Draft(1, 1, "oak", 3, "def")])
-    wait_for(lambda: b"def" in bytes(Drafts.objects.get(run=run).body))
+    eventually(lambda: b"def" in bytes(Drafts.objects.get(run=run).body), "the draft")
     rays = RayFolder(run_directory(run.pk))
     os.kill(kept.run_supervisor.engine.pid, signal.SIGKILL)
-    wait_for(lambda: bytes(Drafts.objects.get(run=run).body) == b"[]", 30)
+    eventually(lambda: bytes(Drafts.objects.get(run=run).body) == b"[]", "no draft")
     assert not rays.path.exists() and not rays.for_ray.parent.exists()
     assert "run.resumed" not in kinds_of(run)
     kept.closing.set()
@@ -167,7 +167,7 @@ def test_a_config_the_engine_refuses_is_not_retried_and_shows_why():
 def test_an_engine_that_hangs_in_a_wait_of_its_start_is_ended_and_the_setting_named(settings):
     run = a_run()
     kept = Kept(run, hangs="agents to load")
-    wait_for(lambda: "run.waiting" in kinds_of(run))
+    eventually(lambda: "run.waiting" in kinds_of(run), "the run to wait")
     settings.START_SECONDS = 0.0
     kept.join()
     assert state_of(run) is RunState.FAILED and states_of(run) == ["starting", "failed"]
@@ -186,7 +186,7 @@ def test_an_engine_that_hangs_without_a_word_is_ended_as_well(settings):
 def test_the_deadline_of_the_start_outlives_the_worker(settings):
     run = a_run()
     first = Kept(run, hangs="agents to load")
-    wait_for(lambda: "run.waiting" in kinds_of(run))
+    eventually(lambda: "run.waiting" in kinds_of(run), "the run to wait")
     type(run).objects.filter(pk=run.pk).update(lease_expires="2000-01-01T00:00:00Z")
     settings.START_SECONDS = 0.0
     Kept(run, owner="another").join()
@@ -201,7 +201,10 @@ def test_a_run_that_has_started_has_no_such_deadline(settings, tmp_path):
         assert "GROVE_START_MINUTES" in EngineWatch(engine).exceeded()
         assert EngineWatch(engine, RunState.RUNNING).exceeded() == ""
         watch = EngineWatch(engine)
-        wait_for(lambda: any(event.kind == "step.start" for event in read_all(tmp_path)))
+        eventually(
+            lambda: any(event.kind == "step.start" for event in read_all(tmp_path)),
+            "a step to start",
+        )
         for event in read_all(tmp_path):
             watch.observe(event)
         assert watch.exceeded() == ""
@@ -236,7 +239,7 @@ def test_only_memory_that_the_kernel_refused_is_put_down_to_the_limit():
 def test_memory_that_the_processes_of_an_engine_share_counts_once(settings, tmp_path):
     engine = EngineProcess.start(tmp_path, small_engine(forks=3, shared_mb=160))
     try:
-        wait_for(lambda: len(list(tmp_path.glob("uses-*"))) == 3)
+        eventually(lambda: len(list(tmp_path.glob("uses-*"))) == 3, "three uses of memory")
         assert 160 * MIB < memory_of(engine.parent_pid, 0) < 320 * MIB
         assert (
             memory_of(engine.parent_pid, 1 << 40) > 4 * 160 * MIB
@@ -272,7 +275,7 @@ def test_members_read_of_a_failure_which_file_it_was_but_not_where_the_server_ha
 def test_a_worker_that_closes_gives_its_run_back_with_a_checkpoint():
     run = a_run()
     kept = Kept(run, steps=30, hold_at=2)
-    wait_for(lambda: "step.end" in kinds_of(run))
+    eventually(lambda: "step.end" in kinds_of(run), "a step to end")
     kept.closing.set()
     kept.join()
     assert state_of(run) is RunState.RUNNING and run.lease_expires is None
@@ -285,13 +288,13 @@ def test_a_worker_that_closes_gives_its_run_back_with_a_checkpoint():
 def test_a_supervisor_that_lost_its_lease_leaves_the_engine_to_the_next():
     run = a_run()
     first = Kept(run, steps=40, hold_at=2)
-    wait_for(lambda: "step.end" in kinds_of(run))
+    eventually(lambda: "step.end" in kinds_of(run), "a step to end")
     pid = first.run_supervisor.engine.pid
     type(run).objects.filter(pk=run.pk).update(lease_expires="2000-01-01T00:00:00Z")
     second = Kept(run, owner="another", steps=40)
     first.join()
     assert isinstance(first.error, LeaseLost)
-    assert wait_for(lambda: second.run_supervisor.engine).pid == pid
+    assert eventually(lambda: second.run_supervisor.engine, "the adoption").pid == pid
     second.closing.set()
     second.join()
     assert "run.resumed" not in kinds_of(run)
@@ -299,12 +302,16 @@ def test_a_supervisor_that_lost_its_lease_leaves_the_engine_to_the_next():
 
 def test_an_unobserved_exit_is_reported_by_the_next_supervisor():
     run = a_run()
-    first = Kept(run, steps=5, pause=0.2)
-    wait_for(lambda: "run.state" in kinds_of(run) and state_of(run) is RunState.RUNNING)
+    first = Kept(run, steps=5, hold_at=1)
+    eventually(
+        lambda: "run.state" in kinds_of(run) and state_of(run) is RunState.RUNNING,
+        "the run to be running",
+    )
     engine = first.run_supervisor.engine
     type(run).objects.filter(pk=run.pk).update(fencing=first.fencing + 1)
     first.join()
-    wait_for(lambda: engine.poll() is not None)
+    let_go(run_directory(run.pk))
+    eventually(lambda: engine.poll() is not None, "the engine to end")
     type(run).objects.filter(pk=run.pk).update(lease_expires=None)
     Kept(run, owner="another").join()
     assert state_of(run) is RunState.FINISHED

@@ -15,7 +15,8 @@ import pytest
 from engine.events.log import read_all
 from tests.e2e.stack import ROOT, Stack
 from tests.helpers.database import a_migrated_postgres
-from tests.workers.engines import small_engine, steps_counted, wait_for
+from tests.helpers.waiting import eventually, patience
+from tests.workers.engines import small_engine, steps_counted
 from workers.processes import wait_ended
 
 pytestmark = pytest.mark.service
@@ -33,7 +34,7 @@ def stack_on(var, **engine):
 
 
 def run_directory(var):
-    return wait_for(lambda: next((var / "runs").glob("*"), None))
+    return eventually(lambda: next((var / "runs").glob("*"), None), "a run")
 
 
 def steps_written(var):
@@ -44,17 +45,17 @@ def up_again(stack, **environment):
     return subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), "up"],
         env={**stack.environment, **environment},
-        capture_output=True, text=True, timeout=180,
+        capture_output=True, text=True, timeout=180 * patience(),
     )  # fmt: skip
 
 
 def test_up_serves_a_page_signs_in_once_and_leaves_nothing_on_ctrl_c(var):
-    with stack_on(var, steps=10_000, pause=0.05) as stack:
+    with stack_on(var, steps=4, hold_at=3) as stack:
         with httpx.Client(follow_redirects=True) as browser:
             page = browser.get(stack.sign_in_link())
             assert page.status_code == 200 and "/runs/" in str(page.url)
         assert httpx.get(stack.sign_in_link()).status_code == 410
-        wait_for(lambda: len(steps_written(var)) >= 2)
+        eventually(lambda: len(steps_written(var)) >= 2, "two steps")
         assert stack.stop() == []
         assert "Stopping" in stack.said()
 
@@ -62,7 +63,7 @@ def test_up_serves_a_page_signs_in_once_and_leaves_nothing_on_ctrl_c(var):
 def test_the_next_up_goes_on_with_the_interrupted_run(var):
     before = max(steps_written(var))
     with stack_on(var, steps=before + 20, pause=0.05) as stack:
-        wait_for(lambda: max(steps_written(var)) == before + 20)
+        eventually(lambda: max(steps_written(var)) == before + 20, "the run's last step")
         assert len(list((var / "runs").glob("*"))) == 1
         assert "Launching" not in stack.said()
         assert stack.stop() == []
@@ -75,7 +76,7 @@ def test_up_starts_the_demo_with_the_real_engine_and_leaves_nothing(request, tmp
     var = tmp_path / "var"
     a_migrated_postgres(var / "postgres", request.config.cache.mkdir("databases"))
     with Stack(var) as stack:
-        wait_for(lambda: steps_written(var), 600)
+        eventually(lambda: steps_written(var), "a step", 600)
         stack.find("preload")
         with httpx.Client(follow_redirects=True) as browser:
             assert "/runs/" in str(browser.get(stack.sign_in_link()).url)
@@ -110,9 +111,19 @@ def test_a_second_up_gets_the_address_of_the_first(running):
 
 
 def test_a_busy_port_gets_a_sentence_and_a_remedy(running, tmp_path):
-    busy = up_again(running, GROVE_VAR=str(tmp_path / "other"))
+    busy = up_again(running, GROVE_VAR=str(tmp_path / "other"), GROVE_PORT=str(running.port))
     assert busy.returncode == 1
     assert f"Port {running.port} is in use" in busy.stdout and "GROVE_PORT=" in busy.stdout
+
+
+def test_a_new_link_is_to_the_free_port_that_was_taken(running):
+    assert running.environment["GROVE_PORT"] == "0"
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "sign_in_link"],
+        env=running.environment, capture_output=True, text=True, timeout=60 * patience(),
+    )  # fmt: skip
+    assert done.stdout.startswith(f"{running.address}/sign-in/"), done.stdout + done.stderr
+    assert httpx.get(done.stdout.strip()).status_code == 302
 
 
 def test_a_killed_web_and_worker_come_back(running):
@@ -120,10 +131,10 @@ def test_a_killed_web_and_worker_come_back(running):
         old = running.find(word)
         old.kill()
         assert wait_ended([old], 10) == []
-        new = wait_for(lambda word=word: _found(running, word))
+        new = eventually(lambda word=word: _found(running, word), f"a new {name}")
         assert new.pid != old.pid
         assert f"The {name} ended" in running.said()
-    wait_for(lambda: _answers(running), 400)
+    eventually(lambda: _answers(running), "the site to answer", 400)
 
 
 def test_nothing_outlives_a_supervisor_that_is_killed(running):
@@ -142,6 +153,6 @@ def _found(stack, word):
 
 def _answers(stack):
     try:
-        return httpx.get(f"{stack.address}/healthz", timeout=30).status_code == 200
+        return httpx.get(f"{stack.address}/healthz", timeout=30 * patience()).status_code == 200
     except httpx.HTTPError:
         return False

@@ -14,7 +14,9 @@ import pytest
 from django.db import connection
 
 from engine.events.vocabulary import RunState
-from tests.workers.engines import a_run, kinds_of, small_engine, steps_counted, wait_for
+from tests.helpers.ports import a_port
+from tests.helpers.waiting import eventually, patience
+from tests.workers.engines import a_run, kinds_of, small_engine, steps_counted
 from webapp.experiments.runs_list.listing import RunQuery
 from webapp.experiments.scheduling.leases import release_all
 from webapp.experiments.services import request_stop
@@ -59,22 +61,22 @@ class Worker:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(10 * patience())
 
     def announce(self, run):
         """Sends a message about `run` from a process of its own, as the web side does."""
         code = f"from webapp.celery import app; app.send_task('workers.run', ['{run.pk}'])"
         command = [sys.executable, "-c", code]
-        subprocess.run(command, env=self.environment, check=True, timeout=120)
+        subprocess.run(command, env=self.environment, check=True, timeout=120 * patience())
 
     def kill(self):
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(10 * patience())
 
     def close(self):
         """SIGTERM, as at the end of `make run`; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(120)
+        return self.process.wait(120 * patience())
 
 
 def state_of(run):
@@ -91,16 +93,16 @@ def lapse(run):
 def test_killing_engine_and_worker_together_loses_no_step(var):
     run = a_run()
     with Worker(var, steps=25, hold_at=3) as worker:
-        wait_for(lambda: kinds_of(run).count("step.end") == 2)
+        eventually(lambda: kinds_of(run).count("step.end") == 2, "two steps to end")
         engine = EngineProcess.adopt(run_directory(run.pk))
         os.kill(engine.pid, signal.SIGKILL)
         worker.kill()
-    wait_for(lambda: engine.poll() is not None)
+    eventually(lambda: engine.poll() is not None, "the engine to end")
     # The end of a worker on this machine is detected; for one on another, 15 seconds of silence
     # count.
     assert release_all(owner(worker.process.pid)) == 1
     with Worker(var, steps=25):
-        wait_for(lambda: state_of(run) is RunState.FINISHED)
+        eventually(lambda: state_of(run) is RunState.FINISHED, "the run to finish")
     assert steps_counted(run_directory(run.pk)) == list(range(1, 26))
     assert run.head_seq == run.events.count()
 
@@ -110,15 +112,17 @@ def test_runs_given_back_at_sigterm_are_finished_by_the_next_worker(var):
     run = a_run()
     export = request_export(run.project, run.created_by, Table.RUNS, Format.PARQUET, RunQuery())
     with Worker(var, steps=40, hold_at=2) as worker:
-        wait_for(lambda: "step.end" in kinds_of(run))
-        wait_for(lambda: Export.objects.filter(pk=export.pk, state="ready").exists())
+        eventually(lambda: "step.end" in kinds_of(run), "a step to end")
+        eventually(
+            lambda: Export.objects.filter(pk=export.pk, state="ready").exists(), "the export"
+        )
         export.refresh_from_db()
         assert export.path.stat().st_size == export.size
         assert worker.close() == 0
     assert EngineProcess.adopt(run_directory(run.pk)) is None
     assert state_of(run) is RunState.RUNNING and run.lease_expires is None
     with Worker(var, steps=40) as worker:
-        wait_for(lambda: state_of(run) is RunState.FINISHED)
+        eventually(lambda: state_of(run) is RunState.FINISHED, "the run to finish")
         assert worker.close() == 0
     assert steps_counted(run_directory(run.pk)) == list(range(1, 41))
 
@@ -131,7 +135,10 @@ def test_the_next_free_slot_of_a_worker_goes_to_another_workspace(var):
     project = create_project(workspace, "Ashes", "ashes", created_by=late.created_by)
     type(late.experiment).objects.filter(pk=late.experiment_id).update(project=project)
     with Worker(var, steps=1):
-        wait_for(lambda: all(state_of(run) is RunState.FINISHED for run in [*urgent, late]))
+        eventually(
+            lambda: all(state_of(run) is RunState.FINISHED for run in [*urgent, late]),
+            "all runs to finish",
+        )
     order = sorted([*urgent, late], key=lambda run: run.started_at)
     assert [run.pk for run in order] == [run.pk for run in (urgent[0], late, *urgent[1:])]
 
@@ -142,22 +149,20 @@ def test_web_and_worker_never_pay_for_torch_or_ray():
     out = subprocess.run(
         [sys.executable, "-c", f"import django; django.setup(); {check}"],
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "webapp.config.settings"},
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=120 * patience(), check=True,
     )  # fmt: skip
     assert out.stdout.strip() == "[]"
 
 
 @pytest.fixture
 def redis_url(tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = a_port()
     command = ["redis-server", "--port", str(port), "--save", "", "--appendonly", "no"]
     server = subprocess.Popen([*command, "--dir", str(tmp_path)], stdout=subprocess.DEVNULL)
-    wait_for(lambda: _listens(port))
+    eventually(lambda: _listens(port), "Redis to listen")
     yield f"redis://127.0.0.1:{port}/0"
     server.terminate()
-    server.wait(10)
+    server.wait(10 * patience())
 
 
 def _listens(port):
@@ -170,14 +175,14 @@ def _listens(port):
 def test_over_a_real_redis_a_run_announced_three_times_is_claimed_once(var, redis_url):
     run = a_run(dispatched_at="2100-01-01T00:00:00Z")  # so the sweep does not touch it
     with (
-        Worker(var, redis_url, steps=1000, pause=0.05) as worker,
-        Worker(var, redis_url, steps=1000, pause=0.05) as other,
+        Worker(var, redis_url, steps=3, hold_at=2) as worker,
+        Worker(var, redis_url, steps=3, hold_at=2) as other,
     ):
         for _ in range(3):
             worker.announce(run)
-        wait_for(lambda: "step.end" in kinds_of(run))
+        eventually(lambda: "step.end" in kinds_of(run), "a step to end")
         request_stop(run.pk)
-        wait_for(lambda: state_of(run) is RunState.STOPPED)
+        eventually(lambda: state_of(run) is RunState.STOPPED, "the run to stop")
         assert worker.close() == 0
         assert other.close() == 0
     run.refresh_from_db()
@@ -188,4 +193,4 @@ def test_a_message_through_the_embedded_broker_is_taken(var):
     run = a_run(dispatched_at="2100-01-01T00:00:00Z")
     with Worker(var, steps=2) as worker:
         worker.announce(run)
-        wait_for(lambda: state_of(run) is RunState.FINISHED)
+        eventually(lambda: state_of(run) is RunState.FINISHED, "the run to finish")

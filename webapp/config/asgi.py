@@ -67,7 +67,7 @@ class Application:
 
     async def _run_lifespan(self, receive: Any, send: Any) -> None:
         await receive()
-        self._hub = Hub()
+        self._hub = Hub(self._deadlines.poll)
         await self._hub.start()
         await send({"type": "lifespan.startup.complete"})
         await receive()

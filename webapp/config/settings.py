@@ -10,7 +10,7 @@ BASE_DIR = Path(__file__).resolve().parents[2]
 STATIC_DIR = (BASE_DIR / "webapp" / "static").resolve()  # a link to static/ in a checkout
 
 GROVE_VAR = environment.read_grove_var(os.environ)
-GROVE_PORT = environment.read_integer(os.environ, "GROVE_PORT", 8000, 1, 65535)
+GROVE_PORT = environment.read_integer(os.environ, "GROVE_PORT", 8000, 0, 65535)
 DEBUG = environment.read_flag(os.environ, "GROVE_DEBUG", False)
 SECRET_KEY = environment.secret_key(os.environ, GROVE_VAR)
 ALLOWED_HOSTS = environment.read_list(

@@ -7,6 +7,7 @@ kernel's whole queue, is accepted before any is closed for it.
 from __future__ import annotations
 
 import resource
+import socket
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -30,11 +31,20 @@ of all clients while one opens many at once, and they retry only after one to th
 
 
 def serve(host: str, port: int) -> int:
-    """Serves until a signal ends it; returns the exit status, 3 if it could not start."""
+    """Serves until a signal ends it; returns the exit status, 3 if it could not start. With port 0
+    the system chooses one, and the first line of the output says which."""
     limits = limits_for(settings.CONNECTIONS, raise_file_limit())
-    server = uvicorn.Server(configuration(limits, host=host, port=port))
+    server = _Server(configuration(limits, host=host, port=port))
     server.run()
     return 0 if server.started else 3
+
+
+class _Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and self.config.port == 0:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            print(f"Listening on http://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
 
 
 def configuration(

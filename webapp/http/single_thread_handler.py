@@ -1,8 +1,8 @@
 """ASGI handler that runs a request in one thread from its first middleware to its response.
 
 Invariants: each request uses one thread and one database connection, and only streamed content
-returns to the event loop. Django's own handler changes between loop and thread for every middleware
-and view that is not async, which none here is.
+returns to the event loop, without that connection. Django's own handler changes between loop and
+thread for every middleware and view that is not async, which none here is.
 
 No more than `most` requests have a thread at once. A request whose body is not complete, an event
 stream and a websocket have none, so they do not count.
@@ -14,6 +14,7 @@ import threading
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler
+from django.db import connections
 from django.http import HttpRequest, HttpResponse
 
 from webapp.rest.problem_details import problem
@@ -44,7 +45,12 @@ class OneThreadHandler(ASGIHandler):
         with self._lock:
             self._active += 1
         try:
-            return self.get_response(request)
+            response = self.get_response(request)
+            if response.streaming:
+                # A slow reader of a download must not keep one of the connections of all requests.
+                for connection in connections.all(initialized_only=True):
+                    connection.close()
+            return response
         finally:
             with self._lock:
                 self._active -= 1

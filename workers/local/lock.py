@@ -22,7 +22,7 @@ class VarLock:
         self.path = var / "lock"
         self._file: int | None = None
 
-    def take(self, address: str) -> None:
+    def take(self) -> None:
         """Takes the lock; raises `StartError` with the holder's address if it is held."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,8 +41,12 @@ class VarLock:
                 "Use that one, or stop it with Ctrl-C where it was started.",
             ) from None
         os.ftruncate(file, 0)
-        os.pwrite(file, address.encode(), 0)
         self._file = file
+
+    def note(self, address: str) -> None:
+        """Writes the address of this Grove to the lock that it holds."""
+        assert self._file is not None
+        os.pwrite(self._file, address.encode(), 0)
 
     @property
     def held(self) -> bool:
@@ -56,22 +60,31 @@ class VarLock:
             self._file = None
 
 
-def require_free(port: int) -> None:
-    """Raises `StartError` if another program listens on the port."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except PermissionError:
+def take_port(port: int) -> socket.socket:
+    """Returns a socket bound to the port; with 0, to one that is free.
+
+    It never listens: until it is closed, the system gives the port to no program that wants any
+    free one, and the web process may listen on it, also after a restart.
+
+    Raises:
+        StartError: another program listens on the port, or this account may not.
+    """
+    taken = socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind(("127.0.0.1", port))
+    except OSError as error:
+        taken.close()
+        if isinstance(error, PermissionError):
             raise StartError(
                 f"This account may not listen on port {port}.",
                 f"Choose one above 1023: GROVE_PORT=8010 {UP}.",
             ) from None
-        except OSError:
-            raise StartError(
-                f"Port {port} is in use by another program.",
-                f"Choose another one: GROVE_PORT={port + 1} {UP}.",
-            ) from None
+        raise StartError(
+            f"Port {port} is in use by another program.",
+            f"Choose another one: GROVE_PORT={port + 1} {UP}.",
+        ) from None
+    return taken
 
 
 def answers(port: int) -> bool:

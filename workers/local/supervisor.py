@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -36,7 +37,7 @@ from webapp.projects.services import ensure_demo
 from webapp.registry.services import register_starters
 from workers.local.django_database import URL_FILE, switch_database
 from workers.local.errors import StartError
-from workers.local.lock import VarLock, require_free
+from workers.local.lock import VarLock, take_port
 from workers.local.postgres import EmbeddedPostgres
 from workers.local.progress import Progress
 from workers.local.service import Service
@@ -58,11 +59,11 @@ class Supervisor:
         self.progress = progress
         self.var: Path = settings.GROVE_VAR
         self.port: int = settings.GROVE_PORT
-        self.address = f"http://localhost:{self.port}"
-        self._health = f"http://127.0.0.1:{self.port}/healthz"
+        self.address = ""
         self.user: User
         self.project: Project
         self._lock = VarLock(self.var)
+        self._port_lock: socket.socket | None = None
         self._postgres = None
         if "DATABASE_URL" not in os.environ:
             self._postgres = EmbeddedPostgres(self.var / "postgres")
@@ -77,8 +78,8 @@ class Supervisor:
         Raises:
             StartError: with a sentence and a remedy; `stop` ends what had been started.
         """
-        self._lock.take(self.address)
-        require_free(self.port)
+        self._lock.take()
+        self._take_port()
         if self._postgres is not None:
             self._start_postgres(self._postgres)
         with self.progress.step("Preparing the database"):
@@ -116,12 +117,21 @@ class Supervisor:
         if self._postgres is not None:
             self._postgres.stop()
             (self.var / URL_FILE).unlink(missing_ok=True)
+        if self._port_lock is not None:
+            self._port_lock.close()
         self._lock.release()
 
     def sign_in_link(self, next_page: str = "") -> str:
         """Returns the address of a new one-time link for the demo user."""
         query = f"?next={next_page}" if next_page else ""
         return f"{self.address}{create_sign_in_link(self.user)}{query}"
+
+    def _take_port(self) -> None:
+        self._port_lock = take_port(self.port)
+        self.port = self._port_lock.getsockname()[1]
+        self.address = f"http://localhost:{self.port}"
+        self._lock.note(self.address)
+        self.web.command = web_command(self.port)
 
     def _service(self, name: str, command: list[str], close_seconds: float) -> Service:
         return Service(
@@ -177,7 +187,9 @@ class Supervisor:
 
     def _web_answers(self) -> bool:
         try:
-            with urllib.request.urlopen(self._health, timeout=2) as answer:  # nosec B310
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self.port}/healthz", timeout=2
+            ) as answer:  # nosec B310
                 return answer.status == 200
         except (urllib.error.URLError, OSError):
             return False

@@ -186,7 +186,7 @@ export class RunForest {
   }
 
   #selected() {
-    this.address.write();
+    this.address.chosen();
     this.run.changed();
   }
 

@@ -28,15 +28,10 @@ export class RunLoads {
     return (await browser.load(`${this.urls.step.replace("STEP", step)}?seq=${seq}`)).events;
   }
 
-  /** Returns a tree as of `seq`; null if it cannot be loaded. */
+  /** Returns a tree as of `seq`; null if it had not begun. */
   async tree(id, seq) {
-    try {
-      const { events } = await browser.load(`${this.urls.tree.replace("TREE", id)}?seq=${seq}`);
-      return fold(events).trees.get(id) ?? null;
-    } catch (error) {
-      console.warn("grove: the tree of this address cannot be shown:", error.message);
-      return null;
-    }
+    const { events } = await browser.load(`${this.urls.tree.replace("TREE", id)}?seq=${seq}`);
+    return fold(events).trees.get(id) ?? null;
   }
 
   /** Returns the recorded texts and token figures of one node. */

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from functools import cache
@@ -19,6 +18,7 @@ from engine.inference.local_team import LocalTeam
 from engine.inference.search import search_problem
 from engine.policy.models.load import load_policy, model_directory
 from tests.helpers.extras import needs_vllm
+from tests.helpers.ports import a_port
 from tests.helpers.waiting import eventually
 
 pytestmark = [pytest.mark.large, pytest.mark.slow, needs_vllm]
@@ -32,9 +32,7 @@ ANSWER = 40
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """(address, file of its log)"""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = a_port()
     command = [
         sys.executable, "-m", "vllm.entrypoints.openai.api_server",
         "--model", str(model_directory("starter:oak")), "--served-model-name", MODEL,

@@ -5,6 +5,7 @@ import signal
 import time
 from datetime import timedelta
 
+import psutil
 import pytest
 import ray
 import torch
@@ -26,6 +27,7 @@ from engine.policy.learner.sharded import ShardedWeights
 from engine.preload.environment import runtime_environment
 from tests.engine.policy.test_layout import gpt2, tree_rows, updated
 from tests.helpers.policies import tiny_config, tiny_policy
+from tests.helpers.waiting import eventually
 
 DEADLINE = 300
 CASES = [(policy, kind) for policy in sorted(POLICY_LOSSES) for kind in (None, *Aggregation)]
@@ -157,19 +159,8 @@ def test_two_ranks_come_to_the_weights_of_one_and_either_goes_on_from_the_other(
     ):
         two.learn(NAME, wrong, 0.5)
     assert time.monotonic() - started < 60
-    assert all(has_exited(process) for process in group.learner.processes)
-
-
-def has_exited(process):
-    """Waits up to a deadline, because Ray ends the process asynchronously."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.05)
-    return False
+    # Ray ends the processes asynchronously.
+    eventually(lambda: not any(map(psutil.pid_exists, group.learner.processes)), "the ranks to end")
 
 
 def test_bfloat16_ranks_step_in_float32_and_a_killed_rank_is_reported(cluster, model, tmp_path):

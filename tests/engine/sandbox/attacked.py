@@ -2,7 +2,8 @@
 
     python -m tests.engine.sandbox.attacked full|restricted
 
-Each line of stdin is a JSON object {"path", "program"}; each line of stdout reports the outcome.
+Each line of stdin is a JSON object {"path", "program", "waits"}; each line of stdout reports the
+outcome. Only an attack that `waits`, so that nothing but the wall limit ends it, has a short one.
 With `restricted`, unshare(2) is refused to this process and its descendants, as container runtimes
 do.
 """
@@ -16,6 +17,7 @@ import socket
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -25,8 +27,12 @@ from engine.problems.problem import CallTest, CodeTest, Comparison, Problem, Std
 from engine.sandbox.guest import seccomp
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import verify
+from tests.helpers.waiting import eventually, patience
 
-LIMITS = {"cpu_seconds": 0.3, "wall_seconds": 1.5, "memory_mb": 96, "output_bytes": 4096}
+LIMITS = {"cpu_seconds": 0.3, "memory_mb": 96, "output_bytes": 4096}
+WALL_OF_WAITING = 1.5
+PATIENT = 60.0 * patience()
+"""Wall seconds that no program needs which does not wait, and CPU seconds of an honest one."""
 ROWS = ([2, 1], [3, 1], [9, 8, 7])
 CALLS = tuple(CallTest((row,), sorted(row)) for row in ROWS)
 CODES = tuple(
@@ -158,16 +164,27 @@ class Host:
 
 
 def leftovers(sandbox: Sandbox) -> list[str]:
-    """Processes below the zygotes, other than each one's single init."""
-    deadline = time.monotonic() + 2
-    while True:
-        found = []
+    """Processes below the zygotes, other than each one's single init; dead ones may take a moment
+    to be reaped."""
+    found: list[str] = []
+
+    def are_gone() -> bool:
+        found.clear()
         for pid in sandbox.zygote_pids():
             children = psutil.Process(pid).children(recursive=True)
-            found += [str(p) for p in children if p.ppid() != pid or len(children) > 1]
-        if not found or time.monotonic() > deadline:
-            return found
-        time.sleep(0.02)
+            found.extend(str(p) for p in children if p.ppid() != pid or len(children) > 1)
+        return not found
+
+    with suppress(AssertionError):
+        eventually(are_gone, "an end of all processes of an attack", seconds=10)
+    return found
+
+
+def settings(wall_seconds: float = PATIENT, **changes: float) -> SandboxConfig:
+    return SandboxConfig(workers=1, wall_seconds=wall_seconds, **LIMITS | changes)
+
+
+HONEST_SETTINGS = settings(cpu_seconds=PATIENT)
 
 
 def main() -> None:
@@ -176,7 +193,7 @@ def main() -> None:
     os.environ["GROVE_TEST_SECRET"] = "hidden"
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-        Sandbox(SandboxConfig(workers=1, **LIMITS)) as sandbox,
+        Sandbox(HONEST_SETTINGS) as sandbox,
     ):
         host = Host(Path(folder))
         (first,) = verify(sandbox, [(PROBLEMS["call"][0], HONEST[1])])
@@ -189,11 +206,13 @@ def main() -> None:
                 program = program.replace(word, value)
             pids = sandbox.zygote_pids()
             before = time.process_time()
+            sandbox.config = settings(WALL_OF_WAITING) if data["waits"] else settings()
             results = verify(sandbox, [(p, program) for p in PROBLEMS[data["path"]]])
             result = next((r for r in results if not r.passed), results[0])
             seconds = time.process_time() - before
             left = leftovers(sandbox)
             after = [HONEST, HONEST_SCRIPT, ("code", HONEST[1])]
+            sandbox.config = HONEST_SETTINGS
             honest = verify(sandbox, [(PROBLEMS[path][0], text) for path, text in after])
             answer = {
                 "verdict": result.verdict,

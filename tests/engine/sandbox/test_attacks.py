@@ -20,6 +20,7 @@ import pytest
 
 from tests.engine.sandbox.attacked import PROBLEMS
 from tests.helpers.large import large_but
+from tests.helpers.waiting import patience
 
 pytestmark = pytest.mark.service
 ATTACKS = sorted(Path(__file__).with_name("attacks").glob("[!_]*.py"))
@@ -48,8 +49,10 @@ class Attacked:
         )  # fmt: skip
         self.hello = self._answer()
 
-    def attack(self, path: str, program: str) -> dict[str, object]:
-        self.process.stdin.write(json.dumps({"path": path, "program": program}) + "\n")
+    def attack(self, file: Path) -> dict[str, object]:
+        outcome = header(file)
+        order = {"path": outcome["path"], "program": file.read_text(), "waits": "waits" in outcome}
+        self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
         return self._answer()
 
@@ -60,7 +63,7 @@ class Attacked:
 
     def close(self) -> None:
         self.process.stdin.close()
-        self.process.wait(SECONDS)
+        self.process.wait(SECONDS * patience())
 
 
 def as_a_user() -> tuple[str, ...]:
@@ -106,7 +109,7 @@ class Campaign:
         for path, result in self._results.items():
             try:
                 service = service or self._started()
-                result.set_result(service.attack(header(path)["path"], path.read_text()))
+                result.set_result(service.attack(path))
             except Exception as error:
                 result.set_exception(error)
                 service = None  # a dead service is replaced for the next attack
@@ -153,6 +156,7 @@ def test_the_corpus_is_large_and_every_attack_says_what_it_tries():
         result = header(path)
         assert {"tries", "path", "observed"} <= set(result), path.name
         assert result["path"] in PROBLEMS, path.name
+        assert result.get("waits", "yes") == "yes", path.name
         assert not {"passed", "sandbox_failure"} & set(result["observed"].split(", ")), path.name
         tried.add(result["tries"])
     assert len(tried) == len(ATTACKS)

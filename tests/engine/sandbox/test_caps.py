@@ -16,7 +16,7 @@ from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import verify
 from engine.sandbox.limits import DEFAULTS, SandboxCaps
 
-SETTINGS = {"cpu_seconds": 0.4, "wall_seconds": 3.0, "memory_mb": 96, "output_bytes": 4096}
+SETTINGS = {"cpu_seconds": 5.0, "wall_seconds": 600.0, "memory_mb": 96, "output_bytes": 4096}
 HOUR, TEBIBYTE = Limits.MAX_SECONDS, Limits.MAX_MEMORY_MB
 TAKES = "def solve(x):\n    held = bytearray(x << 20)\n    return len(held) >> 20\n"
 BURNS = (
@@ -59,7 +59,7 @@ def test_a_cap_lowers_the_settings_of_a_run_too():
     found = config.cpu_seconds, config.wall_seconds, config.memory_mb, config.output_bytes
     assert found == (1, 2, 96, 1 << 20)
     assert len(caps.cuts(wide)) == 4 and "GROVE_SANDBOX_SECONDS" in caps.cuts(wide)[1]
-    narrow = SandboxConfig(**SETTINGS | {"wall_seconds": 2})
+    narrow = SandboxConfig(**SETTINGS | {"cpu_seconds": 0.4, "wall_seconds": 2})
     assert caps.of_settings(narrow) is SandboxCaps().of_settings(narrow) is narrow
     assert caps.cuts(narrow) == []
 
@@ -85,7 +85,7 @@ def test_a_run_of_ones_own_may_have_settings_above_the_defaults():
 def test_a_check_has_the_caps_of_its_environment_and_reports_what_it_lowers(
     tmp_path, capsys, monkeypatch
 ):
-    requested = problem(300, 300, seconds=4, memory_mb=600)
+    requested = problem(300, 300, seconds=40, memory_mb=600)
     file = tmp_path / "a.jsonl"
     tests = requested.public_tests
     save_problems(file, [replace(requested, private_tests=tests, reference=TAKES)])

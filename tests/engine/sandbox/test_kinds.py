@@ -192,11 +192,11 @@ def test_honest_programs_of_all_kinds_pass(verdict, program):
     assert result.passed, result
 
 
-def test_a_program_may_use_as_many_threads_as_a_pool_takes():
+def test_a_program_may_use_as_many_threads_as_a_pool_takes(limits):
     program = "from concurrent.futures import ThreadPoolExecutor\nimport time\ndef solve():\n"
     program += "    with ThreadPoolExecutor(32) as pool:\n"
     program += "        return sum(pool.map(lambda x: time.sleep(0.01) or x, range(64)))\n"
-    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+    with Sandbox(SandboxConfig(workers=1, wall_seconds=limits["wall_seconds"])) as sandbox:
         tests = (CallTest((), sum(range(64))),)
         assert verify(sandbox, [(problem(tests), program)])[0].passed
 

@@ -11,6 +11,7 @@ from engine.events.vocabulary import Verdict
 from engine.run.exit_status import isolation_line
 from engine.sandbox.host.errors import SandboxUnavailable
 from engine.sandbox.host.process import Zygote
+from tests.helpers.waiting import patience
 
 # Refuses unshare(2) to itself and its descendants, as container runtimes do.
 OWNER = """
@@ -51,9 +52,11 @@ HONEST = "def solve(): return [1]"
 
 def run(programs, *refused, **settings):
     """Tier, isolation and outcomes on a host that refuses unshare and these."""
+    settings["wall_seconds"] = 60 * patience()  # of programs that never wait
     done = subprocess.run(
         [sys.executable, "-c", OWNER, *refused],
-        input=json.dumps([settings, programs]), capture_output=True, text=True, timeout=60,
+        input=json.dumps([settings, programs]), capture_output=True, text=True,
+        timeout=120 * patience(),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -11,6 +11,7 @@ import sys
 import ray
 
 from engine.run.own_ray import enter_environment
+from tests.helpers.waiting import patience
 
 NOBODY = 65534
 
@@ -25,7 +26,7 @@ def attempt(address, mode, token):
     enter_environment({"RAY_AUTH_MODE": mode, "RAY_AUTH_TOKEN": token})
     try:
         ray.init(address=address, logging_level="error", log_to_driver=False)
-        return ray.get(account.remote(), timeout=60)
+        return ray.get(account.remote(), timeout=60 * patience())
     except (ConnectionError, ray.exceptions.RayError) as error:
         return f"{error} {error.__cause__}"
     finally:

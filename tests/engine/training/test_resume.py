@@ -80,11 +80,13 @@ class Engine:
 
     def kill_when(self, moment, what, delay):
         """Sends SIGKILL to the whole process group, `delay` seconds after `moment()` is true."""
-        deadline = time.monotonic() + DEADLINE
-        while not moment():
+
+        def there():
             assert self.process.poll() is None, f"it ended before {what}: {self.said()}"
-            assert time.monotonic() < deadline, f"waited {DEADLINE} s for {what}"
-            time.sleep(0.002)  # writing a checkpoint takes a few hundredths of a second
+            return moment()
+
+        # Writing a checkpoint takes a few hundredths of a second.
+        eventually(there, what, DEADLINE, every=0.002)
         time.sleep(delay)
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(10)

@@ -46,7 +46,7 @@ def a_provider() -> Iterator[Provider]:
         yield provider
     finally:
         provider.shutdown()
-        thread.join(10)
+        thread.join()
         provider.server_close()
 
 

@@ -68,6 +68,17 @@ def test_a_command_prints_a_new_link(client, cast, capsys):
     assert client.get("/").wsgi_request.user == cast.bob
 
 
+def test_with_any_free_port_the_link_is_to_the_address_in_the_lock(
+    cast, capsys, settings, tmp_path
+):
+    settings.GROVE_PORT, settings.GROVE_VAR = 0, tmp_path
+    with pytest.raises(CommandError, match="Grove is not running"):
+        call_command("sign_in_link", "bob")
+    (tmp_path / "lock").write_text("http://localhost:4321")
+    call_command("sign_in_link", "bob")
+    assert capsys.readouterr().out.startswith("http://localhost:4321/sign-in/")
+
+
 @pytest.mark.parametrize("name", ["dave", "charlie"])
 def test_the_command_lists_the_users_it_can_make_links_for(cast, name):
     cast.charlie.is_active = False

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from aiosmtpd.controller import Controller
 
-from tests.e2e.stack import free_port
 from tests.helpers.builders import a_held_run
+from tests.helpers.ports import a_port
 from tests.webapp.accounts.openid_provider import CLIENT, SECRET, a_provider
 from webapp.accounts.models import User
 from webapp.comments.services import write_comment
@@ -83,7 +83,7 @@ class Box:
 def post(settings):
     """Sends mail by SMTP, as with GROVE_MAIL_URL; yields the received messages."""
     box = Box()
-    port = free_port()
+    port = a_port()
     controller = Controller(box, "127.0.0.1", port)
     controller.start()
     try:

@@ -16,6 +16,7 @@ from django.db.models import ProtectedError
 from django.utils import timezone
 
 from tests.helpers.builders import a_token
+from tests.helpers.waiting import patience
 from webapp.accounts.models import Scope
 from webapp.artifacts import services, store
 from webapp.artifacts.collecting import collect
@@ -248,7 +249,7 @@ def test_of_two_concurrent_appends_one_is_accepted(cast, var_directory):
     meet = threading.Barrier(4)
 
     def add(letter: bytes) -> bool:
-        meet.wait(10)
+        meet.wait(60 * patience())
         try:
             services.append(upload, 0, BytesIO(letter * 1000))
             return True
@@ -270,7 +271,7 @@ def test_an_upload_that_many_finish_at_once_is_one_artifact(cast, var_directory)
     meet = threading.Barrier(4)
 
     def finish(_: int) -> str | None:
-        meet.wait(10)
+        meet.wait(60 * patience())
         try:
             return services.finish(upload).artifact_id
         except services.OffsetMismatch:

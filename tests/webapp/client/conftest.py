@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 
 from tests.helpers.builders import Cast, a_cast, a_token
+from tests.helpers.waiting import patience
 from tests.webapp.telemetry.stream_server import a_server
 from webapp.accounts.models import Scope
 from workers.jobs.exports import write_one
@@ -44,7 +45,7 @@ def exporter(site, var_directory):
     thread.start()
     yield
     done.set()
-    thread.join(30)
+    thread.join(30 * patience())
 
 
 @pytest.fixture

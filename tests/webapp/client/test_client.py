@@ -29,6 +29,7 @@ from tests.helpers.builders import (
 )
 from tests.helpers.datasets import lines_of, some_problems
 from tests.helpers.gguf_uploads import a_header, a_tiny_gguf
+from tests.helpers.waiting import patience
 from tests.webapp.searches.test_searches import ANSWER
 from webapp.accounts.models import Scope
 from webapp.client import Grove, Refused
@@ -208,7 +209,7 @@ def test_login_keeps_a_token_that_works_where_only_its_owner_reads(command, site
 
 def test_the_client_needs_no_django():
     code = "import sys, webapp.client.cli; assert 'django' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=30 * patience())
 
 
 def test_the_tour_of_the_guide_works_as_it_is_written(site, exporter, tmp_path):
@@ -226,7 +227,7 @@ def test_the_tour_of_the_guide_works_as_it_is_written(site, exporter, tmp_path):
     }
     done = subprocess.run(
         ["bash", "-euc", tour], cwd=tmp_path, env=environment, capture_output=True, text=True,
-        timeout=60,
+        timeout=60 * patience(),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Oaks" in done.stdout and "Night #1" in done.stdout
@@ -308,7 +309,7 @@ def importing():
     thread.start()
     yield
     ended.set()
-    thread.join(60)
+    thread.join(60 * patience())
 
 
 def test_a_gguf_file_is_pushed_and_followed_until_it_is_a_version(

@@ -13,6 +13,7 @@ from engine.policy.starters import starter_directory
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.jsonl import save_problems
 from tests.helpers.builders import a_config, a_model_folder, a_run, a_token
+from tests.helpers.waiting import patience
 from webapp.accounts.models import Scope
 from webapp.projects.services import create_project
 from webapp.registry.model_files.imports import import_folder
@@ -111,7 +112,9 @@ def searched(out, *agents):
     command = [sys.executable, "-m", "engine", "search", "--problem", str(out.with_name("p.jsonl"))]
     command += ["--agents", *agents, "--nodes", "6", "--no-early-stop", "--seed", "4", "--json"]
     command += ["--out", str(out), "--set", "compute.deterministic=true"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300 * patience()
+    )
     assert done.returncode in (0, 1), done.stderr
     data, tree = json.loads(done.stdout), json.loads(out.read_text())
     assert data["nodes_written"] == len(tree["nodes"]) == 6 and data["failure"] is None

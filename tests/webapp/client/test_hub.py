@@ -11,6 +11,7 @@ import pytest
 from tests.helpers.builders import a_model_folder, a_token
 from tests.helpers.datasets import lines_of, some_problems, stored_version
 from tests.helpers.hub_server import TOKEN, a_hub, folder_contents
+from tests.helpers.waiting import patience
 from webapp.accounts.models import Scope
 from webapp.registry.model_files.imports import import_folder
 from webapp.registry.models import ModelVersion
@@ -49,7 +50,7 @@ def grove(site, hub, tmp_path):
         return subprocess.run(
             [sys.executable, *program], cwd=ROOT, input=json.dumps(many),
             env={**clean, **site.environment, "GROVE_TOKEN": token, **environment},
-            capture_output=True, text=True, timeout=120,
+            capture_output=True, text=True, timeout=120 * patience(),
         )  # fmt: skip
 
     return run

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.waiting import patience
 from webapp.accounts.services import create_sign_in_link
 from webapp.config import checks
 
@@ -30,7 +31,7 @@ def checked(tmp_path, **change: str) -> subprocess.CompletedProcess:
     command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
     environment = {**os.environ, **PRODUCTION, "GROVE_VAR": str(tmp_path), **change}
     return subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120 * patience()
     )
 
 

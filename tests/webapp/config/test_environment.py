@@ -12,6 +12,7 @@ import pytest
 from django.conf import settings
 
 from engine.resources.machine_memory import machine_memory
+from tests.helpers.waiting import patience
 from webapp.config import environment as env
 from workers.local.service_commands import worker_command
 from workers.runs.engine_environment import engine_environment
@@ -230,7 +231,9 @@ def test_no_hosts_are_the_default_hosts():
 def test_a_command_refuses_a_variable_in_one_line(tmp_path, name, value):
     environment = {**os.environ, "GROVE_VAR": str(tmp_path), name: value}
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "check"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60 * patience()
+    )
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"{name} = '{value}': ")
@@ -285,7 +288,11 @@ def test_nobody_else_reads_what_is_written_and_old_installs_are_mended(tmp_path)
         "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
     }
     subprocess.run(
-        [sys.executable, "-c", STARTS], env=environment, check=True, timeout=60, umask=0o022
+        [sys.executable, "-c", STARTS],
+        env=environment,
+        check=True,
+        timeout=60 * patience(),
+        umask=0o022,
     )
     kept = {"datasets", "datasets/own", "postgres"}  # created by people or by another account
     assert {str(Path(path).relative_to(var)) for path in open_to_others(var)} == kept

@@ -1,6 +1,7 @@
 """Tests that a small upload's unpacked form is never in the memory of the web process.
 
-Memory is the peak resident size of this process during an upload, minus that before it.
+Memory is the peak resident size of a process that stores an upload, minus that before it
+(`upload_memory.py`).
 """
 
 from __future__ import annotations
@@ -8,16 +9,19 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from contextlib import contextmanager
+import os
+import subprocess
+import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from django.db import connection
 
-from tests.helpers.builders import a_model_folder
+from tests.helpers.builders import a_cast, a_model_folder
 from tests.helpers.datasets import a_finished_upload, lines_of, some_problems
 from webapp.artifacts.models import Upload
 from webapp.artifacts.services import append, begin, finish
+from webapp.datasets.models import DatasetVersion
 from webapp.datasets.parsing.parser_process import MOST_STATEMENT
 from webapp.datasets.storing import add_version
 from webapp.registry.model_files.imports import create_model, import_uploads
@@ -26,31 +30,34 @@ from webapp.registry.model_files.safetensors import WeightsError
 pytestmark = pytest.mark.usefixtures("var_directory")
 
 
-def resident(name: str) -> int:
-    """VmRSS (now) or VmHWM (the peak since its reset), in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
+def mebibytes_to_store(folder, owner, what, small, big) -> int:
+    """By how much a process grows that stores these uploads, after it has stored the small ones."""
+    database = connection.settings_dict
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
+        "GROVE_VAR": str(folder),
+        "DATABASE_URL": f"postgresql://{database['USER']}@/{database['NAME']}"
+        f"?host={database['HOST']}",
+    }
+    ids = [",".join(str(upload.pk) for upload in uploads) for uploads in (small, big)]
+    module = "tests.webapp.datasets.upload_memory"
+    command = [sys.executable, "-m", module, str(owner.pk), str(what), *ids]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
 
 
-@contextmanager
-def within(mebibytes: int):
-    Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM to VmRSS
-    before = resident("VmRSS")
-    yield
-    grown = (resident("VmHWM") - before) >> 20
-    assert grown < mebibytes, f"grew by {grown} MiB, {mebibytes} at most"
-
-
-def test_a_small_file_that_unpacks_to_long_statements_is_stored_piece_by_piece(cast):
+@pytest.mark.django_db(transaction=True)
+def test_a_small_file_that_unpacks_to_long_statements_is_stored_piece_by_piece(var_directory):
+    cast = a_cast()
     (one,) = some_problems(1)
     long = [replace(one, id=str(n), statement=f"{n} " + "a" * 900_000) for n in range(80)]
     packed = gzip.compress(lines_of(long), 1)
     assert len(packed) < 600_000
-    upload = a_finished_upload(cast, cast.bob, packed)
-    del long, packed
-    with within(60):
-        version, _ = add_version(cast.project, cast.bob, "long", [upload.pk])
-    assert version.problems.count() == 80
+    small, big = (a_finished_upload(cast, cast.bob, text) for text in (None, packed))
+    assert mebibytes_to_store(var_directory, cast.bob, "dataset", [small], [big]) < 60
+    assert DatasetVersion.objects.latest("pk").problems.count() == 80
 
 
 def test_a_statement_beyond_all_measure_is_left_out_and_said_so(cast):
@@ -62,17 +69,20 @@ def test_a_statement_beyond_all_measure_is_left_out_and_said_so(cast):
     assert "1,000,001 characters; at most 1,000,000" in version.left_out[0]
 
 
-def test_a_header_of_megabytes_is_parsed_in_a_process_of_its_own(cast, tmp_path, settings):
+@pytest.mark.django_db(transaction=True)
+def test_a_header_of_megabytes_is_parsed_in_a_process_of_its_own(var_directory, tmp_path, settings):
+    cast = a_cast()
     tensor = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
     header = json.dumps({f"w{n}": tensor for n in range(100_000)}).encode()
     content = len(header).to_bytes(8, "little") + header
     assert 6_000_000 < len(content) < 8_000_000
     folder = a_model_folder(tmp_path / "model")
+    small = uploads_of(cast, folder)
     (folder / "model.safetensors").write_bytes(content)
-    del header, content
     model = create_model(cast.project, "wide", cast.bob)
-    with within(30):
-        version = import_uploads(model, uploads_of(cast, folder), None, cast.bob)
+    big = uploads_of(cast, folder)
+    assert mebibytes_to_store(var_directory, cast.bob, model.pk, small, big) < 30
+    version = model.versions.latest("pk")
     assert version.parameters == 0 and version.files.count() == len(list(folder.iterdir()))
     settings.MODEL_CHECK_BYTES = 100 << 20
     (folder / "README.md").write_text("another")

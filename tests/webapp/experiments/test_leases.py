@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from engine.events.vocabulary import RunState
 from tests.helpers.builders import a_cast, a_held_run, a_run
+from tests.helpers.waiting import patience
 from webapp.experiments.models import Run
 from webapp.experiments.scheduling.leases import LeaseLost, release, renew_lease, take_lease
 from webapp.experiments.selectors import sweepable_runs
@@ -87,7 +88,7 @@ def test_of_workers_that_reach_for_a_run_at_once_one_gets_it():
     tokens = []
 
     def reach(name):
-        gate.wait(10)
+        gate.wait(60 * patience())
         tokens.append(take_lease(run.pk, name, 60))
         connection.close()
 
@@ -95,5 +96,5 @@ def test_of_workers_that_reach_for_a_run_at_once_one_gets_it():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join()
     assert sorted(tokens, key=str) == [1] + [None] * 5

@@ -14,6 +14,7 @@ from django.utils import timezone
 from engine.events.vocabulary import RunState
 from engine.policy.starters import starter_directory
 from tests.helpers.builders import a_config, a_search, a_token
+from tests.helpers.waiting import patience
 from webapp.accounts.models import Scope
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.experiments import services
@@ -316,7 +317,7 @@ def test_requests_at_once_get_no_more_runs_than_one_after_another_would(cast, se
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(60 * patience())
     assert len(made) == 5 == Run.objects.count()
 
 
@@ -334,6 +335,6 @@ def test_workers_that_choose_at_once_take_different_runs_and_keep_the_turns(cast
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(60 * patience())
     assert len({one.run_id for one in taken}) == 12
     assert sorted(map(whose, taken)) == ["Ashes"] * 6 + ["Oaks"] * 6

@@ -18,7 +18,8 @@ from django.urls import reverse
 from engine.problems.paired import paired_bootstrap, paired_normal
 from tests.helpers.builders import a_cast, a_held_run, a_run, a_token, an_event, some_events
 from tests.helpers.large import large_but
-from tests.webapp.telemetry.stream_server import Client, a_server, wait_until
+from tests.helpers.waiting import eventually, patience
+from tests.webapp.telemetry.stream_server import Client, a_server
 from webapp.accounts.models import Scope
 from webapp.comments.models import Comment
 from webapp.comments.selectors import PAGE_ROWS
@@ -163,7 +164,7 @@ def test_a_token_a_user_and_a_session_hold_so_many_event_streams_at_once():
     run, fencing = a_held_run(cast)
     ingest(run.pk, fencing, some_events(1, 2))
     secrets = [a_token(cast.vera, cast.project, Scope.RUNS_READ) for _ in range(3)]
-    with a_server() as served, httpx.Client(timeout=20, limits=NO_REUSE) as http:
+    with a_server() as served, httpx.Client(timeout=20 * patience(), limits=NO_REUSE) as http:
         url = f"http://127.0.0.1:{served.port}/api/v1/runs/{run.pk}/events"
 
         def tail(secret):
@@ -185,7 +186,10 @@ def test_a_token_a_user_and_a_session_hold_so_many_event_streams_at_once():
             assert "40 event streams at once per user" in refused(secrets[2])
             other = a_token(cast.bob, cast.project, Scope.RUNS_READ)
             assert held.enter_context(tail(other)).status_code == 200
-        wait_until(lambda: open_streams(cast.vera) == 0 and open_streams(cast.bob) == 0)
+        eventually(
+            lambda: open_streams(cast.vera) == 0 and open_streams(cast.bob) == 0,
+            "the streams to end",
+        )
         with tail(secrets[0]) as again:
             assert again.status_code == 200
         mark_finished(run.pk, fencing)
@@ -205,7 +209,7 @@ def test_streams_and_sockets_are_limited_per_address(settings):
     def headers(user, address):
         return {"Authorization": f"Bearer {users[user]}", "X-Forwarded-For": address}
 
-    with a_server() as served, httpx.Client(timeout=20, limits=NO_REUSE) as http:
+    with a_server() as served, httpx.Client(timeout=20 * patience(), limits=NO_REUSE) as http:
         url = f"http://127.0.0.1:{served.port}/api/v1/runs/{run.pk}/events"
 
         def tail(user, address):
@@ -231,7 +235,9 @@ def test_streams_and_sockets_are_limited_per_address(settings):
             with a_socket(cast.mia, other) as elsewhere:
                 elsewhere.say(type="hello", v=1)
                 assert elsewhere.hear()["type"] == "welcome"
-        wait_until(lambda: open_streams(cast.vera) + open_streams(cast.bob) == 0)
+        eventually(
+            lambda: open_streams(cast.vera) + open_streams(cast.bob) == 0, "the streams to end"
+        )
         with tail(cast.mia, crowded) as again:
             assert again.status_code == 200
         mark_finished(run.pk, fencing)

@@ -1,4 +1,8 @@
-"""Tests of connections that wait for their client: each has a deadline, and none blocks others."""
+"""Tests of connections that wait for their client: each has a deadline, and none blocks others.
+
+The deadlines are hours, and tests turn the clock of the server: none comes by itself, however slow
+the machine is.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,20 @@ import os
 import resource
 import socket
 import subprocess
-import threading
-import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import httpx
+import psutil
 import pytest
+from django.conf import settings
 from django.db import connection
 
 from tests.helpers.builders import a_held_run, store
 from tests.helpers.datasets import stored_version
-from tests.webapp.datasets.test_upload_memory import resident
-from tests.webapp.telemetry.stream_server import Client, a_server, a_session, wait_until
+from tests.helpers.ports import port_of
+from tests.helpers.waiting import eventually, patience
+from tests.webapp.telemetry.stream_server import Client, a_server, a_session
 from webapp.artifacts import store as artifacts
 from webapp.http.connections import Connections, Limits, Phase
 from webapp.http.server import limits_for
@@ -26,14 +31,15 @@ from workers.local.service_commands import web_command
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PAGE_SECONDS = 5.0
-QUICK = Limits(
+PAGE_SECONDS = 20.0 * patience()
+HOUR = 3600.0
+LIMITS = Limits(
     most=40,
     most_per_address=1000,
-    head_seconds=1.0,
-    body_seconds=1.0,
-    send_seconds=1.0,
-    socket_close_seconds=0.5,
+    head_seconds=HOUR,
+    body_seconds=HOUR,
+    send_seconds=HOUR,
+    socket_close_seconds=HOUR,
 )
 POST = b"POST /tokens/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
 
@@ -44,7 +50,7 @@ def half_open(port, number, sent=b""):
     with ExitStack() as stack:
         opened = []
         for _ in range(number):
-            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), 10))
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), PAGE_SECONDS))
             if sent:
                 one.sendall(sent)
             opened.append(one)
@@ -71,9 +77,10 @@ def status(port, path, user=None):
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: a", POST % 1000 + b"name=x"])
 def test_half_open_connections_beyond_the_limit_are_closed(cast, sent):
-    with a_server(QUICK) as served, half_open(served.port, 3 * QUICK.most, sent) as opened:
+    with a_server(LIMITS) as served, half_open(served.port, 3 * LIMITS.most, sent) as opened:
         assert status(served.port, "/", cast.bob) == 200
-        assert len(served.server.server_state.connections) <= QUICK.most
+        assert len(served.server.server_state.connections) <= LIMITS.most
+        served.clock.turn(HOUR)
         assert all(is_closed(one, PAGE_SECONDS) for one in opened)
         served.wait_until_idle()
 
@@ -83,7 +90,7 @@ def test_half_open_connections_beyond_the_limit_are_closed(cast, sent):
 )
 def test_only_a_proxy_that_is_trusted_says_that_a_request_came_by_tls(settings, trusted, status):
     settings.TRUSTED_PROXIES, settings.SECURE_SSL_REDIRECT = trusted, True
-    with a_server(QUICK) as served, httpx.Client(timeout=PAGE_SECONDS) as client:
+    with a_server(LIMITS) as served, httpx.Client(timeout=PAGE_SECONDS) as client:
         headers = {"x-forwarded-proto": "https", "forwarded": "proto=https"}
         address = f"http://127.0.0.1:{served.port}/healthz"
         assert client.get(address, headers=headers).status_code == status
@@ -93,36 +100,38 @@ def test_only_a_proxy_that_is_trusted_says_that_a_request_came_by_tls(settings, 
     "head, more", [(b"", b"GET / HTTP/1.1\r\nX: " + 60 * b"y"), (POST % 100_000, 60 * b"y")]
 )
 def test_a_request_that_trickles_in_is_closed_although_bytes_keep_coming(head, more):
-    with a_server(QUICK) as served, half_open(served.port, 1, head) as (one,):
-        began = time.monotonic()
-        for byte in more:
-            try:
-                one.sendall(bytes([byte]))
-            except OSError:
-                break
-            if is_closed(one, 0.1):
-                break
-        assert 0.9 < time.monotonic() - began < 3
+    with a_server(LIMITS) as served, half_open(served.port, 1, head) as (one,):
+        eventually(lambda: served.server.server_state.connections, "the connection")
+        for byte in more[:-2]:
+            one.sendall(bytes([byte]))
+            served.clock.turn(HOUR / len(more))
+        assert served.server.server_state.connections, "its hour is not over"
+        for byte in more[-2:]:
+            one.sendall(bytes([byte]))
+            served.clock.turn(HOUR / len(more))
+        assert not served.server.server_state.connections
+        assert is_closed(one, PAGE_SECONDS)
 
 
 def test_a_body_that_comes_steadily_may_take_longer_than_its_first_deadline(cast):
-    limits = replace(QUICK, body_seconds=0.5, body_bytes_per_second=1000)
-    body = b"x" * 3000
+    limits = replace(LIMITS, body_bytes_per_second=1)
+    body = b"x" * 30_000
     session = a_session(cast.bob)
     head = b"POST /nowhere/ HTTP/1.1\r\nHost: localhost\r\nCookie: sessionid=%s\r\n"
     head = head % session.session_key.encode() + b"Content-Length: %d\r\n\r\n" % len(body)
     with a_server(limits) as served, half_open(served.port, 1, head) as (one,):
-        pieces = threading.Event()
-        for start in range(0, len(body), 300):
-            one.sendall(body[start : start + 300])
-            pieces.wait(0.15)
+        eventually(lambda: served.server.server_state.connections, "the connection")
+        for start in range(0, len(body), 3000):
+            one.sendall(body[start : start + 3000])
+            served.clock.turn(3000.0)
         one.settimeout(PAGE_SECONDS)
         assert one.recv(12) == b"HTTP/1.1 404", "answered, not cut off"
         served.wait_until_idle()
 
 
 def test_a_client_that_does_not_read_its_response_is_closed():
-    with a_server(QUICK) as served:
+    with a_server(LIMITS) as served:
+        connections = served.server.server_state.connections
         with socket.socket() as one:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             one.connect(("127.0.0.1", served.port))
@@ -133,52 +142,92 @@ def test_a_client_that_does_not_read_its_response_is_closed():
                     one.sendall(request)
             except BlockingIOError:
                 pass
-            wait_until(lambda: served.server.server_state.connections, PAGE_SECONDS)
-            wait_until(lambda: not served.server.server_state.connections, 20)
+            eventually(lambda: any(c.flow.write_paused for c in connections), "its full buffer")
+            served.clock.turn(HOUR / 2)
+            assert connections, "its hour is not over"
+            served.clock.turn(HOUR / 2)
+            eventually(lambda: not connections, "its end")
         served.wait_until_idle()
 
 
 def test_a_slow_download_buffers_one_block_and_is_closed(cast, var_directory):
-    readers, size = 16, 48 << 20
+    readers, size = 20, 48 << 20
+    request = a_download(cast, size)
+    with a_web_process(var_directory, GROVE_SECRET_KEY=settings.SECRET_KEY) as (web, port):
+        assert status(port, "/", cast.bob) == 200
+        with slow_readers(port, request, 1):
+            assert status(port, "/", cast.bob) == 200
+            before = resident(web)
+            with slow_readers(port, request, readers):
+                assert status(port, "/", cast.bob) == 200
+                grown = resident(web) - before
+    assert grown < readers * (6 << 20), f"{grown >> 20} MiB for {readers} readers"
+
+    with a_server(LIMITS) as served, slow_readers(served.port, request, 1):
+        connections = served.server.server_state.connections
+        eventually(lambda: any(c.flow.write_paused for c in connections), "its full buffer")
+        served.clock.turn(HOUR)
+        eventually(lambda: not connections, "its end")
+        served.wait_until_idle()
+
+
+def resident(process):
+    return psutil.Process(process.pid).memory_info().rss
+
+
+def a_download(cast, size):
+    """Bob's request for a stored file of this many bytes."""
     version = stored_version(cast)
     version.artifact = artifacts.put(os.urandom(1 << 20) for _ in range(size >> 20))
     version.save()
     path = f"/api/v1/datasets/versions/{version.pk}/content"
     request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nCookie: sessionid="
-    request = f"{request}{a_session(cast.bob).session_key}\r\n\r\n".encode()
-    with a_server(QUICK) as served, ExitStack() as stack:
-        assert status(served.port, "/", cast.bob) == 200
-        before, opened = resident("VmRSS"), []
-        for _ in range(readers):
+    return f"{request}{a_session(cast.bob).session_key}\r\n\r\n".encode()
+
+
+@contextmanager
+def slow_readers(port, request, number):
+    """Connections that request a file, read a piece of it and then no more."""
+    with ExitStack() as stack:
+        opened = []
+        for _ in range(number):
             one = stack.enter_context(socket.socket())
+            one.settimeout(PAGE_SECONDS)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            one.connect(("127.0.0.1", served.port))
+            one.connect(("127.0.0.1", port))
             one.sendall(request)
             opened.append(one)
-        assert all(one.recv(12) == b"HTTP/1.1 200" for one in opened)
-        assert status(served.port, "/", cast.bob) == 200
-        grown = resident("VmRSS") - before
-        assert grown < readers * (6 << 20), f"{grown >> 20} MiB for {readers} readers"
-        wait_until(lambda: not served.server.server_state.connections, 20)
-        served.wait_until_idle()
+        for one in opened:
+            assert one.recv(12) == b"HTTP/1.1 200"
+            left = 1 << 17
+            while left > 0:
+                left -= len(one.recv(4096))
+        yield
 
 
 def test_requests_on_one_connection_and_a_long_stream_outlast_every_deadline(cast):
     run, fencing = a_held_run(cast)
-    limits = replace(QUICK, head_seconds=0.4, body_seconds=0.4, send_seconds=0.4)
     session = a_session(cast.bob)
-    with a_server(limits) as served, Client(served.port, session) as socket_client:
+    # Nor may uvicorn end them: its keep-alive ends after a day, and it expects no pongs.
+    options = {"timeout_keep_alive": 24 * HOUR, "ws_ping_interval": None}
+    with a_server(LIMITS, options) as served, Client(served.port, session) as socket_client:
         assert socket_client.follow(run)["type"] == "subscribed"
         cookies = {"sessionid": session.session_key}
         address = f"http://127.0.0.1:{served.port}"
-        with httpx.Client(base_url=address, timeout=PAGE_SECONDS, cookies=cookies) as client:
+        reused = httpx.Limits(keepalive_expiry=None)
+        with httpx.Client(
+            base_url=address, timeout=PAGE_SECONDS, cookies=cookies, limits=reused
+        ) as client:
             stream = f"/api/v1/runs/{run.pk}/events"
             headers = {"accept": "text/event-stream"}
             with client.stream("GET", stream, headers=headers) as events:
                 assert events.status_code == 200
-                for _ in range(3):
+                assert client.get("/").status_code == 200
+                before = set(served.server.server_state.connections)
+                for _ in range(4):
+                    served.clock.turn(HOUR * 3 / 4)
                     assert client.get("/").status_code == 200
-                    threading.Event().wait(0.3)
+                assert before == set(served.server.server_state.connections) and len(before) == 3
                 store(run, fencing, 1)
                 assert any("line 1" in line for line in events.iter_lines())
                 socket_client.hear_until(1)
@@ -187,7 +236,7 @@ def test_requests_on_one_connection_and_a_long_stream_outlast_every_deadline(cas
 
 
 def test_refused_websockets_free_their_slots_at_once():
-    limits = replace(QUICK, most=8, socket_close_seconds=30.0)
+    limits = replace(LIMITS, most=8)
     head = (
         b"GET /stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -197,7 +246,7 @@ def test_refused_websockets_free_their_slots_at_once():
         for one in opened:
             assert one.recv(12) == b"HTTP/1.1 101"
         state = served.server.server_state
-        wait_until(lambda: not state.tasks)
+        eventually(lambda: not state.tasks, "the sockets to be refused")
         assert len(state.connections) == limits.most, "none has answered the end of its socket"
         assert status(served.port, "/healthz") == 200
 
@@ -205,7 +254,7 @@ def test_refused_websockets_free_their_slots_at_once():
 def test_with_all_connections_busy_a_new_one_gets_a_retry_response(cast):
     run, _ = a_held_run(cast)
     session = a_session(cast.bob)
-    with a_server(replace(QUICK, most=2)) as served, ExitStack() as stack:
+    with a_server(replace(LIMITS, most=2)) as served, ExitStack() as stack:
         for _ in range(2):
             one = stack.enter_context(Client(served.port, session))
             assert one.follow(run)["type"] == "subscribed"
@@ -250,41 +299,37 @@ def test_there_are_fewer_connections_than_files(capsys):
 def test_the_web_process_as_it_is_started_has_the_limits_and_more_files_than_its_shell(
     cast, tmp_path
 ):
-    parts = connection.settings_dict
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "DATABASE_URL": f"postgresql://{parts['USER']}@/{parts['NAME']}?host={parts['HOST']}",
-        "GROVE_VAR": str(tmp_path),
-        "GROVE_CONNECTIONS": "150",
-        "GROVE_SECRET_KEY": "a key of the test that is long enough",
-    }
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    command = ["sh", "-c", 'ulimit -Sn 100; exec "$@"', "sh", *web_command(port)]
-    web = subprocess.Popen(command, env=environment)
-    try:
-        wait_until(lambda: _answers(port), 60)
+    with a_web_process(tmp_path, GROVE_CONNECTIONS="150") as (web, port):
         assert resource.prlimit(web.pid, resource.RLIMIT_NOFILE)[0] == min(hard, 1 << 17)
         with half_open(port, 400) as opened:
             assert status(port, "/healthz") == 200
             assert sum(is_closed(one, 0.01) for one in opened[:200]) == 200
+
+
+@contextmanager
+def a_web_process(var, **variables):
+    """(process, port) of `serve_web`, started by a shell that may open a hundred files."""
+    parts = connection.settings_dict
+    environment = {
+        **os.environ,
+        "DATABASE_URL": f"postgresql://{parts['USER']}@/{parts['NAME']}?host={parts['HOST']}",
+        "GROVE_VAR": str(var),
+        **variables,
+    }
+    command = ["sh", "-c", 'ulimit -Sn 100; exec "$@"', "sh", *web_command(0)]
+    web = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
+    try:
+        yield web, port_of(web)
     finally:
         web.terminate()
-        assert web.wait(20) is not None
-
-
-def _answers(port):
-    try:
-        return status(port, "/healthz") == 200
-    except httpx.HTTPError:
-        return False
+        assert web.wait(20 * patience()) is not None
+        web.stdout.close()
 
 
 def test_a_signed_in_websocket_opens_despite_half_open_connections(cast):
     run, _ = a_held_run(cast)
-    with a_server(QUICK) as served, half_open(served.port, 2 * QUICK.most):
+    with a_server(LIMITS) as served, half_open(served.port, 2 * LIMITS.most):
         with Client(served.port, a_session(cast.bob)) as client:
             assert client.follow(run)["type"] == "subscribed"
         served.wait_until_idle()

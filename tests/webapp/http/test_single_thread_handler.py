@@ -7,6 +7,7 @@ import httpx
 import pytest
 from django.core.handlers.asgi import ASGIHandler
 
+from tests.helpers.waiting import patience
 from webapp.http.single_thread_handler import OneThreadHandler
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,7 +33,7 @@ held = Held()
 def outermost(get_response):
     def view(request):
         held.loop.call_soon_threadsafe(held.hold)
-        assert held.began.wait(20)
+        assert held.began.wait(20 * patience())
         return get_response(request)
 
     return view
@@ -79,7 +80,7 @@ blocked = Blocked()
 def blocking(get_response):
     def view(request):
         blocked.came.release()
-        assert blocked.go.wait(20)
+        assert blocked.go.wait(20 * patience())
         return get_response(request)
 
     return view
@@ -94,7 +95,7 @@ def test_concurrent_request_threads_are_bounded_and_a_finished_one_frees_a_slot(
         async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
             first = [asyncio.create_task(client.get("/healthz")) for _ in range(2)]
             for _ in first:
-                assert await asyncio.to_thread(blocked.came.acquire, timeout=20)
+                assert await asyncio.to_thread(blocked.came.acquire, timeout=20 * patience())
             for path, kind in (("/healthz", "text/plain"), ("/api/v1/runs", "application/problem")):
                 response = await client.get(path)
                 assert response.status_code == 503 and response.headers["Retry-After"] == "1"

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from engine.events.vocabulary import RunState
 from tests.helpers.builders import a_cast, a_held_run, a_run, a_token, an_event, some_events
+from tests.helpers.waiting import patience
 from tests.webapp.telemetry.stream_server import a_server
 from webapp.accounts.models import ApiToken, Scope
 from webapp.artifacts.models import Artifact
@@ -247,7 +248,7 @@ def test_over_the_real_server_a_program_exports_and_a_person_deletes(
     assert client.post(data={"name": "Trees"}, **deletion).status_code == 409
     with a_server() as served:
         address = f"http://127.0.0.1:{served.port}/api/v1/workspaces/{slug}"
-        sent = httpx.get(f"{address}/export", headers=bearer, timeout=30)
+        sent = httpx.get(f"{address}/export", headers=bearer, timeout=30 * patience())
         refused = httpx.post(f"{address}/delete", headers=bearer, json={"name": "Trees"})
         served.wait_until_idle()
     assert zipfile.ZipFile(io.BytesIO(sent.content)).testzip() is None

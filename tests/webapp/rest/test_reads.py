@@ -5,6 +5,7 @@ import pytest
 
 from engine.events.vocabulary import RunState
 from tests.helpers.builders import a_cast, a_held_run, a_run, a_token, an_event, some_events
+from tests.helpers.waiting import patience
 from tests.webapp.telemetry.stream_server import a_server
 from webapp.accounts.models import Scope
 from webapp.experiments.services import mark_finished
@@ -99,7 +100,7 @@ def test_the_log_is_followed_to_its_end_by_server_sent_events():
     headers = {"Authorization": f"Bearer {secret}", "Accept": "text/event-stream"}
     with a_server() as served:
         url = f"http://127.0.0.1:{served.port}/api/v1/runs/{run.pk}/events?after=1"
-        with httpx.stream("GET", url, headers=headers, timeout=20) as stream:
+        with httpx.stream("GET", url, headers=headers, timeout=20 * patience()) as stream:
             seen = []
             for line in stream.iter_lines():
                 if line.startswith("id: "):

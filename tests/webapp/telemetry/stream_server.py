@@ -17,11 +17,16 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.sessions.backends.db import SessionStore
 from websockets.sync.client import ClientConnection, connect
 
+from tests.helpers.turned_clock import TurnedClock
+from tests.helpers.waiting import eventually, patience
 from webapp.accounts.models import User
 from webapp.config.asgi import Application
 from webapp.http.connections import Limits
 from webapp.http.server import configuration, limits_for
 from webapp.telemetry.stream.connection import Deadlines
+
+HEAR_SECONDS = 20.0
+"""Longest wait for a frame of the server, times the patience."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class Served:
 
     port: int
     server: uvicorn.Server
+    clock: TurnedClock
+    """Of the server's loop."""
 
     def wait_until_idle(self) -> None:
         """Waits until every socket has ended for the server too: its queries would lock against the
@@ -39,35 +46,32 @@ class Served:
         for connection in list(state.connections):
             if hasattr(connection, "cycle"):  # of HTTP: not a websocket
                 connection.loop.call_soon_threadsafe(connection.shutdown)
-        wait_until(lambda: not state.connections and not state.tasks)
+        eventually(lambda: not state.connections and not state.tasks, "the server to be idle")
 
 
 @contextmanager
-def a_server(limits: Limits | None = None, **deadlines: float) -> Iterator[Served]:
-    """Serves on a free port until the block ends, as `manage.py serve_web` does."""
+def a_server(
+    limits: Limits | None = None, options: dict[str, Any] | None = None, **deadlines: float
+) -> Iterator[Served]:
+    """Serves on a free port until the block ends, as `manage.py serve_web` does. `options` are
+    further ones of uvicorn."""
     listener = socket.create_server(("127.0.0.1", 0))
     app = Application(Deadlines(**deadlines))
     # Frames that are too long reach the application, which closes with a code of its own.
-    options = {"timeout_graceful_shutdown": 5, "ws_max_size": 16 << 20}
-    config = configuration(limits or limits_for(2000, 10_000), app, **options)
+    clock = TurnedClock()
+    ours = {"timeout_graceful_shutdown": 5, "ws_max_size": 16 << 20, "loop": clock.make_loop}
+    config = configuration(limits or limits_for(2000, 10_000), app, **ours, **(options or {}))
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
-    wait_until(lambda: server.started or not thread.is_alive())
+    eventually(lambda: server.started or not thread.is_alive(), "the server to start")
     try:
-        yield Served(listener.getsockname()[1], server)
+        yield Served(listener.getsockname()[1], server, clock)
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(20 * patience())
         listener.close()
     assert not thread.is_alive()
-
-
-def wait_until(condition: Any, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
 
 
 def a_session(user: User) -> SessionStore:
@@ -89,6 +93,7 @@ class Client:
             headers["Cookie"] = f"sessionid={session.session_key}"
         options.setdefault("origin", f"http://127.0.0.1:{port}")
         options.setdefault("subprotocols", ["grove.v1"])
+        options.setdefault("open_timeout", 10 * patience())
         self._open = ExitStack()
         self.socket: ClientConnection = self._open.enter_context(
             connect(
@@ -115,11 +120,14 @@ class Client:
     def say(self, **message: Any) -> None:
         self.socket.send(json.dumps(message))
 
-    def hear(self, seconds: float = 15.0, pong: bool = False) -> dict[str, Any]:
+    def hear(self, seconds: float = HEAR_SECONDS, pong: bool = False) -> dict[str, Any]:
         """Receives a frame, skips pongs unless `pong`; checks batches by cursor and keeps them."""
-        message = json.loads(self.socket.recv(timeout=seconds))
-        if message["type"] == "pong" and not pong:
-            return self.hear(seconds)
+        end = time.monotonic() + seconds * patience()
+        message = {"type": "pong"}
+        while message["type"] == "pong":
+            message = json.loads(self.socket.recv(timeout=max(0.0, end - time.monotonic())))
+            if pong:
+                break
         self.said.append(message)
         if message["type"] == "batch":
             assert self.last is None or message["from"] == self.last + 1
@@ -135,9 +143,11 @@ class Client:
         return message
 
     def follow(self, run: Any, after: int | None = 0, **options: Any) -> dict[str, Any]:
-        """Greets and subscribes; returns the server's response."""
+        """Greets and subscribes; returns the server's response, also one that comes before."""
         self.say(type="hello", v=1)
-        assert self.hear()["type"] == "welcome"
+        if (greeting := self.hear())["type"] == "bye":
+            return greeting
+        assert greeting["type"] == "welcome"
         self.say(type="sub", sid=1, run=str(run.pk), after=after, max_hz=50, **options)
         self.last = after
         return self.hear()

@@ -17,10 +17,13 @@ async def ended_as_its_connection_came(turns: int) -> bool:
     await hub.pool.open()
     await hub.pool.resize(0, 1)  # no connection until the test releases it
 
+    looked, never = asyncio.Event(), asyncio.Event()
+
     async def looks_again() -> None:
         while True:
             await hub.rows("SELECT %s", [1])
-            await asyncio.sleep(60)
+            looked.set()
+            await never.wait()
 
     try:
         async with hub.pool.connection():
@@ -29,11 +32,14 @@ async def ended_as_its_connection_came(turns: int) -> bool:
                 await asyncio.sleep(0.01)
         for _ in range(turns):
             await asyncio.sleep(0)
+        looked.clear()
         task.cancel()
-        done, _ = await asyncio.wait({task}, timeout=2)
-        if not done:
-            task.cancel()  # again, so that the pool can close
-        return bool(done) and task.cancelled()
+        went_on = asyncio.create_task(looked.wait())
+        await asyncio.wait({task, went_on}, return_when=asyncio.FIRST_COMPLETED)
+        ended = task.cancelled()
+        for one in (task, went_on):
+            one.cancel()  # again, so that the pool can close
+        return ended
     finally:
         await hub.close()
 

@@ -8,6 +8,7 @@ from django.db import connection
 from engine.events.vocabulary import Event as LogEvent
 from engine.events.vocabulary import RunState
 from tests.helpers.builders import a_cast, a_held_run, an_event, some_events
+from tests.helpers.waiting import patience
 from webapp.experiments.scheduling.leases import LeaseLost, release, take_lease
 from webapp.telemetry.ingest.ingest import GapError, ingest
 from webapp.telemetry.models import Event
@@ -106,5 +107,5 @@ def test_two_writers_at_once_leave_each_event_once():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(30 * patience())
     assert not problems and stored(run) == list(range(1, 1001))

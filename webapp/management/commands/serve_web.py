@@ -18,7 +18,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-        parser.add_argument("--port", type=int, default=settings.GROVE_PORT)
+        parser.add_argument(
+            "--port", type=int, default=settings.GROVE_PORT,
+            help="0: one that is free, named in the first line of the output",
+        )  # fmt: skip
 
     def handle(self, *args: Any, host: str, port: int, **options: Any) -> None:
         with suppress(KeyboardInterrupt):

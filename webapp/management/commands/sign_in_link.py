@@ -28,7 +28,17 @@ class Command(BaseCommand):
             raise CommandError(
                 f"The database does not answer ({reason}). Start Grove first: {UP}"
             ) from None
-        self.stdout.write(f"http://localhost:{settings.GROVE_PORT}{path}")
+        self.stdout.write(f"{_site()}{path}")
+
+
+def _site() -> str:
+    """Where this Grove answers; with GROVE_PORT=0 its supervisor has written that to the lock."""
+    if settings.GROVE_PORT:
+        return f"http://localhost:{settings.GROVE_PORT}"
+    try:
+        return (settings.GROVE_VAR / "lock").read_text()
+    except OSError:
+        raise CommandError(f"GROVE_PORT is 0 and Grove is not running. Start it: {UP}") from None
 
 
 def _find(name: str) -> User:

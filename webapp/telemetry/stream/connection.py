@@ -30,7 +30,7 @@ from webapp.telemetry.stream.access import (
     visible_among,
     why_to_leave,
 )
-from webapp.telemetry.stream.hub import DatabaseTrouble, Hub
+from webapp.telemetry.stream.hub import POLL_SECONDS, DatabaseTrouble, Hub
 from webapp.telemetry.stream.protocol import (
     Close,
     Closing,
@@ -41,7 +41,7 @@ from webapp.telemetry.stream.protocol import (
     Sid,
     Welcome,
 )
-from webapp.telemetry.stream.pump import Pump
+from webapp.telemetry.stream.pump import WATCH_SECONDS, Pump
 from webapp.telemetry.stream.stream_slots import RETRY_SECONDS, Slot, TooManyStreams, take_socket
 from webapp.telemetry.stream.visitors import Visitor
 
@@ -58,6 +58,10 @@ class Deadlines:
     """Between two checks that the user may still see the subscribed runs."""
     heartbeat: float = protocol.HEARTBEAT_SECONDS
     """Longest silence of the server."""
+    poll: float = POLL_SECONDS
+    """Between two looks for changed runs, of which no notification may have arrived."""
+    watch: float = WATCH_SECONDS
+    """Between two requests of a run's drafts, in which these are also read."""
 
 
 _sockets: Counter[int] = Counter()
@@ -211,7 +215,8 @@ class Connection:
         if not await visible_among(self.scope["user"], [sub.run]):
             raise Refused("not_found", "no such run, or you may not see it", sub.sid)
         self._drop(sub.sid)
-        pump = Pump(self.hub, sub, self.say, view_of(self.scope["user"], sub.run))
+        view = view_of(self.scope["user"], sub.run)
+        pump = Pump(self.hub, sub, self.say, view, self.deadlines.watch)
         self._pumps[sub.sid] = pump, self._tasks.create_task(pump.run())
 
     def _pump(self, sid: Sid) -> Pump:

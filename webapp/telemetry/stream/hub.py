@@ -1,8 +1,8 @@
 """Hub that wakes the watchers of runs and of users' access: one LISTEN connection per web process,
 for all sockets.
 
-Invariant: a run's watchers are woken at most `POLL_SECONDS` after its row changed, whether or not a
-notification arrived. A wake-up carries no data: the watcher reads from its own cursor.
+Invariant: a run's watchers are woken at most a poll (`POLL_SECONDS`) after its row changed, whether
+or not a notification arrived. A wake-up carries no data: the watcher reads from its own cursor.
 Waits: for notifications (woken by Postgres), for the poll (1 s), for a lost connection (0.2 to
 5 s, then all watchers are woken).
 """
@@ -51,7 +51,8 @@ def connection_settings() -> dict[str, Any]:
 class Hub:
     """Hub of one event loop: create, `start` and `close` it there."""
 
-    def __init__(self) -> None:
+    def __init__(self, poll_seconds: float = POLL_SECONDS) -> None:
+        self._poll_seconds = poll_seconds
         self._settings = connection_settings()
         self._watchers: dict[uuid.UUID, set[asyncio.Event]] = defaultdict(set)
         self._versions: dict[uuid.UUID, str] = {}
@@ -149,7 +150,7 @@ class Hub:
 
     async def _poll(self) -> None:
         while True:
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(self._poll_seconds)
             if self._watchers:
                 with suppress(*DatabaseTrouble):
                     await self._wake_changed()

@@ -43,15 +43,23 @@ FROM experiments_run AS run WHERE id = %s
 class Pump:
     """Sender of one subscription. `view`: the reader's view of the run; nothing else is sent."""
 
-    def __init__(self, hub: Hub, sub: Sub, send: Send, view: View):
+    def __init__(
+        self,
+        hub: Hub,
+        sub: Sub,
+        send: Send,
+        view: View,
+        watch_seconds: float = WATCH_SECONDS,
+    ):
         self.hub, self.sub, self.send, self.view = hub, sub, send, view
+        self._watch_seconds = watch_seconds
         self.max_hz = sub.max_hz
         self.cursor = 0
         self._last_status: dict | None = None
         self._kinds = frozenset(sub.topics)
         self._shows_drafts = sub.drafts and view.until is None
         self._drafts_version = 0
-        self._drafts_at = self._watched_at = -WATCH_SECONDS
+        self._drafts_at = self._watched_at = -watch_seconds
         self._drafts_late = False
         """Whether the last news came too soon after a frame of drafts."""
 
@@ -74,7 +82,7 @@ class Pump:
             await news.wait()
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(DRAFT_SECONDS if self._drafts_late else WATCH_SECONDS):
+            async with asyncio.timeout(DRAFT_SECONDS if self._drafts_late else self._watch_seconds):
                 await news.wait()
 
     async def _begin(self) -> None:
@@ -124,7 +132,7 @@ class Pump:
         if self._drafts_late:
             return
         self._drafts_at = now
-        if now - self._watched_at >= WATCH_SECONDS:
+        if now - self._watched_at >= self._watch_seconds:
             self._watched_at = now
             await self.hub.rows(drafts.WATCH, [self.sub.run])
         for version, body in await self.hub.rows(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import sys
 import threading
 import time
@@ -78,19 +77,10 @@ def _move_to(var: Path | None, seed: int) -> None:
         return
     stamp = time.strftime("%Y%m%d-%H%M%S")
     var = var or default_var(os.environ) / f"demo-{seed}-{stamp}"
-    environment = {"GROVE_VAR": str(var.resolve()), "GROVE_PORT": _free_port(), **_port_given()}
+    port = os.environ.get("GROVE_PORT", "0")
+    environment = {"GROVE_VAR": str(var.resolve()), "GROVE_PORT": port}
     program = [sys.executable, *sys.orig_argv[1:]]
     os.execve(sys.executable, program, {**os.environ, **environment, "GROVE_DEMO": "1"})
-
-
-def _port_given() -> dict[str, str]:
-    return {"GROVE_PORT": os.environ["GROVE_PORT"]} if "GROVE_PORT" in os.environ else {}
-
-
-def _free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 class Demo:

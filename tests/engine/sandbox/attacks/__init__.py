@@ -5,6 +5,7 @@ Each opens with a header that the tests read:
     # tries: what it attempts, to the end of the sentence
     # path: call | stdin | code | checker | either | either_code | many, the tests that it is run on
     # observed: the verdicts of which one must come of it
+    # waits: yes, of an attack that ends only by the wall limit; it alone has a short one
 
 A program that attempts to break out answers right only if it succeeded, so whatever an attack
 tries, it is contained exactly if it is not rewarded. The task is to sort; with `either`, to answer

@@ -1,6 +1,7 @@
 # tries: to take the call and never answer
 # path: code
 # observed: time_limit
+# waits: yes
 
 import time
 

@@ -1,6 +1,7 @@
 # tries: to announce more than it sends, so that the judge waits
 # path: code
 # observed: time_limit
+# waits: yes
 
 import os
 import struct

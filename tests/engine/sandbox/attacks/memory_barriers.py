@@ -1,6 +1,7 @@
 # tries: to slow every core of the machine down with memory barriers from many threads
 # path: call
 # observed: time_limit
+# waits: yes
 
 import ctypes
 import os

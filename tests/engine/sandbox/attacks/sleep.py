@@ -1,6 +1,7 @@
 # tries: to wait for ever without using any CPU
 # path: call
 # observed: time_limit
+# waits: yes
 
 import time
 

@@ -1,6 +1,7 @@
 # tries: to hold a slot as long as it can without breaking a limit
 # path: call
 # observed: wrong_answer, time_limit
+# waits: yes
 
 import time
 

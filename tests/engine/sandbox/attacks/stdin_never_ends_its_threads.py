@@ -1,6 +1,7 @@
 # tries: to keep the interpreter from ending, after a wrong answer
 # path: stdin
 # observed: time_limit, runtime_error
+# waits: yes
 
 import threading
 import time

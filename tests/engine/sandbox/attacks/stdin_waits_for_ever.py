@@ -1,6 +1,7 @@
 # tries: to wait for input that never comes
 # path: stdin
 # observed: time_limit
+# waits: yes
 
 import time
 

@@ -1,6 +1,7 @@
 # tries: to wait where no signal of Python's own reaches
 # path: call
 # observed: time_limit
+# waits: yes
 
 import ctypes
 import signal
