@@ -18,12 +18,13 @@ from ray.util.placement_group import placement_group_table
 from engine.config.compute import ComputeConfig
 from engine.events.vocabulary import Verdict
 from engine.policy.types import Request
+from engine.preload.environment import runtime_environment
 from engine.problems.generator import make_problem
 from engine.rollout.generation_dispatcher import GenerationDispatcher
 from engine.rollout.scheduler import Demand, Task
 from engine.rollout.verification import VerifierPool
 from engine.run.waits import TeamError, wait_for_any
-from engine.training.cluster import Bundle, reserve
+from engine.training.cluster import Bundle, connect, reserve
 from engine.training.team import Team
 from tests.engine.rollout.scheduling import scheduling_errors
 from tests.engine.training.test_overlap import payloads, settings, train
@@ -40,6 +41,10 @@ QUICK = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
 
 def unheard(name, deadline):
     pass
+
+
+def read_variable(name):
+    return os.environ.get(name)
 
 
 def written(count):
@@ -63,6 +68,20 @@ def joined(cluster):
     ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
     yield cluster
     ray.shutdown()
+
+
+def test_deadlines_reach_the_actors_of_a_cluster_that_has_others(cluster, monkeypatch):
+    monkeypatch.setenv("GROVE_CALL_SECONDS", "3601")
+    config = tiny_config("starter:oak", compute={"ray_address": cluster.address})
+    disconnect = connect(config, unheard)
+    try:
+        forked = runtime_environment(config.compute)
+        assert "launcher" in str(forked)
+        for options in ({}, {"runtime_env": forked}):
+            of_actor = ray.remote(read_variable).options(num_cpus=0, **options)
+            assert ray.get(of_actor.remote("GROVE_CALL_SECONDS"), timeout=100) == "3601"
+    finally:
+        disconnect()
 
 
 def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster, tmp_path):
