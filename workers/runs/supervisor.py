@@ -288,7 +288,8 @@ class RunSupervisor:
                 time.sleep(POLL_SECONDS)
         finally:
             if self.engine.poll() is None:
-                logger.warning("run %s: killed: %s", self.run_id, ENGINE_STOP.passed)
+                if time.monotonic() >= deadline:
+                    logger.warning("run %s: killed: %s", self.run_id, ENGINE_STOP.passed)
                 self.engine.kill()
                 remove_ray_folder(self.run_dir)
         self._try_step(self.drafts.clear)
