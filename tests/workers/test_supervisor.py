@@ -7,10 +7,12 @@ import shutil
 import signal
 import sys
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from engine.config.errors import ConfigError
 from engine.config.schema import STARTERS
@@ -305,7 +307,9 @@ def test_a_supervisor_slower_than_its_lease_loses_the_run_and_names_the_setting(
     first = Kept(run, steps=40, hold_at=2)
     wait_for(lambda: "step.end" in kinds_of(run))
     with transaction.atomic():
-        type(run).objects.select_for_update().get(pk=run.pk)  # it cannot renew while we hold it
+        # It cannot renew its lease while we hold the row.
+        held = type(run).objects.select_for_update().get(pk=run.pk)
+        assert held.lease_expires < timezone.now() + timedelta(seconds=5)
         token = eventually(lambda: take_lease(run.pk, "another", 60), "the lease to lapse", 10)
     first.join()
     assert isinstance(first.error, LeaseLost)

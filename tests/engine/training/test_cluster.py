@@ -8,6 +8,7 @@ import os
 import random
 import re
 import signal
+import threading
 
 import psutil
 import pytest
@@ -23,7 +24,7 @@ from engine.problems.generator import make_problem
 from engine.rollout.generation_dispatcher import GenerationDispatcher
 from engine.rollout.scheduler import Demand, Task
 from engine.rollout.verification import VerifierPool
-from engine.run.waits import TeamError, wait_for_any
+from engine.run.waits import TeamError, wait_for, wait_for_any
 from engine.training.cluster import Bundle, connect, reserve
 from engine.training.team import Team
 from tests.engine.rollout.scheduling import scheduling_errors
@@ -82,6 +83,25 @@ def test_deadlines_reach_the_actors_of_a_cluster_that_has_others(cluster, monkey
             assert ray.get(of_actor.remote("GROVE_CALL_SECONDS"), timeout=100) == "3601"
     finally:
         disconnect()
+
+
+@ray.remote(num_cpus=0)
+class Held:
+    def hold(self):
+        threading.Event().wait()
+
+
+def test_a_call_that_does_not_end_in_time_names_the_setting(joined, monkeypatch):
+    monkeypatch.setenv("GROVE_CALL_SECONDS", "0.25")
+    held = Held.remote()
+    call = held.hold.remote()
+    late = "waited 0.25 s for it to end; on a busy machine raise GROVE_CALL_SECONDS or GROVE_PATI"
+    try:
+        for wait in (wait_for, lambda call, *rest: wait_for_any([call], *rest)):
+            with pytest.raises(TeamError, match=re.escape(late)):
+                wait(call, "it to end", unheard)
+    finally:
+        ray.kill(held)
 
 
 def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster, tmp_path):

@@ -9,6 +9,7 @@ import pickle
 import re
 import zipfile
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -464,7 +465,8 @@ def test_a_report_whose_leases_lapse_names_the_setting(cast, var_directory, monk
     monkeypatch.setenv("GROVE_JOB_LEASE_SECONDS", "0.001")
     reports.request_validation(stored_version(cast), cast.bob)
     for _ in range(reports.MOST_ATTEMPTS):
-        eventually(reports.take_report, "the last lease to lapse", 10)
+        taken = eventually(reports.take_report, "the last lease to lapse", 10)
+        assert taken.lease_expires - taken.started == timedelta(milliseconds=1)
 
     def failed():
         assert reports.take_report() is None
