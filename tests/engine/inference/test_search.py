@@ -343,12 +343,13 @@ DRIVER = """
 import json, os, signal, sys
 from multiprocessing import active_children
 from engine.__main__ import main
+from engine.config.deadlines import ACTORS_START
 from engine.inference.backends import ModelProcess
 
 code = main(sys.argv[1:])
 paid = sorted({"torch", "ray"} & set(sys.modules))
 left = ModelProcess("one more", dict)
-left.ready(60)
+left.ready(ACTORS_START)
 (process,) = active_children()
 print(json.dumps([code, paid, process.pid]), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

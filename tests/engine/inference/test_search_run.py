@@ -10,6 +10,7 @@ from multiprocessing import active_children
 import pytest
 
 from engine.__main__ import main
+from engine.config.deadlines import ACTORS_START
 from engine.events.drafts import DraftReader
 from engine.events.log import read_all
 from engine.events.vocabulary import RunState
@@ -162,7 +163,7 @@ def test_an_answer_does_not_wait_for_slower_ones(tmp_path, problems):
     config = inference_config([f"oak={model}", f"fern={model}"], lengths)
     backend = LocalBackend(config.agents, config, 0, None)
     try:
-        backend.ready(60.0)
+        backend.ready(ACTORS_START)
         request = Request(problems[0])
         slow, fast = (
             backend.answer([AgentRequest(name, request)], None) for name in ("fern", "oak")
@@ -183,7 +184,7 @@ def test_requests_in_flight_fail_with_their_process(tmp_path, problems):
     before = set(active_children())
     backend = LocalBackend(config.agents, config, 0, None)
     (process,) = set(active_children()) - before
-    backend.ready(60.0)
+    backend.ready(ACTORS_START)
     futures = [backend.answer([AgentRequest("oak", Request(problems[0]))], None) for _ in range(3)]
     process.kill()
     for future in futures:

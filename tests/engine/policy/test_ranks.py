@@ -186,6 +186,25 @@ def test_bfloat16_ranks_step_in_float32_and_a_killed_rank_is_reported(cluster, m
         two.learn(NAME, tree_rows(3), 0.5)
 
 
+def test_ranks_that_report_nothing_within_the_grace_are_counted_with_the_setting(
+    cluster, model, monkeypatch
+):
+    monkeypatch.setenv("GROVE_RANKS_GRACE_SECONDS", "0.25")
+    host = host_of(model, 2)
+    silent, killed = host.policies[NAME].learner.processes
+    os.kill(silent, signal.SIGSTOP)
+    os.kill(killed, signal.SIGKILL)
+    try:
+        with pytest.raises(
+            RankError,
+            match=r"rank 1 of 2 failed to learn: ActorDied.*; 1 of the others reported nothing "
+            r"within 0\.25 s: on a busy machine raise GROVE_RANKS_GRACE_SECONDS or GROVE_PATIENCE$",
+        ):
+            host.learn(NAME, tree_rows(3), 0.5)
+    finally:
+        os.kill(silent, signal.SIGKILL)
+
+
 @pytest.mark.parametrize("reason", ["frozen", "adapters"])
 def test_ranks_that_would_have_nothing_to_do_are_refused(reason):
     agents = [
