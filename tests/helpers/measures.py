@@ -38,7 +38,7 @@ class Result:
     worker: str = ""
 
 
-@dataclass
+@dataclass(eq=False)  # pytest keeps its plugins in sets
 class Results:
     """Collects the reports of all processes of a run; in each, adds the CPU time to them."""
 
