@@ -12,6 +12,8 @@ import socket
 import struct
 import threading
 
+from tests.helpers.waiting import patience
+
 CHUNK = 1 << 16
 RESET = struct.pack("ii", 1, 0)  # linger 0: close() sends a reset instead of a FIN
 
@@ -43,7 +45,7 @@ class Relay:
 
     def __exit__(self, *_: object) -> None:
         self._ending.set()
-        self._thread.join(10)
+        self._thread.join(10 * patience())
         self._reset_all()
         self._listener.close()
         self._selector.close()

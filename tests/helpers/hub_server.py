@@ -18,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from tests.helpers.waiting import patience
+
 LARGE = (".safetensors", ".parquet", ".bin", ".jsonl")
 TOKEN = "hf_of_a_member_of_the_forest"
 MEMBER = "forest"
@@ -96,7 +98,7 @@ def a_hub() -> Iterator[Hub]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(10 * patience())
 
 
 def folder_contents(folder: Path) -> dict[str, bytes]:

@@ -116,7 +116,7 @@ def test_a_kill_loses_no_event_and_no_step(directory):
         let_go(demo.run_directory())
         processes = family(demo.process.pid)
         assert demo.process.wait(600 * patience()) == 0, demo.output.read_text()
-        assert wait_ended(processes, 60) == []
+        assert wait_ended(processes, 60 * patience()) == []
     result = demo.result()
     events = result["events"]
     assert events["emitted"] == events["stored"] == events["delivered"] > 300

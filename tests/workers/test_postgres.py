@@ -89,7 +89,7 @@ def test_a_killed_holder_leaves_no_server_and_the_next_start_works(database):
     process = psutil.Process(server_pid(database))
     holder.send_signal(signal.SIGKILL)
     holder.communicate(timeout=60 * patience())
-    assert wait_ended([process], 60) == []
+    assert wait_ended([process], 60 * patience()) == []
     server = EmbeddedPostgres(database)
     with psycopg.connect(server.start()) as connection:
         connection.execute("select n from before_the_kill")

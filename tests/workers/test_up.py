@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from engine.events.log import read_all
@@ -23,10 +25,9 @@ pytestmark = pytest.mark.service
 
 
 @pytest.fixture(scope="module")
-def var():
-    """One directory for the whole module: every stack but the first starts warm."""
+def folder():
     with tempfile.TemporaryDirectory(prefix="grove-up-") as directory:
-        yield Path(directory) / "var"
+        yield Path(directory)
 
 
 def stack_on(var, **engine):
@@ -49,18 +50,39 @@ def up_again(stack, **environment):
     )  # fmt: skip
 
 
-def test_up_serves_a_page_signs_in_once_and_leaves_nothing_on_ctrl_c(var):
+@dataclass
+class Ended:
+    """What the first `up` in a directory did until Ctrl-C, which came within a step of its run."""
+
+    var: Path
+    page: httpx.Response
+    again: httpx.Response
+    """Of the same link."""
+    left: list[psutil.Process]
+    said: str
+
+
+@pytest.fixture(scope="module")
+def interrupted(folder):
+    var = folder / "var"
     with stack_on(var, steps=4, hold_at=3) as stack:
         with httpx.Client(follow_redirects=True) as browser:
             page = browser.get(stack.sign_in_link())
-            assert page.status_code == 200 and "/runs/" in str(page.url)
-        assert httpx.get(stack.sign_in_link()).status_code == 410
+        again = httpx.get(stack.sign_in_link())
         eventually(lambda: len(steps_written(var)) >= 2, "two steps")
-        assert stack.stop() == []
-        assert "Stopping" in stack.said()
+        left = stack.stop()
+        return Ended(var, page, again, left, stack.said())
 
 
-def test_the_next_up_goes_on_with_the_interrupted_run(var):
+def test_up_serves_a_page_signs_in_once_and_leaves_nothing_on_ctrl_c(interrupted):
+    assert interrupted.page.status_code == 200 and "/runs/" in str(interrupted.page.url)
+    assert interrupted.again.status_code == 410
+    assert interrupted.left == []
+    assert "Stopping" in interrupted.said
+
+
+def test_the_next_up_goes_on_with_the_interrupted_run(interrupted):
+    var = interrupted.var
     before = max(steps_written(var))
     with stack_on(var, steps=before + 20, pause=0.05) as stack:
         eventually(lambda: max(steps_written(var)) == before + 20, "the run's last step")
@@ -95,10 +117,19 @@ def test_up_starts_the_demo_with_the_real_engine_and_leaves_nothing(request, tmp
 
 
 @pytest.fixture(scope="module")
-def running(var):
-    """One stack for the tests that only inspect or kill it."""
+def shared(folder, request):
+    var = folder / "running"
+    a_migrated_postgres(var / "postgres", request.config.cache.mkdir("databases"))
     with stack_on(var) as stack:
         yield stack
+
+
+@pytest.fixture
+def running(shared):
+    """One stack for the tests that only inspect or kill it."""
+    if shared.process is None or shared.process.poll() is not None:
+        shared.start()
+    return shared
 
 
 def test_a_second_up_gets_the_address_of_the_first(running):
@@ -130,7 +161,7 @@ def test_a_killed_web_and_worker_come_back(running):
     for word, name in (("serve_web", "web"), ("celery", "worker")):
         old = running.find(word)
         old.kill()
-        assert wait_ended([old], 10) == []
+        assert wait_ended([old], 10 * patience()) == []
         new = eventually(lambda word=word: _found(running, word), f"a new {name}")
         assert new.pid != old.pid
         assert f"The {name} ended" in running.said()
@@ -141,7 +172,7 @@ def test_nothing_outlives_a_supervisor_that_is_killed(running):
     everything = running.processes()
     assert "postgres" in {process.name() for process in everything}
     running.process.send_signal(signal.SIGKILL)
-    assert wait_ended(everything, 90) == []
+    assert wait_ended(everything, 90 * patience()) == []
 
 
 def _found(stack, word):

@@ -29,7 +29,7 @@ from engine.events.timeline import figures, surviving_events
 from engine.policy.policy import STATE_FILE
 from engine.preload.environment import SETUP_WORKER
 from engine.run.exit_status import ExitCode
-from tests.helpers.waiting import eventually
+from tests.helpers.waiting import eventually, patience
 
 pytestmark = pytest.mark.slow
 DEADLINE = 400
@@ -89,7 +89,7 @@ class Engine:
         eventually(there, what, DEADLINE, every=0.002)
         time.sleep(delay)
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(10 * patience())
         return self
 
     def end(self):
