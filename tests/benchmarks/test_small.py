@@ -10,11 +10,12 @@ import pytest
 from benchmarks import MEASUREMENTS, at_most
 from benchmarks import __main__ as command
 from tests.helpers.extras import needed
+from tests.helpers.waiting import patience
 
 
 def run(*arguments):
     command = [sys.executable, "-m", "benchmarks", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120 * patience())
 
 
 def load(name):
@@ -91,7 +92,7 @@ def test_without_its_peer_the_step_is_left_out_with_the_remedy():
         "-c",
         f"{absent} runpy.run_module('benchmarks', run_name='__main__')",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120 * patience())
     assert done.returncode == 3
     assert "pip install -c constraints.txt '.[bench]'" in done.stderr
 

@@ -13,6 +13,7 @@ import pytest
 from benchmarks import MEASUREMENTS
 from engine.resources.small_machine import multiplies_bfloat16
 from tests.helpers.extras import needs_vllm
+from tests.helpers.waiting import patience
 
 pytestmark = pytest.mark.service
 STARTED_ELSEWHERE = {"sandbox", "search", "expansion", "siblings", "api"}
@@ -21,7 +22,7 @@ STARTED_ELSEWHERE = {"sandbox", "search", "expansion", "siblings", "api"}
 
 def measured(name, *arguments):
     command = [sys.executable, "-m", "benchmarks", name, "--json", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240 * patience())
     if done.returncode == 3 and not os.environ.get("CI"):
         pytest.skip(done.stderr.strip().splitlines()[-1])
     assert done.returncode == 0, done.stderr[-2000:]
@@ -100,7 +101,9 @@ def test_a_pretrained_model_is_compared_with_transformers_and_trl(tmp_path):
 def test_a_pretrained_model_that_is_not_installed_is_left_out(tmp_path):
     command = [sys.executable, "-m", "benchmarks", "pretrained", "--json"]
     environment = {**os.environ, "GROVE_MODELS_DIR": str(tmp_path)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60 * patience(), env=environment
+    )
     assert done.returncode == 3 and "python -m engine models add smollm2" in done.stderr
 
 

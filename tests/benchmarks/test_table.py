@@ -12,6 +12,7 @@ import pytest
 from benchmarks.conditions import commit, load, machine
 from benchmarks.record import Measurement, NotWritten, Record, check_written, load_record
 from benchmarks.table import document
+from tests.helpers.waiting import patience
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
 LOAD = {"average": 0.25, "busy_percent": 3.0}
@@ -32,7 +33,7 @@ FAST = replace(SLOW, measured_at="2026-11-23 05:00:00", ratios={**SLOW.ratios, "
 
 def run(*arguments):
     command = [sys.executable, "-m", "benchmarks", "all", "--json", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120 * patience())
 
 
 def rows(page, name):

@@ -10,6 +10,7 @@ import pytest
 from docs.generate import environment, markdown, settings
 from docs.generate.pages import differing, write
 from tests.docs.pages import ROOT, pages
+from tests.helpers.waiting import patience
 
 
 def test_the_generated_pages_are_those_of_the_code(tmp_path):
@@ -20,7 +21,7 @@ def test_the_generated_pages_are_those_of_the_code(tmp_path):
         env={**clean, "GROVE_VAR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=120 * patience(),
     )
     assert done.returncode == 0, f"run `make docs`:\n{done.stdout}{done.stderr}"
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.docs.pages import ROOT
+from tests.helpers.waiting import patience
 
 ZENSICAL = Path(sys.executable).with_name("zensical")
 NO_NETWORK = ("unshare", "--user", "--map-root-user", "--net")
@@ -33,13 +34,18 @@ def site(copy):
 
 
 def build(folder):
-    works = subprocess.run([*NO_NETWORK, "true"], capture_output=True, timeout=30).returncode == 0
+    works = (
+        subprocess.run(
+            [*NO_NETWORK, "true"], capture_output=True, timeout=30 * patience()
+        ).returncode
+        == 0
+    )
     return subprocess.run(
         [*(NO_NETWORK if works else ()), ZENSICAL, "build", "--strict", "--clean"],
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=120 * patience(),
     )
 
 

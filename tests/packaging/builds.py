@@ -21,6 +21,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.helpers.waiting import patience
 from webapp.client.requirements import DISTRIBUTION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +65,7 @@ def build_sdist(source: Path, target: Path) -> Path:
 
 def _run(command: list[str], directory: Path | None = None) -> None:
     done = subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, timeout=BUILD_SECONDS
+        command, cwd=directory, capture_output=True, text=True, timeout=BUILD_SECONDS * patience()
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -139,7 +140,7 @@ class Environment:
         """Runs a program of the environment in the home directory."""
         return subprocess.run(
             list(map(str, words)), cwd=self.home, env=self.variables(**variables),
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds * patience(),
         )  # fmt: skip
 
 

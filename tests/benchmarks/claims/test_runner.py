@@ -17,7 +17,7 @@ from benchmarks.claims.runner import run_cells
 from benchmarks.claims.stages import Workplace
 from engine.events.log import read_all
 from tests.benchmarks.claims.builders import SHAPING, result_of
-from tests.helpers.waiting import eventually
+from tests.helpers.waiting import eventually, patience
 
 TINY = Plan(steps=2, trees=2, problems=2, samples=2)
 
@@ -74,7 +74,9 @@ def claims(folder, *arguments):
 
 
 def run(folder, *arguments):
-    done = subprocess.run(claims(folder, *arguments), capture_output=True, text=True, timeout=500)
+    done = subprocess.run(
+        claims(folder, *arguments), capture_output=True, text=True, timeout=500 * patience()
+    )
     return done.returncode, json.loads(done.stdout.splitlines()[-1])["figures"], done.stderr
 
 
@@ -133,7 +135,9 @@ def test_an_interrupted_runner_goes_on_and_gets_the_same_figures(uninterrupted, 
         runner = subprocess.Popen(claims(tmp_path, *LONGER), stderr=subprocess.DEVNULL)
         eventually(lambda at=steps: steps_of(tmp_path) >= at, f"{steps} steps", seconds=240)
         os.kill(runner.pid, number)
-        assert runner.wait(timeout=120) == (130 if number == signal.SIGTERM else -number)
+        assert runner.wait(timeout=120 * patience()) == (
+            130 if number == signal.SIGTERM else -number
+        )
         assert not list(tmp_path.glob("results/*/*"))
     code, _, progress = run(tmp_path, *LONGER)
     assert code == 0, progress

@@ -11,6 +11,7 @@ import pytest
 
 from engine.policy.starters import starter_directory
 from tests.helpers.hub_server import Hub, a_hub, folder_contents
+from tests.helpers.waiting import patience
 
 # One process for many commands: each import of the client takes as long as a command.
 _COMMANDS = """
@@ -55,7 +56,7 @@ class Engine:
         return subprocess.run(
             [sys.executable, "-c", code, *words],
             env={**clean, **self.hub.environment(self.home, token), **variables},
-            input=input, capture_output=True, text=True, timeout=120,
+            input=input, capture_output=True, text=True, timeout=120 * patience(),
         )  # fmt: skip
 
 

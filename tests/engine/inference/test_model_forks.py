@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.helpers.waiting import patience
+
 SCRIPT = """
 import json, sys
 from multiprocessing import forkserver
@@ -28,6 +30,6 @@ print(json.dumps([heavy, forkserver._forkserver._forkserver_pid is not None]))
 )
 def test_a_fork_server_is_started_only_for_models_that_are_forked(model, settings, starts):
     command = [sys.executable, "-c", SCRIPT, model, json.dumps(settings)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120 * patience())
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [[], starts]

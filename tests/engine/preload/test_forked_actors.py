@@ -10,6 +10,7 @@ from engine.preload.environment import runtime_environment
 from engine.training.team import Team
 from tests.engine.preload.looking import Looking
 from tests.engine.training.test_overlap import settings
+from tests.helpers.waiting import patience
 
 pytestmark = pytest.mark.slow
 
@@ -29,12 +30,14 @@ def test_a_fork_has_what_a_worker_has_and_its_own_random_numbers(joined):
     environment = runtime_environment(ComputeConfig(threads_per_agent=1))
     plain = started({"env_vars": environment["env_vars"]})
     forks = [started(environment) for _ in range(2)]
-    parents = ray.get([actor.parent.remote() for actor in forks], timeout=200)
-    assert parents[0] == parents[1] != ray.get(plain.parent.remote(), timeout=200)
-    expected, *actual = ray.get([a.facts.remote() for a in (plain, *forks)], timeout=200)
+    parents = ray.get([actor.parent.remote() for actor in forks], timeout=200 * patience())
+    assert parents[0] == parents[1] != ray.get(plain.parent.remote(), timeout=200 * patience())
+    expected, *actual = ray.get(
+        [a.facts.remote() for a in (plain, *forks)], timeout=200 * patience()
+    )
     for fact, value in expected.items():
         assert [report[fact] for report in actual] == [value, value], fact
-    drawn = ray.get([actor.drawn.remote() for actor in forks], timeout=60)
+    drawn = ray.get([actor.drawn.remote() for actor in forks], timeout=60 * patience())
     assert all(first != second for first, second in zip(*drawn, strict=True))
 
 
@@ -55,10 +58,10 @@ def test_models_are_in_forks_and_the_sandbox_is_in_a_process_without_torch(ray_a
     try:
         team.ready()
         calls = [actor.__ray_call__.remote(parent) for actor in team.actors]
-        servers = set(ray.get(calls, timeout=60))
+        servers = set(ray.get(calls, timeout=60 * patience()))
         (place,) = team.verifier.verifiers
-        (raylet,) = ray.get([place.actor.__ray_call__.remote(parent)], timeout=60)
+        (raylet,) = ray.get([place.actor.__ray_call__.remote(parent)], timeout=60 * patience())
         assert len(servers) == 1 and raylet not in servers
-        assert not ray.get(place.actor.__ray_call__.remote(has_torch), timeout=60)
+        assert not ray.get(place.actor.__ray_call__.remote(has_torch), timeout=60 * patience())
     finally:
         team.close()

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from engine.preload.environment import SETUP_WORKER
+from tests.helpers.waiting import patience
 
 TELLS = """
 import json, os, sys
@@ -28,7 +29,9 @@ def started(folder, context, *, language="PYTHON"):
     results = [f"--language={language}", f"--serialized-runtime-env-context={json.dumps(context)}"]
     command = [sys.executable, str(SETUP_WORKER), *worker, *results]
     environment = os.environ | {"ROOT": "/oak"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, timeout=60 * patience()
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

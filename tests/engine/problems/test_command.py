@@ -11,6 +11,7 @@ from engine.__main__ import main
 from engine.problems.errors import DatasetError
 from engine.problems.load import load_dataset
 from tests.engine.problems import rows
+from tests.helpers.waiting import patience
 
 
 def write(path, *data):
@@ -105,5 +106,5 @@ def test_only_printable_text_reaches_the_terminal(tmp_path):
         file.write(json.dumps(rows.MBPP) + "\n" + json.dumps({**rows.MBPP, "text": 1}) + "\n")
     command = [sys.executable, "-m", "engine", "problems", "check", str(tmp_path)]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
-    done = subprocess.run(command, env=environment, capture_output=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=120 * patience())
     assert done.returncode == 1 and b"left out" in done.stdout, done.stderr

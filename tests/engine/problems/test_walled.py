@@ -19,7 +19,7 @@ from pyarrow import ipc, parquet
 from engine.problems.containers import columns, rows_of
 from engine.problems.errors import DatasetError
 from tests.engine.sandbox.test_attacks import NOBODY, PACKAGES, SERVICES
-from tests.helpers.waiting import eventually
+from tests.helpers.waiting import eventually, patience
 from workers.processes import has_ended
 
 READER = Path(columns.__file__).parent
@@ -114,7 +114,7 @@ def test_code_that_takes_over_the_reader_finds_nothing(tmp_path):
     )  # fmt: skip
     with listener:
         completed = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60 * patience()
         )
     lines = dict(line.split(": ", 1) for line in completed.stdout.splitlines())
     assert len(lines) >= 10, completed.stderr
@@ -247,7 +247,7 @@ def read(request, folder):
         done = subprocess.run(
             [*start, "-c", READS],
             input=json.dumps([str(folder), tier, attacks]), cwd=READER.parents[2],
-            capture_output=True, text=True, timeout=240,
+            capture_output=True, text=True, timeout=240 * patience(),
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     *attacked, _, actual = done.stdout.splitlines()

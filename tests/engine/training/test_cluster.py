@@ -29,7 +29,7 @@ from tests.engine.rollout.scheduling import scheduling_errors
 from tests.engine.training.test_overlap import payloads, settings, train
 from tests.helpers.clusters import BARE
 from tests.helpers.policies import tiny_config
-from tests.helpers.waiting import eventually
+from tests.helpers.waiting import eventually, patience
 from workers.processes import has_ended
 
 pytestmark = pytest.mark.slow
@@ -170,7 +170,7 @@ def test_a_node_that_joins_later_verifies_too(joined):
 def in_actor(actor, function):
     """Runs a function in the actor. It must be a lambda: a named function of this module would be
     imported there, with torch."""
-    return ray.get(actor.__ray_call__.remote(function), timeout=60)
+    return ray.get(actor.__ray_call__.remote(function), timeout=60 * patience())
 
 
 def node_of(actor):

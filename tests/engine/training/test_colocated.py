@@ -13,6 +13,7 @@ from safetensors.numpy import load_file
 from engine.events.log import read_all
 from tests.engine.training.in_process import a_trainer
 from tests.helpers.policies import tiny_config
+from tests.helpers.waiting import patience
 
 pytestmark = pytest.mark.slow
 STEPS = 3
@@ -37,7 +38,7 @@ def process_of(actor):
         actor.__ray_call__.remote(
             lambda self: (ray.get_runtime_context().get_node_id(), __import__("os").getpid())
         ),
-        timeout=60,
+        timeout=60 * patience(),
     )
 
 

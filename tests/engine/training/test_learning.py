@@ -45,6 +45,7 @@ from engine.events.log import read_all
 from engine.training.update_coordinator import UpdateCoordinator
 from tests.engine.training.in_process import a_trainer
 from tests.helpers.policies import renumbered_starter, tiny_config
+from tests.helpers.waiting import patience
 
 pytestmark = pytest.mark.slow
 
@@ -130,7 +131,9 @@ def trained(
     with a_trainer(folder, config, address) as trainer:
         trainer.learning = learning(config, trainer.team)
         for name, plant in dict(planted).items():
-            ray.get(trainer.team.agents[name].__ray_call__.remote(plant, name), timeout=120)
+            ray.get(
+                trainer.team.agents[name].__ray_call__.remote(plant, name), timeout=120 * patience()
+            )
         trainer.run()
     rewards: dict[str, list[float]] = {}
     mismatch: dict[str, float] = {}

@@ -29,7 +29,7 @@ from engine.training.team import Team
 from tests.engine.training.joining import NOBODY
 from tests.helpers.clusters import BARE
 from tests.helpers.policies import tiny_config
-from tests.helpers.waiting import eventually
+from tests.helpers.waiting import eventually, patience
 
 pytestmark = pytest.mark.slow
 INSTALLATION = secrets.token_hex(32)
@@ -126,7 +126,7 @@ def test_nobody_joins_without_the_token_of_this_run(team, run_dir):
     joining = Path(__file__).with_name("joining.py")
     given = [sys.executable, joining, address(), json.dumps([ours, INSTALLATION, others])]
     tried = subprocess.run(
-        given, env=environment, capture_output=True, text=True, check=True, timeout=120
+        given, env=environment, capture_output=True, text=True, check=True, timeout=120 * patience()
     )
     joined, *refused = json.loads(tried.stdout.splitlines()[-1])
     assert joined == os.getuid()

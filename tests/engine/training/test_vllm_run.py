@@ -11,6 +11,7 @@ import pytest
 from engine.events.log import read_all
 from engine.recipes import load_recipe
 from tests.helpers.extras import needs_vllm
+from tests.helpers.waiting import patience
 
 DEADLINE = 400
 MARK = "GROVE_TEST_MARK"
@@ -70,10 +71,15 @@ def test_a_recipe_trains_with_vllm_and_leaves_no_process(tmp_path):
         environment = {**os.environ, MARK: mark}
         environment.pop("RAY_ADDRESS", None)
         done = subprocess.run(
-            command, stdout=log, stderr=log, env=environment, timeout=DEADLINE, check=False
+            command,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            timeout=DEADLINE * patience(),
+            check=False,
         )
     assert done.returncode == 0, (tmp_path / "engine.log").read_text()[-3000:]
-    psutil.wait_procs(marked(mark), timeout=60)
+    psutil.wait_procs(marked(mark), timeout=60 * patience())
     assert not marked(mark)
 
     log = list(read_all(tmp_path))

@@ -17,6 +17,7 @@ from engine.policy.models.gguf.convert import convert
 from engine.policy.models.load import ModelError, check_model_directory, load_policy
 from tests.engine.policy.gguf.tiny import ARCHITECTURES, content_of, tiny_model
 from tests.engine.policy.gguf.vocabularies import byte_level, pieces
+from tests.helpers.waiting import patience
 from webapp.registry.model_files.layout import check_model, files_of
 
 
@@ -156,7 +157,7 @@ def test_a_stopped_command_leaves_nothing(tmp_path):
         ) as process:
             assert json.loads(process.stdout.readline())["progress"] < 1
             process.send_signal(signal.SIGTERM)
-            status = process.wait(timeout=60)
+            status = process.wait(timeout=60 * patience())
         assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
         if status == 128 + signal.SIGTERM:
             assert not target.exists()
@@ -174,6 +175,6 @@ def test_an_import_loads_no_torch(tmp_path):
         "print(sorted({'torch', 'transformers', 'ray'} & set(sys.modules)))"
     )
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120 * patience()
     )
     assert result.stdout == "[]\n", result.stderr
