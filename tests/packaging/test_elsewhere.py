@@ -20,6 +20,7 @@ import webapp
 from tests.e2e.stack import Stack
 from tests.helpers.database import a_migrated_postgres
 from tests.helpers.ports import a_port
+from tests.helpers.waiting import patience
 from tests.packaging.builds import PACKAGES, ROOT
 from tests.workers.engines import SCRIPT
 from workers.management.commands.up import DEMO_RECIPE
@@ -48,7 +49,9 @@ def stack(elsewhere, request):
 
 @pytest.fixture(scope="module")
 def browser(stack):
-    with httpx.Client(base_url=stack.address, follow_redirects=True, timeout=60) as browser:
+    with httpx.Client(
+        base_url=stack.address, follow_redirects=True, timeout=60 * patience()
+    ) as browser:
         page = browser.get(stack.sign_in_link())
         assert page.status_code == 200 and "/runs/" in str(page.url)
         yield browser

@@ -74,7 +74,9 @@ def claims(folder, *arguments):
 
 
 def run(folder, *arguments):
-    done = subprocess.run(claims(folder, *arguments), capture_output=True, text=True, timeout=500)
+    done = subprocess.run(
+        claims(folder, *arguments), capture_output=True, text=True, timeout=500 * patience()
+    )
     return done.returncode, json.loads(done.stdout.splitlines()[-1])["figures"], done.stderr
 
 

@@ -23,6 +23,7 @@ from engine.run.exit_status import ExitCode
 from tests.engine.inference.server import MODEL, endpoints
 from tests.engine.inference.test_search import SHORT
 from tests.helpers.policies import tiny_policy
+from tests.helpers.waiting import patience
 from tests.js.test_resumed import on_the_wire
 from webapp.telemetry.fold import fold
 
@@ -83,7 +84,7 @@ def test_sigterm_ends_it_in_order_with_the_best_so_far_and_it_can_begin_again(
 
     def interrupt():
         os.kill(os.getpid(), signal.SIGTERM)
-        gate.wait(60)
+        gate.wait(60 * patience())
 
     command = ["search", "--run-dir", str(run_dir), "--no-early-stop", "--nodes", "6"]
     named = ["--problem", str(files[0]), "--agents", f"oak={server.url}#{MODEL}"]
@@ -168,12 +169,12 @@ def test_an_answer_does_not_wait_for_slower_ones(tmp_path, problems):
         slow, fast = (
             backend.answer([AgentRequest(name, request)], None) for name in ("fern", "oak")
         )
-        assert fast.result(60.0)[0].generation.tokens <= 4
+        assert fast.result(60.0 * patience())[0].generation.tokens <= 4
         assert not slow.done()
         late = backend.answer([AgentRequest("oak", request)], 0.5)
-        assert late.result(60.0)[0].generation.temperature == 0.5
+        assert late.result(60.0 * patience())[0].generation.temperature == 0.5
         assert not slow.done()
-        assert slow.result(60.0)[0].generation.tokens == 1900
+        assert slow.result(60.0 * patience())[0].generation.tokens == 1900
     finally:
         backend.close()
 

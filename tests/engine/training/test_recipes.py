@@ -27,6 +27,7 @@ from engine.policy.models.load import model_directory
 from engine.recipes import FOLDER, load_recipe, recipe_data, recipe_names
 from tests.helpers.large import large_but
 from tests.helpers.small_recipes import RANKED, REFILLED, TREES, small_overrides
+from tests.helpers.waiting import patience
 
 DEADLINE = 500
 TRAIN = """
@@ -116,7 +117,12 @@ def runs(request, tmp_path_factory, ray_address):
             (folder / name / "config.json").write_text(small(name).model_dump_json())
         command = [sys.executable, "-c", TRAIN, *(str(folder / name) for name in names)]
         done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, timeout=DEADLINE, check=False
+            command,
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=DEADLINE * patience(),
+            check=False,
         )
         return dict(zip(names, done.stdout.split(), strict=False)), done.stderr[-3000:]
 
