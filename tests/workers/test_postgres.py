@@ -23,7 +23,7 @@ import sys, time
 from pathlib import Path
 from workers.local.postgres import EmbeddedPostgres
 print(EmbeddedPostgres(Path(sys.argv[1])).start(), flush=True)
-time.sleep(60)
+time.sleep(86_400)
 """
 
 

@@ -292,7 +292,7 @@ def test_a_list_of_exports_is_walked_by_cursor(logged_run, client):
 
 
 def test_too_many_export_requests_return_when_to_retry(cast, client, settings):
-    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "export files": (1, 60.0)}
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "export files": (1, 3600.0)}
     client.force_login(cast.bob)
     assert client.post("/exports/", {}).status_code != 429
     for address, kind in (("/api/v1/exports", "application/json"), ("/exports/", None)):
