@@ -129,9 +129,12 @@ def refuse_late(connection: socket.socket) -> None:
     from engine.config.deadlines import PRELOAD_ANSWER
     from engine.preload.wire import REFUSED
 
-    print(PRELOAD_ANSWER.passed, file=sys.stderr, flush=True)
+    reason = (
+        f"no word of the launcher within {connection.gettimeout():g} s; {PRELOAD_ANSWER.remedy}"
+    )
+    print(reason, file=sys.stderr, flush=True)
     with contextlib.suppress(OSError):
-        connection.send(REFUSED + PRELOAD_ANSWER.passed.encode())
+        connection.send(REFUSED + reason.encode())
 
 
 def adopt_launcher_environment(connection: socket.socket) -> list[str] | None:

@@ -127,7 +127,7 @@ def test_a_launcher_that_does_not_answer_in_time_is_told_the_setting(raylet, tmp
         one for one in (tmp_path / "session" / "preload").iterdir() if one.is_socket()
     )  # fmt: skip
     late = (
-        "waited 0.25 s for a launcher to answer; on a busy machine raise "
+        "no word of the launcher within 0.25 s; on a busy machine raise "
         "GROVE_PRELOAD_ANSWER_SECONDS or GROVE_PATIENCE"
     )
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:

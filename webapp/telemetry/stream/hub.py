@@ -82,7 +82,11 @@ class Hub:
         try:
             return await self._rows(query, values)
         except PoolTimeout:
-            logger.warning(DATABASE_CONNECTION.passed)
+            logger.warning(
+                "no free connection to the database within %g s; %s",
+                self.pool.timeout,
+                DATABASE_CONNECTION.remedy,
+            )
             raise
 
     async def _rows(self, query: str, values: list[Any]) -> list[tuple[Any, ...]]:
