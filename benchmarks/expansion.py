@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import at_least, at_most
+from engine.config.deadlines import Deadline
 from engine.config.schema import RunConfig, parse_config
 from engine.events.vocabulary import StopReason, TestReport, Verdict
 from engine.inference.backends import AgentRequest
@@ -180,7 +181,7 @@ class Model:
     calls_at_once: int = 4096
     requests_per_call: int = 1
 
-    def ready(self, deadline: float) -> None:
+    def ready(self, deadline: Deadline) -> None:
         pass
 
     def answer(

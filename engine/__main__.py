@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from engine.config import deadlines
 from engine.config.schema import RunConfig
 from engine.recipes import load_recipe, parse_override, recipe_data, recipe_names
 
@@ -29,6 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     """Dispatches a command and returns the exit code."""
     arguments = build_parser().parse_args(argv)
     try:
+        deadlines.check()
         return int(arguments.run(arguments) or 0)
     except (ValueError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

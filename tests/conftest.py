@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.helpers import turns
+from tests.helpers.measures import OPTION, Results
 from tests.helpers.services import leave_out
+from tests.helpers.waiting import VARIABLE, measured_patience
 
 # Set before anything imports torch: the suite runs in two processes, possibly on two cores, where
 # more threads only wait for each other.
@@ -21,14 +24,38 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--without-services", action="store_true", help="only tests that need no service"
     )
+    parser.addoption(OPTION, type=Path, metavar="FILE", help="write what each test cost there")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Sets the patience of the run, which the processes of the suite and all that they start
+    inherit."""
+    os.environ.setdefault(VARIABLE, str(measured_patience()))
+    is_worker = hasattr(config, "workerinput")
+    config.pluginmanager.register(Results(None if is_worker else config.getoption(OPTION)))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    return turns.from_both_ends(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    folder = common_folder(session.config)
+    session.config.pluginmanager.register(turns.OneSlowAtATime(folder))
+
+
+def common_folder(config: pytest.Config) -> Path:
+    """The temporary folder that all processes of this run of the suite share."""
+    factory: pytest.TempPathFactory = config._tmp_path_factory
+    folder = factory.getbasetemp()
+    return folder.parent if hasattr(config, "workerinput") else folder
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files with slow tests run first, so that neither of two processes has one left at the end."""
+    """Omits what a run does not select, and sorts the rest."""
     if config.getoption("--without-services"):
         leave_out(config, items)
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    turns.slow_files_first(items)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -90,13 +117,12 @@ def empty_by_rows() -> None:
 
 
 @pytest.fixture(scope="session")
-def ray_folder(tmp_path_factory, request):
+def ray_folder(request):
     """The folder, common to all processes of the suite, of the token of every Ray that its tests
     start; all of them listen on the loopback interface alone."""
     from tests.helpers.clusters import closed_to_others
 
-    folder = tmp_path_factory.getbasetemp()
-    folder = folder.parent if hasattr(request.config, "workerinput") else folder
+    folder = common_folder(request.config)
     with closed_to_others(folder):
         yield folder
 

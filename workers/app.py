@@ -2,7 +2,7 @@
 
 It is the web side's app plus what only a worker does: the task, the requeue thread, the jobs, and
 the shutdown. On SIGTERM the engines make checkpoints and their runs are given back; a worker that
-has not ended within `CLOSE_SECONDS` kills its engines and itself.
+has not ended within `close_seconds` kills its engines and itself.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from typing import Any
 
 from celery import bootsteps, signals
 
+from engine.config.deadlines import ENGINE_STOP
 from webapp.celery import app
-from workers.runs.engine_process import STOP_SECONDS
 
 logger = logging.getLogger(__name__)
-
-CLOSE_SECONDS = STOP_SECONDS + 30.0
 
 app.conf.include = ["workers.tasks"]
 
@@ -54,15 +52,20 @@ def close(**_: Any) -> None:
 
     if not closing.is_set():
         closing.set()
-        last_resort = threading.Timer(CLOSE_SECONDS, _end_by_force)
+        last_resort = threading.Timer(close_seconds(), _end_by_force)
         last_resort.daemon = True
         last_resort.start()
+
+
+def close_seconds() -> float:
+    """Returns the deadline for a worker's end: longer than that of its engines."""
+    return ENGINE_STOP.seconds + 30.0
 
 
 def _end_by_force() -> None:
     from workers.runs.active_runs import active_supervisors
 
-    logger.error("the worker did not end within %.0f s", CLOSE_SECONDS)
+    logger.error("the worker did not end within %.0f s; %s", close_seconds(), ENGINE_STOP.remedy)
     for supervisor in active_supervisors():
         if supervisor.engine is not None:
             supervisor.engine.kill()

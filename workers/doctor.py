@@ -1,7 +1,7 @@
 """Checks of what a server needs on this machine. They start nothing.
 
-Waits: for the version of Postgres (`PROGRAM_SECONDS`), and for a database, a broker or a page that
-is reached over the network (`NETWORK_SECONDS` each).
+Waits: for the version of Postgres (`deadlines.PROGRAM_ANSWER`), and for a database, a broker or a
+page that is reached over the network (`deadlines.NETWORK_ANSWER` each).
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from django.conf import settings
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
+from engine.config.deadlines import NETWORK_ANSWER, PROGRAM_ANSWER
 from webapp.client.doctor import FAILED, OK, WARNING, Check
 from webapp.config.checks import var_is_private, var_is_writable
 from workers.local.errors import StartError
 from workers.local.lock import take_port
 from workers.local.postgres import binaries_directory
 
-PROGRAM_SECONDS = 20.0
-NETWORK_SECONDS = 5
 MIN_FREE_BYTES = 1 << 30
 """On the data directory's disk: for a new database, logs and the first checkpoints of the demo."""
 
@@ -61,11 +60,16 @@ def _postgres() -> Check:
     try:
         program = binaries_directory() / "postgres"
         done = subprocess.run(
-            [str(program), "--version"], capture_output=True, text=True, timeout=PROGRAM_SECONDS
+            [str(program), "--version"],
+            capture_output=True,
+            text=True,
+            timeout=PROGRAM_ANSWER.seconds,
         )
     except StartError as error:
         return Check("postgres", FAILED, error.sentence, error.remedy)
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired as error:
+        return Check("postgres", FAILED, str(error), PROGRAM_ANSWER.remedy)
+    except OSError as error:
         return Check("postgres", FAILED, str(error), "set DATABASE_URL to a server of yours")
     if done.returncode != 0:
         return Check(
@@ -77,12 +81,14 @@ def _postgres() -> Check:
 def _database() -> Check:
     """Checks the server of DATABASE_URL."""
     try:
-        with psycopg.connect(settings.DATABASE_URL, connect_timeout=NETWORK_SECONDS) as connection:
+        with psycopg.connect(
+            settings.DATABASE_URL, connect_timeout=NETWORK_ANSWER.whole_seconds
+        ) as connection:
             row = connection.execute("SHOW server_version").fetchone()
     except psycopg.Error as error:
         reason = str(error).strip().splitlines()[0]
         return Check(
-            "postgres", FAILED, f"DATABASE_URL does not answer: {reason}", "check its address"
+            "postgres", FAILED, f"DATABASE_URL does not answer: {reason}", _remedy("its address")
         )
     return Check("postgres", OK, f"{row[0] if row else 'unknown'}, of DATABASE_URL")
 
@@ -91,12 +97,14 @@ def _broker() -> Check:
     url = settings.BROKER_URL
     if url.startswith("filesystem"):
         return Check("broker", OK, f"the folder {settings.BROKER_DIR}")
-    with Connection(url, connect_timeout=NETWORK_SECONDS) as connection:
+    with Connection(url, connect_timeout=NETWORK_ANSWER.whole_seconds) as connection:
         shown = connection.as_uri()  # without its password
         try:
-            connection.ensure_connection(max_retries=1, timeout=NETWORK_SECONDS)
+            connection.ensure_connection(max_retries=1, timeout=NETWORK_ANSWER.whole_seconds)
         except (OperationalError, OSError) as error:
-            return Check("broker", FAILED, f"{shown} does not answer: {error}", "check BROKER_URL")
+            return Check(
+                "broker", FAILED, f"{shown} does not answer: {error}", _remedy("BROKER_URL")
+            )
     return Check("broker", OK, f"{shown} answers")
 
 
@@ -111,10 +119,14 @@ def _port() -> Check:
     return Check("port", OK, f"{port} is free" if port else "any that is free")
 
 
+def _remedy(what: str) -> str:
+    return f"check {what}; {NETWORK_ANSWER.remedy}"
+
+
 def _grove_answers(port: int) -> bool:
     address = f"http://127.0.0.1:{port}/healthz"
     try:
-        with urllib.request.urlopen(address, timeout=NETWORK_SECONDS) as answer:  # nosec B310
+        with urllib.request.urlopen(address, timeout=NETWORK_ANSWER.whole_seconds) as answer:  # nosec B310
             return answer.status == 200
     except OSError:
         return False

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from docs.generate import markdown
 from docs.generate.markdown import code, table
+from engine.config.deadlines import DEADLINES, MAX_PATIENCE, PATIENCE
 from engine.sandbox.limits import DEFAULTS, MAX_CAPS, variable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,6 +25,7 @@ TITLES = {
     "limits": "Limits",
     "programs": "Programs and files on the server",
     "workers": "Workers",
+    "deadlines": "Deadlines on a busy machine",
     "hub": "Hugging Face hub",
     "clients": "Clients",
 }
@@ -50,7 +52,7 @@ def page(described_in: Path = MEANINGS) -> str:
 
 
 def _parts(meanings: dict[str, dict[str, str]]) -> Iterator[str]:
-    reads = {**_typed_reads(), **_caps()}
+    reads = {**_typed_reads(), **_caps(), **_deadlines()}
     for section, title in TITLES.items():
         yield f"## {title}"
         rows = [
@@ -113,6 +115,11 @@ def _caps() -> dict[str, tuple[str, str]]:
         variable(key): (f"1 to {MAX_CAPS[key]:,}", f"{default:,}")
         for key, default in DEFAULTS.items()
     }
+
+
+def _deadlines() -> dict[str, tuple[str, str]]:
+    seconds = {name: ("seconds", f"{one.default:g}") for name, one in DEADLINES.items()}
+    return {PATIENCE: (f"1 to {MAX_PATIENCE}", "1"), **seconds}
 
 
 @cache

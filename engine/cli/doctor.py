@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from engine.config.deadlines import VLLM_IMPORT
 from engine.config.errors import ConfigError
 from engine.config.sandbox import SandboxConfig
 from engine.config.schema import RunConfig
@@ -24,7 +25,6 @@ from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.self_check import self_check
 from engine.sandbox.limits import SandboxCaps
 
-VLLM_IMPORT_SECONDS = 120.0
 _VLLM_PROBE = (
     "import vllm; from vllm.platforms import current_platform as platform; "
     "print(vllm.__version__, platform.device_type or 'none')"
@@ -115,10 +115,10 @@ def _vllm() -> dict[str, Any]:
             [sys.executable, "-c", _VLLM_PROBE],
             capture_output=True,
             text=True,
-            timeout=VLLM_IMPORT_SECONDS,
+            timeout=VLLM_IMPORT.seconds,
         )
     except subprocess.TimeoutExpired:
-        return {"works": False, "reason": f"not imported within {VLLM_IMPORT_SECONDS:.0f} s"}
+        return {"works": False, "reason": VLLM_IMPORT.passed}
     if probe.returncode != 0:
         last = (probe.stderr.strip().splitlines() or ["no reason given"])[-1]
         return {"works": False, "reason": last}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from engine.config.deadlines import ACTORS_START, VLLM_START, Deadline
 from engine.config.weight_sharing import actor_groups, weight_groups
 
 if TYPE_CHECKING:
@@ -16,16 +17,13 @@ if TYPE_CHECKING:
     from engine.config.schema import RunConfig
 
 VLLM = "vllm"
-VLLM_START_SECONDS = 900.0
-"""Time for loading, profiling and CUDA graphs of a large model."""
-TORCH_START_SECONDS = 300.0
 MIN_VLLM_TEMPERATURE = 0.01
 """Lowest temperature above 0 at which vLLM samples."""
 
 
-def start_deadline(agents: Sequence[AgentConfig]) -> float:
-    """Returns the seconds within which the agents must be ready."""
-    return VLLM_START_SECONDS if any(map(uses_vllm, agents)) else TORCH_START_SECONDS
+def start_deadline(agents: Sequence[AgentConfig]) -> Deadline:
+    """Returns the deadline by which the agents must be ready."""
+    return VLLM_START if any(map(uses_vllm, agents)) else ACTORS_START
 
 
 def generator_gpus(owners: Sequence[AgentConfig]) -> int:

@@ -117,7 +117,7 @@ def _measured(
 ) -> tuple[Measurement, float]:
     if stop.is_set():
         raise Interrupted
-    log.append(RunWaiting("agents to start", start_deadline(config.agents)))
+    log.append(RunWaiting("agents to start", start_deadline(config.agents).seconds))
     with LocalTeam(config, _ProgressLog(log)) as team:
         threading.Thread(target=_leave, args=(team, stop), daemon=True).start()
         team.ready()

@@ -19,14 +19,12 @@ from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from engine.config.deadlines import ACTORS_START, CALL, Deadline
 from engine.config.schema import RunConfig
 from engine.inference.model_forks import has_gpus
 from engine.policy.types import Answer, Request
 from engine.preload.fork_server import start_fork_server
 from engine.problems.problem import Problem
-
-START_DEADLINE = 300.0
-SCORE_DEADLINE = 3600.0
 
 Result = TypeVar("Result")
 
@@ -58,7 +56,7 @@ class AnswerBackend(Protocol):
     calls_at_once: int
     requests_per_call: int
 
-    def ready(self, deadline: float) -> None:
+    def ready(self, deadline: Deadline) -> None:
         """Waits until the backend can answer. Raises BackendError or ModelError."""
         ...
 
@@ -88,18 +86,18 @@ class ModelProcess:
         self._loaded = self._pool.submit(_load, load, arguments)
         self._processes = [child for child in active_children() if child not in before]
 
-    def ready(self, deadline: float) -> None:
+    def ready(self, deadline: Deadline) -> None:
         """Waits until the model is loaded.
 
         Raises:
             BackendError: it took too long, or the process ended. Exceptions of `load` propagate.
         """
         try:
-            self._loaded.result(deadline)
+            self._loaded.result(deadline.seconds)
         except TimeoutError:
             raise BackendError(
-                f"{self.name}: its model was not loaded within {deadline:.0f} s; look at the load "
-                "of this machine"
+                f"{self.name}: its model was not loaded within {deadline.seconds:g} s; "
+                f"{deadline.remedy}"
             ) from None
         except BrokenProcessPool:
             raise self.ended() from None
@@ -128,7 +126,7 @@ class RewardProcess:
         arguments, apart = (directory, run.compute.device), has_gpus(run)
         self._process = ModelProcess("reward model", _load_reward_model, *arguments, apart=apart)
 
-    def ready(self, deadline: float) -> None:
+    def ready(self, deadline: Deadline) -> None:
         self._process.ready(deadline)
 
     def score(self, programs: Sequence[tuple[Problem, str]]) -> list[float]:
@@ -139,11 +137,13 @@ class RewardProcess:
         """
         pairs = [(problem.statement, program) for problem, program in programs]
         try:
-            return self._process.call(_score, pairs).result(SCORE_DEADLINE)
+            return self._process.call(_score, pairs).result(CALL.seconds)
         except BrokenProcessPool:
             raise self._process.ended() from None
         except TimeoutError:
-            raise BackendError(f"waited {SCORE_DEADLINE:.0f} s for the reward model") from None
+            raise BackendError(
+                f"waited {CALL.seconds:g} s for the reward model; {CALL.remedy}"
+            ) from None
 
     def close(self) -> None:
         self._process.close()
@@ -166,7 +166,7 @@ def scoring(config: RunConfig) -> Iterator[Callable[..., list[float]] | None]:
     check_reward_model(directory)
     process = RewardProcess(directory, config)
     try:
-        process.ready(START_DEADLINE)
+        process.ready(ACTORS_START)
         yield process.score
     finally:
         process.close()

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import httpx
 
 from engine.config.agents import AgentConfig
+from engine.config.deadlines import ENDPOINT_CLOSE, ENDPOINT_CONNECT, Deadline
 from engine.config.inference import InferenceConfig
 from engine.events.vocabulary import StopReason
 from engine.inference.backends import AgentRequest, BackendError
@@ -28,8 +29,6 @@ from engine.policy.types import Answer, Generation
 from engine.problems.extraction import extract_program
 
 KEY_VARIABLE = "OPENAI_API_KEY"
-CONNECT_SECONDS = 10.0
-CLOSE_SECONDS = 10.0
 _TOO_LONG = {400, 413, 422}
 _RETRIED = {408, 409, 425, 429}
 _NOT_RETRIED = {501, 505}
@@ -55,7 +54,7 @@ class EndpointBackend:
         key = os.environ.get(KEY_VARIABLE)
         self._client = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=httpx.Timeout(inference.request_seconds, connect=CONNECT_SECONDS),
+            timeout=httpx.Timeout(inference.request_seconds, connect=ENDPOINT_CONNECT.seconds),
             limits=httpx.Limits(max_connections=inference.requests_at_once),
         )
         self._loop = asyncio.new_event_loop()
@@ -64,16 +63,17 @@ class EndpointBackend:
         )
         self._thread.start()
 
-    def ready(self, deadline: float) -> None:
+    def ready(self, deadline: Deadline) -> None:
         """Queries the server for its models and checks the agent's model name.
 
         Raises:
             BackendError: the server is unreachable, refuses the key, or does not have the model.
         """
         try:
-            models = self._begin(self._models()).result(deadline)
+            models = self._begin(self._models()).result(deadline.seconds)
         except TimeoutError:
-            raise self._error(f"did not list its models within {deadline:.0f} s") from None
+            late = f"did not list its models within {deadline.seconds:g} s; {deadline.remedy}"
+            raise self._error(late) from None
         if models is None:  # not every server lists them; then the settings must name one
             models = [self.model] if self.model else []
         if not self.model and len(models) == 1:
@@ -89,9 +89,10 @@ class EndpointBackend:
 
     def close(self) -> None:
         """Cancels all requests in flight."""
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(CLOSE_SECONDS)
+        seconds = ENDPOINT_CLOSE.seconds
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(seconds)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(CLOSE_SECONDS)
+        self._thread.join(seconds)
         self._loop.close()
 
     def _begin(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
@@ -166,6 +167,8 @@ class EndpointBackend:
                 cause, server_wait = self._status_text(response), _retry_after(response)
             except TimeoutError:
                 cause = f"no answer within {self._request_seconds:.0f} s"
+            except httpx.ConnectTimeout:
+                cause = f"ConnectTimeout: {ENDPOINT_CONNECT.passed}"
             except (httpx.TransportError, httpx.DecodingError) as error:
                 cause = f"{type(error).__name__}: {error}".rstrip(": ")
             now = time.monotonic()

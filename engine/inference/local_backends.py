@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.config.agents import AgentConfig
+from engine.config.deadlines import Deadline
 from engine.config.schema import RunConfig
 from engine.inference.backends import (
     AgentRequest,
@@ -42,7 +43,7 @@ class BatchBackend:
     ):
         self._process = _process(agents, run, position, run_dir)
 
-    def ready(self, deadline: float) -> None:
+    def ready(self, deadline: Deadline) -> None:
         self._process.ready(deadline)
 
     def answer(
@@ -76,7 +77,7 @@ class LocalBackend:
         self._futures: dict[int, Future[list[Answer]]] = {}
         self._in_turn = False
 
-    def ready(self, deadline: float) -> None:
+    def ready(self, deadline: Deadline) -> None:
         self._process.ready(deadline)
 
     def answer(

@@ -58,7 +58,7 @@ class LocalTeam:
         self.backends: dict[str, AnswerBackend] = {}
         """Backend of each agent; agents of one model share one."""
         try:
-            waiting(_START, start_deadline(config.agents))
+            waiting(_START, start_deadline(config.agents).seconds)
             self.sandbox = self._open.enter_context(Sandbox(config.sandbox))
             self.check = SelfCheck(self.sandbox)
             self.verifier = CachingVerifier(self.sandbox)

@@ -23,10 +23,10 @@ from typing import IO, Any
 
 import httpx
 
+from engine.config.deadlines import REGISTRY
+
 PREFIX = "registry:"
 DEFAULT_ADDRESS = "http://localhost:8000"
-SECONDS = 60.0
-"""Timeout in seconds: longest wait for a byte from the server."""
 _README = "README.md"
 """Generated for each archive: it names requester and request, and is no part of the version."""
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
@@ -64,12 +64,13 @@ def registered_model(reference: str) -> RegisteredModel:
         with httpx.Client(
             base_url=f"{address.rstrip('/')}/api/v1",
             headers={"authorization": f"Bearer {token}"},
-            timeout=SECONDS,
+            timeout=REGISTRY.seconds,
         ) as client:
             return _Registry(client, reference).model(name, which)
     except (httpx.HTTPError, httpx.InvalidURL, zipfile.BadZipFile) as error:
         what = str(error) or type(error).__name__
-        raise ValueError(f"{reference}: {address} (GROVE_ADDRESS): {what}") from None
+        remedy = f"; {REGISTRY.remedy}" if isinstance(error, httpx.TimeoutException) else ""
+        raise ValueError(f"{reference}: {address} (GROVE_ADDRESS): {what}{remedy}") from None
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from engine.config.deadlines import CALL
 from engine.inference.backends import AgentRequest, AnswerBackend, BackendError, process_ended
 from engine.policy.types import Answer
 from engine.rollout.scheduler import Demand, Order, Scheduler, Task
@@ -30,7 +31,6 @@ from engine.sandbox.host.verify import Verification
 if TYPE_CHECKING:
     from engine.inference.local_team import LocalTeam
 
-CALL_DEADLINE = 3600.0
 LOOK_EVERY = 1.0
 REPORT_AFTER = 2.0
 
@@ -85,7 +85,7 @@ class CallQueue:
                     self._check_deadlines()
                 if not is_reported and time.monotonic() - began >= REPORT_AFTER:
                     is_reported = True
-                    self.team.waiting(self._in_flight(), CALL_DEADLINE)
+                    self.team.waiting(self._in_flight(), CALL.seconds)
         finally:
             if is_reported:
                 self.team.waiting("", 0.0)
@@ -96,13 +96,13 @@ class CallQueue:
         return f"answers of {', '.join(agents)}" if agents else "sandbox"
 
     def _check_deadlines(self) -> None:
-        now = time.monotonic()
+        now, seconds = time.monotonic(), CALL.seconds
         # Calls also wait in the queues of backends and sandbox: the deadline is for the oldest.
         for call in self._calls.values():
-            if now - call.started > CALL_DEADLINE and call.agents:
+            if now - call.started > seconds and call.agents:
                 raise BackendError(
-                    f"agent {call.agents[0]}: waited {CALL_DEADLINE:.0f} s for its "
-                    "answer; look at the load of the machine, or lower sampling.max_new_tokens"
+                    f"agent {call.agents[0]}: waited {seconds:g} s for its answer; "
+                    f"lower sampling.max_new_tokens, or {CALL.remedy}"
                 )
 
 

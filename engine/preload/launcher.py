@@ -70,13 +70,23 @@ def request_fork(arguments: list[str]) -> None:
                 "group": os.getpgrp(),
             }
         )
-        socket.send_fds(connection, [wire.ORDER], [order, 0, 1, 2])
-        answer = connection.recv(wire.MAX_BYTES)
-        if answer[:1] != wire.FORKED:
-            reason = answer[1:].decode(errors="replace")
-            raise NoServerError(reason or "the server ended; its log is next to its socket")
+        with contextlib.suppress(BrokenPipeError):  # it does not wait any longer, and says why
+            socket.send_fds(connection, [wire.ORDER], [order, 0, 1, 2])
+        await_fork(connection)
         signal.alarm(0)  # the rest cannot block, and must not be interrupted
-        connection.send(wire.GO)
+        try:
+            connection.send(wire.GO)
+        except BrokenPipeError:
+            await_fork(connection)
+            raise
+
+
+def await_fork(connection: socket.socket) -> None:
+    """Waits until the fork has been made. Raises `NoServerError` with the reason if it was not."""
+    answer = connection.recv(wire.MAX_BYTES)
+    if answer[:1] != wire.FORKED:
+        reason = answer[1:].decode(errors="replace")
+        raise NoServerError(reason or "the server ended; its log is next to its socket")
 
 
 def session_folder(arguments: list[str]) -> str:

@@ -29,8 +29,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LISTENER, RAYLET = 3, 4
-ANSWER_SECONDS = 10.0
-"""Deadline for a launcher's order, and then for its go."""
 MODULES = (
     "torch",
     "transformers",
@@ -98,15 +96,25 @@ def refuse(connection: socket.socket, reason: str) -> None:
     from engine.preload.wire import MAX_BYTES, REFUSED
 
     with contextlib.suppress(OSError):
-        connection.settimeout(ANSWER_SECONDS)
+        connection.settimeout(answer_seconds())
         connection.recv(MAX_BYTES)  # closing with unread data would discard the answer
         connection.send((REFUSED + reason.encode())[:MAX_BYTES])
+
+
+def answer_seconds() -> float:
+    """Returns the deadline for a launcher's order, and then for its go."""
+    from engine.config.deadlines import PRELOAD_ANSWER
+
+    return PRELOAD_ANSWER.seconds
 
 
 def run_as_worker(connection: socket.socket) -> None:
     """Continues as the worker of the launcher at the other end."""
     try:
         arguments = adopt_launcher_environment(connection)
+    except TimeoutError:
+        arguments = None
+        refuse_late(connection)
     except OSError:
         arguments = None
     if arguments is None:
@@ -116,12 +124,25 @@ def run_as_worker(connection: socket.socket) -> None:
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
+def refuse_late(connection: socket.socket) -> None:
+    """Reports to a launcher, and in the log, that its message did not come in time."""
+    from engine.config.deadlines import PRELOAD_ANSWER
+    from engine.preload.wire import REFUSED
+
+    reason = (
+        f"no word of the launcher within {connection.gettimeout():g} s; {PRELOAD_ANSWER.remedy}"
+    )
+    print(reason, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):
+        connection.send(REFUSED + reason.encode())
+
+
 def adopt_launcher_environment(connection: socket.socket) -> list[str] | None:
     """Takes over the launcher's environment; returns the worker's program and arguments, or None
     if the launcher sent no go."""
     from engine.preload.wire import DESCRIPTORS, FORKED, GO, MAX_BYTES, read_order
 
-    connection.settimeout(ANSWER_SECONDS)
+    connection.settimeout(answer_seconds())
     _, (given, *streams), *_ = socket.recv_fds(connection, MAX_BYTES, DESCRIPTORS)
     order = read_order(given)
     os.setpgid(0, order["group"])

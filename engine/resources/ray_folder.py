@@ -23,9 +23,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from engine.config.deadlines import RAY_STOP
+
 FOLDER = "ray"
-REMOVE_SECONDS = 5.0
-"""Deadline for Ray's processes to end and leave their files."""
 _LONGEST = 107 - len("/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store")
 """Longest path, in bytes, of a folder in which Ray's sockets have room."""
 
@@ -75,13 +75,13 @@ class RayFolder:
 
 
 def remove_ray_folder(run_dir: Path) -> None:
-    """Removes what a Ray of this run directory has left, if anything; retries for `REMOVE_SECONDS`
+    """Removes what a Ray of this run directory has left, if anything; retries for `RAY_STOP`
     while ending processes still write there. Call only while no engine runs there."""
     folder = run_dir.absolute() / FOLDER
     if not folder.is_dir() or folder.is_symlink():
         return
     _remove_short_name(folder)
-    deadline = time.monotonic() + REMOVE_SECONDS
+    deadline = time.monotonic() + RAY_STOP.seconds
     shutil.rmtree(folder, ignore_errors=True)
     while folder.exists() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -8,6 +8,7 @@ checked when the run's actors are placed (`engine.training.cluster`).
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from typing import Any
 import psutil
 
 from engine.config.agents import AgentConfig
+from engine.config.deadlines import PROGRAM_ANSWER
 from engine.config.generator_support import generator_gpus, uses_vllm
 from engine.config.pretrained import PACKAGE_PREFIX, pretrained_model
 from engine.config.schema import RunConfig
@@ -30,7 +32,8 @@ from engine.resources.bounds import bounds, generating_actors, policy_groups
 from engine.resources.machine_memory import engine_memory
 from engine.resources.shapes import Shape, model_folder, shape_of
 
-GPU_QUERY_SECONDS = 20.0
+logger = logging.getLogger(__name__)
+
 SMALL = 1e9
 """Number of parameters from which a CPU cannot train a model in useful time."""
 
@@ -355,8 +358,11 @@ def installed_gpus() -> tuple[float, ...]:
     command: list[Any] = [tool, "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     try:
         query = subprocess.run(
-            command, capture_output=True, text=True, timeout=GPU_QUERY_SECONDS, check=True
+            command, capture_output=True, text=True, timeout=PROGRAM_ANSWER.seconds, check=True
         )
+    except subprocess.TimeoutExpired:
+        logger.warning("no GPU is counted: %s", PROGRAM_ANSWER.passed)
+        return ()
     except (OSError, subprocess.SubprocessError):
         return ()
     # Some GPUs share the machine's memory and report none of their own.

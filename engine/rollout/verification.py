@@ -20,6 +20,7 @@ from typing import Any, cast
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from engine.config.deadlines import ACTORS_START
 from engine.config.schema import RunConfig
 from engine.policy.handles import VerifierHandle
 from engine.resources.bounds import bounds
@@ -27,7 +28,6 @@ from engine.rollout.types import Program
 from engine.rollout.verifier import Verifier
 from engine.run.own_ray import run_nodes
 from engine.run.waits import (
-    START_DEADLINE,
     TeamError,
     Waiting,
     cause_of,
@@ -91,7 +91,7 @@ class VerifierPool:
         checks = [(verifier, verifier.actor.verify.remote([])) for verifier in self.verifiers]
         for verifier, check in checks:
             try:
-                wait_for(check, name, self.waiting, START_DEADLINE)
+                wait_for(check, name, self.waiting, ACTORS_START)
             except TeamError as error:
                 self._lose(verifier, str(error))
 

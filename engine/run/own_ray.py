@@ -21,19 +21,38 @@ import psutil
 import ray
 from ray import _raylet
 
+from engine.config.deadlines import patience
 from engine.resources.ray_folder import RayFolder
 
 LOOPBACK = "127.0.0.1"
-RAY_SETTINGS = {
+_SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # By default Ray runs its workers at nice 15, where any other program starves them.
     "RAY_worker_niceness": "0",
     # Prestarted workers would only import modules: nearly all are forked (engine/preload).
     "RAY_prestart_worker_first_driver": "0",
-    # The first worker is forked once torch is imported, which can take a minute under load.
-    "RAY_worker_register_timeout_seconds": "240",
 }
-"""Environment of a Ray that an engine starts for itself; variables that the user has set win."""
+_REGISTER_SECONDS = 240.0
+"""The first worker is forked once torch is imported, which can take a minute under load."""
+_DEADLINES = {
+    # A new node, its processes and its agents, until they are reached; then synchronous calls and
+    # the checks that decide that a node is dead.
+    "RAY_raylet_start_wait_time_s": 30.0,
+    "RAY_gcs_server_port_wait_time_s": 30.0,
+    "RAY_agent_register_timeout_ms": 30_000.0,
+    "RAY_gcs_server_request_timeout_seconds": 60.0,
+    "RAY_health_check_timeout_ms": 10_000.0,
+}
+"""Deadlines of Ray with its defaults, which are scaled by GROVE_PATIENCE."""
+
+
+def ray_settings() -> dict[str, str]:
+    """Returns the environment of a Ray that an engine starts for itself; variables that the user
+    has set win. With patience it includes Ray's own deadlines."""
+    factor = patience()
+    scaled = {"RAY_worker_register_timeout_seconds": _REGISTER_SECONDS}
+    scaled |= _DEADLINES if factor > 1 else {}
+    return _SETTINGS | {name: str(round(value * factor)) for name, value in scaled.items()}
 
 
 class OwnRay:

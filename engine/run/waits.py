@@ -10,8 +10,8 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError
 
-START_DEADLINE = 300.0
-CALL_DEADLINE = 3600.0
+from engine.config.deadlines import CALL, Deadline
+
 REPORT_AFTER = 2.0
 
 Waiting = Callable[[str, float], object]
@@ -49,7 +49,7 @@ def wait_for(
     futures: Any,
     name: str,
     waiting: Waiting,
-    deadline: float = CALL_DEADLINE,
+    deadline: Deadline = CALL,
     roles: Mapping[str, str] = NOBODY,
 ) -> Any:
     """Returns the result of one or several calls; reports a long wait under `name`.
@@ -57,19 +57,18 @@ def wait_for(
     Raises:
         TeamError: the deadline passed, or the actor failed (with its first cause).
     """
+    seconds = deadline.seconds
     try:
         try:
-            return ray.get(futures, timeout=min(REPORT_AFTER, deadline))
+            return ray.get(futures, timeout=min(REPORT_AFTER, seconds))
         except GetTimeoutError:
-            waiting(name, deadline)
+            waiting(name, seconds)
         try:
-            return ray.get(futures, timeout=max(0.0, deadline - REPORT_AFTER))
+            return ray.get(futures, timeout=max(0.0, seconds - REPORT_AFTER))
         finally:
             waiting("", 0.0)
     except GetTimeoutError:
-        raise TeamError(
-            f"waited {deadline:.0f} s for {name}; look at the load of the machine"
-        ) from None
+        raise TeamError(f"waited {seconds:g} s for {name}; {deadline.remedy}") from None
     except ray.exceptions.RayError as error:
         raise TeamError(f"{name}: {cause_of(error, roles)}", _failed_index(futures)) from error
 
@@ -91,26 +90,26 @@ def _failed(future: Any) -> bool:
 
 
 def wait_for_any(
-    calls: Sequence[Any], name: str, waiting: Waiting, deadline: float = CALL_DEADLINE
+    calls: Sequence[Any], name: str, waiting: Waiting, deadline: Deadline = CALL
 ) -> list[Any]:
     """Returns those of several calls that are done, at least one, without checking for failures.
 
     Raises:
         TeamError: none ended before the deadline.
     """
-    waited = 0.0
+    seconds, waited = deadline.seconds, 0.0
     while True:
         ended, others = ray.wait(list(calls), num_returns=1, timeout=REPORT_AFTER)
         if not ended:
             if not waited:
-                waiting(name, deadline)
+                waiting(name, seconds)
             waited += REPORT_AFTER
-        if waited and (ended or waited >= deadline):
+        if waited and (ended or waited >= seconds):
             waiting("", 0.0)
         if ended:
             return ended + ended_of(others)
-        if waited >= deadline:
-            raise TeamError(f"waited {deadline:.0f} s for {name}; look at the load of the machine")
+        if waited >= seconds:
+            raise TeamError(f"waited {seconds:g} s for {name}; {deadline.remedy}")
 
 
 def ended_of(calls: Sequence[Any]) -> list[Any]:

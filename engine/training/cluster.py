@@ -23,14 +23,16 @@ import ray
 from ray.util.placement_group import PlacementGroup, placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from engine.config import deadlines
 from engine.config.compute import ComputeConfig, Placement
+from engine.config.deadlines import RAY_START
 from engine.config.generator_support import generator_gpus
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, rank_processes, weight_groups
 from engine.preload.environment import use_setup_worker
 from engine.resources.ray_folder import remove_ray_folder
-from engine.run.own_ray import RAY_SETTINGS, OwnRay, is_own, run_nodes
-from engine.run.waits import START_DEADLINE, TeamError, Waiting
+from engine.run.own_ray import OwnRay, is_own, ray_settings, run_nodes
+from engine.run.waits import TeamError, Waiting
 
 Resources = dict[str, float]
 
@@ -133,13 +135,15 @@ def connect(config: RunConfig, waiting: Waiting, run_dir: Path | None = None) ->
         TeamError: Ray did not start, or the cluster cannot be reached.
     """
     address = config.compute.ray_address or os.environ.get("RAY_ADDRESS")
-    for name, value in RAY_SETTINGS.items():
+    for name, value in ray_settings().items():
         os.environ.setdefault(name, value)
-    waiting("starting Ray" if not address else f"joining Ray at {address}", START_DEADLINE)
+    waiting("starting Ray" if not address else f"joining Ray at {address}", RAY_START.seconds)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     close: Callable[[], None] = ray.shutdown
     if address:
         options["address"] = address
+        if variables := deadlines.given():  # a Ray of our own inherits them
+            options["runtime_env"] = {"env_vars": variables}
         if run_dir:
             remove_ray_folder(run_dir)  # of a killed engine that joined no cluster
     else:
@@ -257,7 +261,7 @@ def _resource_text(resources: Resources) -> str:
 def _start_ray(options: dict[str, Any]) -> None:
     """Connects to Ray or starts it, with retries: Ray gives its own processes 30 s, which is too
     short on a busy machine."""
-    deadline = time.monotonic() + START_DEADLINE
+    deadline = time.monotonic() + RAY_START.seconds
     while True:
         try:
             ray.init(**options)
@@ -269,7 +273,8 @@ def _start_ray(options: dict[str, Any]) -> None:
                 _kill_children()  # a failed start leaves its processes behind
             if time.monotonic() > deadline or joins:
                 where = options["address"] if joins else "this machine"
-                raise TeamError(f"Ray at {where} did not start: {error}") from error
+                remedy = "" if joins else f"; {RAY_START.remedy}"
+                raise TeamError(f"Ray at {where} did not start: {error}{remedy}") from error
 
 
 def _kill_children() -> None:

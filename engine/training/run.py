@@ -13,6 +13,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.config.deadlines import CALL
 from engine.config.schema import RunConfig, read_config
 from engine.events.log import EventLog
 from engine.events.vocabulary import LogLine, RunState, RunStateChanged, RunWaiting
@@ -37,8 +38,6 @@ from engine.training.fork import is_fork, origin_line, origin_of
 from engine.training.reference_check import without_failing_references
 from engine.training.team import Team
 from engine.training.trainer import Trainer
-
-CHECK_DEADLINE = 3600.0
 
 
 def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
@@ -159,7 +158,7 @@ def _checkpoint(
     checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
     if not checkpoints.folder.is_dir() and not is_fork(run_dir):
         return None
-    log.append(RunWaiting("checkpoint to be checked", CHECK_DEADLINE))
+    log.append(RunWaiting("checkpoint to be checked", CALL.seconds))
     latest = checkpoints.latest()
     origin = None if latest else origin_of(run_dir, record)
     log.append(RunWaiting(""))

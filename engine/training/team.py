@@ -23,6 +23,7 @@ import ray
 from ray.util.placement_group import placement_group_table
 
 from engine.config.agents import AgentConfig
+from engine.config.deadlines import CALL, Deadline
 from engine.config.generator_support import start_deadline
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, weight_groups
@@ -32,7 +33,7 @@ from engine.preload.environment import runtime_environment
 from engine.rollout.types import AnswerBatch
 from engine.rollout.verification import VerifierPool
 from engine.run.own_ray import run_nodes
-from engine.run.waits import CALL_DEADLINE, Waiting, wait_for, wait_for_any
+from engine.run.waits import Waiting, wait_for, wait_for_any
 from engine.training.actors import PolicyActor
 from engine.training.cluster import Seat, connect, gpus_of, reserve, seated, seats_of
 
@@ -132,7 +133,7 @@ class Team:
         finally:
             self.waiting = self.verifier.waiting = before
 
-    def get(self, futures: Any, name: str, deadline: float = CALL_DEADLINE) -> Any:
+    def get(self, futures: Any, name: str, deadline: Deadline = CALL) -> Any:
         """Returns the result of one or several calls; reports a long wait as `name`.
 
         Raises:

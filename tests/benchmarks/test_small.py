@@ -75,6 +75,7 @@ def test_a_ratio_settles_once_its_rounds_agree_despite_an_outlier():
     assert _error([1.0, 1.2] * 50) < _error([1.0, 1.2] * 5)
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_siblings_are_guarded_and_measured_against_every_way():
     done = run("siblings", "--json", "--prompt", "40", "--rounds", "1")
@@ -135,6 +136,7 @@ def test_a_deeper_starter_answers_as_the_starter_does(tmp_path):
         deeper("fern", 1, tmp_path / "shallow")
 
 
+@pytest.mark.large
 @pytest.mark.service
 def test_the_rest_benchmark_queries_a_real_site():
     load = ("--runs", "60", "--metrics", "40", "--listed", "10", "--steps", "3", "--points", "2500")

@@ -29,6 +29,7 @@ def measured(name, *arguments):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.large
 def test_prefix_training_compares_gradients_before_it_times_them():
     shapes = ("--shapes", "p16_r16_g1_n1", "p16_r16_g16_n1")
     result = measured("prefix_training", *shapes, "--rounds", "1", "--seconds", "0")
@@ -42,6 +43,7 @@ def test_prefix_training_compares_gradients_before_it_times_them():
     assert set(result["ratios"]) == {"worst"} and result["ratios"]["worst"] > 0
 
 
+@pytest.mark.large
 def test_async_learns_from_as_many_nodes_both_ways():
     small = ("--steps", "3", "--seeds", "1", "--trees", "2", "--layers", "2")
     figures = measured("async", *small)["figures"]
@@ -53,6 +55,7 @@ def test_async_learns_from_as_many_nodes_both_ways():
     assert figures["overlapped_steps_per_minute"] > 0
 
 
+@pytest.mark.large
 def test_a_step_is_compared_with_trls_after_loss_gradients_and_prompts():
     small = ("--statements", "bare", "--steps", "4", "--rounds", "1")
     result = measured("step", *small)
@@ -85,6 +88,7 @@ def tiny_model(folder):
     return str(folder)
 
 
+@pytest.mark.large
 def test_a_pretrained_model_is_compared_with_transformers_and_trl(tmp_path):
     small = ("--tokens", "16", "--rounds", "1", "--threads", "1", "--steps", "1")
     result = measured("pretrained", "--model", tiny_model(tmp_path / "tiny"), *small)
@@ -107,6 +111,7 @@ def test_a_pretrained_model_that_is_not_installed_is_left_out(tmp_path):
     assert done.returncode == 3 and "python -m engine models add smollm2" in done.stderr
 
 
+@pytest.mark.large
 @needs_vllm
 def test_vllm_and_torch_write_what_the_learner_computes():
     small = ("--sequences", "1", "4", "--prompt", "16", "--tokens", "8", "--rounds", "1")
@@ -118,6 +123,7 @@ def test_vllm_and_torch_write_what_the_learner_computes():
     assert result["figures"]["choose_for_4"] in ("torch", "vllm")
 
 
+@pytest.mark.large
 @pytest.mark.browser
 def test_the_run_page_shows_all_that_was_sent_in_every_part():
     small = ("--nodes", "60", "--seconds", "0.5", "--events", "500", "--hour-steps", "2",

@@ -43,9 +43,9 @@ def site(served, var_directory, settings):
 @pytest.mark.parametrize(
     "who, known, phases",
     [
-        ("an owner", True, "examples,coverage"),
-        ("an owner", False, "fuzzing"),
-        ("a viewer", True, "fuzzing"),
+        pytest.param("an owner", True, "examples,coverage", marks=pytest.mark.large),
+        pytest.param("an owner", False, "fuzzing", marks=pytest.mark.large),
+        pytest.param("a viewer", True, "fuzzing", marks=pytest.mark.large),
         ("a stranger", True, "fuzzing"),
         ("nobody", True, "fuzzing"),
     ],

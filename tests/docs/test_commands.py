@@ -10,6 +10,7 @@ from importlib import import_module
 import pytest
 
 from tests.docs.pages import ROOT, pages
+from tests.helpers.waiting import patience
 
 _BLOCK = re.compile(r"(?:^<!-- ([^\n]*) -->\n)?^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(
@@ -121,6 +122,7 @@ FEW = (
 """Settings that shrink the tour's run; its commands stay as they are written."""
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_the_engine_s_tour_runs(tmp_path):
     text = (ROOT / "docs" / "guides" / "engine.md").read_text("utf-8")
@@ -129,7 +131,7 @@ def test_the_engine_s_tour_runs(tmp_path):
     tour = re.sub(r"\b(DIR|FORK)\b", rf"{tmp_path}/\1", tour)
     tour = tour.replace("demo training.steps=1", f"demo training.steps=1 {FEW}")
     done = subprocess.run(
-        ["bash", "-euc", tour], cwd=ROOT, capture_output=True, text=True, timeout=500
+        ["bash", "-euc", tour], cwd=ROOT, capture_output=True, text=True, timeout=500 * patience()
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "DIR" / "checkpoints" / "step-000001").is_dir()

@@ -16,6 +16,7 @@ from webapp.exports.models import Export, ExportState
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
+@pytest.mark.large
 def test_a_run_with_data_and_what_is_made_of_it(window, run, log):
     page = window(f"/runs/{run.run.pk}/", height=1000, color_scheme="dark")
     assert page.locator("html").get_attribute("data-theme") == "dark"
@@ -76,6 +77,7 @@ def test_a_run_with_data_and_what_is_made_of_it(window, run, log):
     assert not results, "\n".join(results)
 
 
+@pytest.mark.large
 def test_a_run_that_failed_under_a_long_name(window):
     long = SampleRun(SAMPLE, "a-name-without-a-space-" + "x" * 150)
     long.end("failed", "agent oak: no model in /models/" + "long-name/" * 30)

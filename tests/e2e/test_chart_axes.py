@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import SAMPLE
+from tests.helpers.large import large_but
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -47,7 +48,7 @@ LINES = 1 + len(SAMPLE.agents)
 POINTS = LINES * SAMPLE.steps
 
 
-@pytest.mark.parametrize("axis", ["tokens", "nodes"])
+@pytest.mark.parametrize("axis", large_but(["tokens"], ["tokens", "nodes"]))
 def test_over_tokens_or_nodes_a_step_is_plotted_at_the_cumulative_spend(page, ends, axis):
     assert table(page, POINTS)[:2] == ("step", ["1", "2", "3"])
     page.get_by_label("X axis").select_option(axis)
@@ -83,7 +84,7 @@ def shown(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-@pytest.mark.parametrize("name", ["Log x", "Log y"])
+@pytest.mark.parametrize("name", large_but(["Log y"], ["Log x", "Log y"]))
 def test_a_log_axis_is_another_picture_of_the_same_numbers(page, name):
     linear = card(page, POINTS).evaluate(PICTURE)
     numbers = table(page, POINTS)

@@ -28,6 +28,7 @@ def points_of(page, metric: str, number: int) -> None:
     page.locator(f'[data-metric="{metric}"][data-points="{number}"]').wait_for()
 
 
+@pytest.mark.large
 def test_live_charts_zoom_and_show_the_values_of_their_tables(page, run, log):
     other = SampleRun(SAMPLE)
     other.feed(log)
@@ -122,6 +123,7 @@ def shared_link(page, run, until: str) -> str:
     return urlsplit(page.locator("pre").inner_text()).path
 
 
+@pytest.mark.large
 def test_a_guest_sees_live_and_frozen_charts_and_nothing_else(page, browser, server, run, faults):
     log = interrupted_log()
     resumed = next(event.seq for event in log if event.kind == "run.resumed")

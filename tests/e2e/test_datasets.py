@@ -83,6 +83,7 @@ def test_an_invalid_dataset_is_refused_with_its_reason(page, faults):
     is_well(page, "a refusal")
 
 
+@pytest.mark.large
 def test_an_upload_that_waits_for_its_turn_shows_its_place_and_goes_on_by_itself(page):
     with psycopg.connect(**connection.get_connection_params()) as others:
         for slot in range(parse.QUEUE.slots):
@@ -112,6 +113,7 @@ def big_dataset(file) -> int:
     return PROBLEMS
 
 
+@pytest.mark.large
 def test_an_interrupted_upload_continues_at_the_servers_offset(page, server, faults, tmp_path):
     """The network fails within the second piece."""
     faults.expected = ("Failed to load resource", "ERR_CONNECTION", "foreign request")
@@ -130,6 +132,7 @@ def test_an_interrupted_upload_continues_at_the_servers_offset(page, server, fau
     assert version.statistics["problems"] == problems
 
 
+@pytest.mark.large
 def test_an_upload_goes_on_after_a_reload_when_the_file_is_chosen_again(
     page, server, faults, tmp_path
 ):

@@ -21,8 +21,9 @@ from allauth.mfa.totp.internal.auth import (
 from django.test import RequestFactory
 
 from tests.e2e.addresses import a_site
-from tests.e2e.wellness import accessibility_errors
+from tests.e2e.wellness import accessibility_errors, too_wide
 from tests.helpers.chromium import PageErrors, a_context
+from tests.helpers.large import large_but
 from tests.webapp.accounts.openid_provider import CLIENT, SECRET, a_provider
 from tests.webapp.telemetry.stream_server import a_session
 from webapp.http import error_pages
@@ -46,25 +47,33 @@ def signed_in(page, user) -> None:
         page.context.add_cookies([{"name": "sessionid", "value": session, "url": site}])
 
 
-def walked(page, origin: str, pages: dict[str, str]) -> list[str]:
+def walked(page, origin: str, pages: dict[str, str], check=accessibility_errors) -> list[str]:
     """Returns the faults of all pages."""
     found = []
     for name, address in pages.items():
         response = page.goto(origin + address)
         assert response.status == 200, (name, response.status)
         page.locator("h1").first.wait_for()
-        found += accessibility_errors(page, name)
+        found += check(page, name)
     return found
 
 
-def test_every_page_is_accessible_and_fits(window, server, site):
+def too_wide_pages(page, what: str) -> list[str]:
+    """The cheap part of `accessibility_errors`."""
+    return [f"{what}: {problem}" for problem in too_wide(page)]
+
+
+@pytest.mark.parametrize(
+    "check", large_but([too_wide_pages], [too_wide_pages, accessibility_errors])
+)
+def test_every_page_fits_and_is_accessible(window, server, site, check):
     page = window("/")
     signed_in(page, site.cast.alice)
-    found = walked(page, server.url, site.pages())
+    found = walked(page, server.url, site.pages(), check)
     signed_in(page, None)
     of_nobody = site.pages("nobody").items() - site.pages().items()
     assert {"account_login", "account_signup"} <= dict(of_nobody).keys()
-    found += walked(page, server.url, dict(of_nobody))
+    found += walked(page, server.url, dict(of_nobody), check)
     assert not found, "\n".join(found)
 
 
@@ -134,6 +143,7 @@ def code_of(secret: str) -> str:
     return format_hotp_value(hotp_value(secret, next(yield_hotp_counters_from_time())))
 
 
+@pytest.mark.large
 def test_one_signs_in_with_password_and_code_and_sees_the_pages_of_both(
     browser, open_server, site, alice
 ):

@@ -83,6 +83,7 @@ def test_one_steps_by_node_scrubs_jumps_and_plays(page, events):
     page.get_by_role("button", name="Play the log").wait_for()
 
 
+@pytest.mark.large
 def test_a_step_of_long_ago_comes_back_with_its_trees(page, events):
     tool(page, "menuLabel").click()
     tool(page, "step").fill("1")
@@ -102,6 +103,7 @@ def test_a_step_of_long_ago_comes_back_with_its_trees(page, events):
     assert "step=" not in page.url
 
 
+@pytest.mark.large
 def test_filters_narrow_the_forest_and_stay_in_the_address(page, events):
     tool(page, "q").fill("return x")
     tool(page, "matchCount").get_by_text("20 of 20 nodes in 4 of 4 trees").wait_for()
@@ -141,6 +143,7 @@ def preorder(events, tree: int) -> list[int]:
     return under(0)
 
 
+@pytest.mark.large
 def test_the_list_is_walked_with_keys(page, events):
     trees = [e.tree for e in events if e.kind == "tree.open" and e.payload["step"] == SAMPLE.steps]
     nodes = preorder(events, trees[1])
@@ -171,6 +174,7 @@ def test_the_list_is_walked_with_keys(page, events):
     expect(tree.get_by_role("treeitem", expanded=True)).to_have_count(0)
 
 
+@pytest.mark.large
 def test_a_tree_is_zoomed_moved_folded_and_fitted(page, events):
     opened = [e for e in events if e.kind == "node.open"]
     parent = next(e for e in reversed(opened) if e.payload["parent"])
@@ -196,6 +200,7 @@ def test_a_tree_is_zoomed_moved_folded_and_fitted(page, events):
     page.locator('[data-part="canvas"]:not([data-drags])').wait_for()
 
 
+@pytest.mark.large
 def test_node_colours_show_credit_and_the_team_panel_shows_roles(page, events):
     legend = page.locator('[data-part="legend"]')
     page.get_by_role("button", name="Advantage", exact=True).click()
@@ -209,6 +214,7 @@ def test_node_colours_show_credit_and_the_team_panel_shows_roles(page, events):
     assert sum(nodes) == SAMPLE.trees * SAMPLE.nodes
 
 
+@pytest.mark.large
 def test_two_trees_are_compared_on_one_axis_of_nodes(page, run, events):
     page.locator('[data-part="stage"]').focus()
     page.keyboard.press("Enter")

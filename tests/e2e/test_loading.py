@@ -87,6 +87,7 @@ def test_the_log_says_why_it_cannot_be_loaded_and_tries_again(page, run, log, st
     expect(part(page, "stream")).to_have_text("live")
 
 
+@pytest.mark.large
 def test_the_log_reports_a_deleted_run_and_a_signed_out_user(page, run, log):
     run.feed(log)
     page.goto(f"/runs/{run.run.pk}/log/")
@@ -103,6 +104,7 @@ def test_the_log_reports_a_deleted_run_and_a_signed_out_user(page, run, log):
     expect(part(page, "error")).to_contain_text("It no longer exists")
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("where", ["/charts/?run={0}", "/compare/?run={0}&run={1}"])
 def test_charts_and_comparisons_say_that_they_load_and_why_they_cannot(page, run, log, where):
     run.feed(log)
@@ -151,8 +153,8 @@ THREAD = "**/comments/?*"
     ("status", "text"),
     [
         (403, "You do not have access"),
-        (404, "It no longer exists"),
-        (500, "The server answered 500."),
+        pytest.param(404, "It no longer exists", marks=pytest.mark.large),
+        pytest.param(500, "The server answered 500.", marks=pytest.mark.large),
         (None, "The server is not reachable."),
     ],
 )
@@ -181,6 +183,7 @@ def test_comments_say_that_they_load_and_why_they_cannot(page, run, status, text
     expect(note).to_have_count(0)
 
 
+@pytest.mark.large
 def test_charts_of_a_run_name_the_cause_and_retry(page, run, log):
     run.feed(log)
     refuse(page, SERIES, 500)
@@ -192,6 +195,7 @@ def test_charts_of_a_run_name_the_cause_and_retry(page, run, log):
     page.locator('[data-metric="reward"][data-points]').wait_for()
 
 
+@pytest.mark.large
 def test_compared_trees_name_the_cause_and_are_loaded_again(page, run, log):
     events = list(log)
     run.feed(events)
@@ -209,6 +213,7 @@ def test_compared_trees_name_the_cause_and_are_loaded_again(page, run, log):
     expect(note).to_be_hidden()
 
 
+@pytest.mark.large
 def test_trees_of_an_older_step_name_the_cause_and_are_loaded_again(page, run, log):
     run.feed(log)
     steps = "**/api/v1/runs/*/steps/*/trees?*"

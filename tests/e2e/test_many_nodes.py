@@ -24,6 +24,7 @@ def open_page(window, run):
     return lambda fragment: window(f"/runs/{run.run.pk}/{fragment}", height=1800)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("focused", [False, True])
 def test_a_forest_that_grew_looks_like_one_that_was_loaded(open_page, run, focused):
     log = wide_trees(TREES, NODES)

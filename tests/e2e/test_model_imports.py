@@ -23,6 +23,7 @@ def works(server, settings):
     return ModelImportJob().do_one
 
 
+@pytest.mark.large
 def test_a_gguf_file_is_uploaded_and_its_conversion_watched(enter, run, tmp_path, works, faults):
     page = enter(run.user)
     page.goto("/models/")
@@ -63,6 +64,7 @@ def test_a_gguf_file_is_uploaded_and_its_conversion_watched(enter, run, tmp_path
     assert ModelVersion.objects.get().metadata["origin"]["kind"] == "gguf"
 
 
+@pytest.mark.large
 def test_a_file_that_cannot_be_converted_shows_why(enter, run, tmp_path, works):
     page = enter(run.user)
     page.goto("/models/new/")
@@ -77,6 +79,7 @@ def test_a_file_that_cannot_be_converted_shows_why(enter, run, tmp_path, works):
     assert not ModelVersion.objects.exists()
 
 
+@pytest.mark.large
 def test_a_pretrained_model_is_chosen_with_its_licence(enter, run, faults):
     page = enter(run.user)
     page.goto("/models/")

@@ -70,6 +70,7 @@ def measured(version: ModelVersion, dataset: DatasetVersion, user: User, value: 
     record_figures(result.run_id)
 
 
+@pytest.mark.large
 def test_a_model_is_uploaded_measured_compared_and_promoted_by_two(enter, run, tmp_path, faults):
     project, owner = run.project, run.user
     mia = User.objects.create_user("mia")

@@ -74,6 +74,7 @@ def a_solved_search(run, folder: Path) -> Search:
     return search
 
 
+@pytest.mark.large
 def test_the_documented_command_takes_the_pictures_and_those_in_docs_are_of_todays_pages(
     server, run, log, tmp_path
 ):

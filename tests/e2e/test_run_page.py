@@ -101,6 +101,7 @@ def test_a_click_opens_a_node_with_its_program_tests_and_credit(page, run, log):
     panel.wait_for(state="hidden")
 
 
+@pytest.mark.large
 def test_a_refinement_shows_its_changes(page, run, log):
     wait_for_seq(page, ship_all(run, log))
     state = page.request.get(f"/api/v1/runs/{run.run.pk}/state").json()
@@ -114,6 +115,7 @@ def test_a_refinement_shows_its_changes(page, run, log):
     panel.get_by_text(f"refines node {deep[-1]['parent']}").wait_for()
 
 
+@pytest.mark.large
 def test_a_link_to_an_older_node_still_opens_it(page, run, log):
     head = ship_all(run, log)
     wait_for_seq(page, head)
@@ -125,6 +127,7 @@ def test_a_link_to_an_older_node_still_opens_it(page, run, log):
     assert "".join(code.locator(".code-line").all_inner_texts()).split() == first["program"].split()
 
 
+@pytest.mark.large
 def test_arrow_keys_walk_over_a_tree_and_escape_leads_back(page, run, log):
     wait_for_seq(page, ship(run, log, "step.end"))
     open_first_tree(page)
@@ -191,6 +194,7 @@ def test_a_killed_server_costs_nothing(page, run, log, server, faults):
     assert tree_list(page) == lost
 
 
+@pytest.mark.large
 def test_a_finished_run_shows_what_it_achieved(page, run, log):
     wait_for_seq(page, ship_all(run, log))
     run.end("finished")
@@ -204,6 +208,7 @@ def test_a_finished_run_shows_what_it_achieved(page, run, log):
         page.go_back()
 
 
+@pytest.mark.large
 def test_charts_say_when_their_run_ends(page, run, log):
     ship(run, log, "step.end")
     page.goto(f"/charts/?run={run.run.pk}")
@@ -223,6 +228,7 @@ def test_stop_and_resume_are_requested_and_shown(page, run, log):
     page.get_by_text("Waiting for a worker.").wait_for()
 
 
+@pytest.mark.large
 def test_the_final_test_says_what_it_is_and_how_far(page, run, log):
     last = [log.popleft() for _ in range(len(log) - 2)][-1]
     run.feed(whole := [*itertools.takewhile(lambda one: one.seq < last.seq, sample_events(SAMPLE))])

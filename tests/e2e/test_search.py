@@ -15,6 +15,7 @@ ENGINE_MS = 300_000 * patience()
 TESTS = '[{"arguments": [[3, 1]], "expected": [3, 1]}, {"arguments": [[5]], "expected": [5]}]'
 
 
+@pytest.mark.large
 def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(window, start_worker):
     page = window("/")
     page.get_by_role("link", name="Search", exact=True).click()

@@ -63,6 +63,7 @@ def tab_through(page, most: int = 80) -> list[str]:
     raise AssertionError(f"no end after {names}")
 
 
+@pytest.mark.large
 def test_a_tree_far_down_shows_itself_and_its_node_on_a_small_screen(window):
     many = SampleRun(replace(SAMPLE, trees=32), "many trees")
     many.feed(sample_events(replace(SAMPLE, trees=32, steps=1)))
@@ -108,6 +109,7 @@ def test_tab_leads_through_the_list_in_reading_order(window, run):
     ]
 
 
+@pytest.mark.large
 def test_tab_leads_through_the_run_page_in_reading_order(window, run, log):
     run.feed(log)
     page = window(f"/runs/{run.run.pk}/")
@@ -149,6 +151,7 @@ def open_list(window):
     return page
 
 
+@pytest.mark.large
 def test_the_list_keeps_up_and_leaves_the_focus_where_it_is(window, run, log):
     page = open_list(window)
     page.evaluate("window.isTheSamePage = true")

@@ -64,6 +64,7 @@ def test_fields_and_text_say_the_same_and_start_the_run(page, run):
     assert {one.config["search"]["nodes_per_tree"] for one in made} == {5}
 
 
+@pytest.mark.large
 def test_agents_are_a_list_that_the_keyboard_changes(page, run):
     page.set_viewport_size({"width": 400, "height": 900})
     page.goto("/runs/new/?recipe=demo")
@@ -107,6 +108,7 @@ def test_agents_are_a_list_that_the_keyboard_changes(page, run):
     assert [one["name"] for one in made.config["agents"]] == ["fern", "elm"]
 
 
+@pytest.mark.large
 def test_a_run_is_forked_from_its_page(page, run, server):
     path = server.var / "runs" / str(run.run.pk) / "checkpoints" / "step-000002"
     path.mkdir(parents=True)
@@ -123,6 +125,7 @@ def test_a_run_is_forked_from_its_page(page, run, server):
     assert fork.config["loss"]["kl_coefficient"] == 0.5 and fork.parent_step == 2
 
 
+@pytest.mark.large
 def test_two_runs_are_compared_with_words_and_curves(page, run, log):
     head = run.feed(log)
     run.feed([outcomes(3, head + 1, 30)])

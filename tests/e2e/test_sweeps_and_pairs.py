@@ -61,6 +61,7 @@ def compares(page, log, trees: list[int]) -> None:
         expect(cells.locator("td")).to_have_text(results)
 
 
+@pytest.mark.large
 def test_trees_of_one_problem_from_two_runs(window, run, log):
     events = list(log)
     run.feed(events)

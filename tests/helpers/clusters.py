@@ -12,7 +12,7 @@ from typing import IO
 
 from engine.preload.environment import SETUP_WORKER
 from engine.resources.ray_folder import write_private
-from engine.run.own_ray import LOOPBACK, RAY_SETTINGS, enter_environment, own_environment
+from engine.run.own_ray import LOOPBACK, enter_environment, own_environment, ray_settings
 from tests.helpers.waiting import eventually
 
 OTHERS_SECONDS = 900.0
@@ -39,7 +39,7 @@ def closed_to_others(folder: Path) -> Iterator[None]:
     with _exclusively(folder / "ray.lock"):
         if not token.exists():
             write_private(token, secrets.token_hex(32))
-    os.environ |= RAY_SETTINGS
+    os.environ |= ray_settings()
     restore = enter_environment(own_environment(token))
     try:
         yield

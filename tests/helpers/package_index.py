@@ -54,13 +54,14 @@ class Index(ThreadingHTTPServer):
 
 
 def pip_environment() -> dict[str, str]:
-    """Returns the variables with which pip ignores this machine's settings and fails soon."""
+    """Returns the variables with which pip ignores this machine's settings and tries no more than
+    twice; an index that answers late, as on a busy machine, has a minute for each answer."""
     return {
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_FIND_LINKS": "",
         "PIP_EXTRA_INDEX_URL": "",
         "PIP_RETRIES": "1",
-        "PIP_DEFAULT_TIMEOUT": "5",
+        "PIP_DEFAULT_TIMEOUT": str(round(60 * patience())),
         "no_proxy": "127.0.0.1",
     }
 

@@ -24,6 +24,7 @@ def copy(tmp_path):
     return Revision("copy", root)
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_a_search_is_equal_until_the_other_revision_draws_differently(copy, tmp_path):
     here = Revision("here", HERE)

@@ -20,6 +20,7 @@ import webapp
 from tests.e2e.stack import Stack
 from tests.helpers.database import a_migrated_postgres
 from tests.helpers.ports import a_port
+from tests.helpers.waiting import patience
 from tests.packaging.builds import PACKAGES, ROOT
 from tests.workers.engines import SCRIPT
 from workers.management.commands.up import DEMO_RECIPE
@@ -48,7 +49,9 @@ def stack(elsewhere, request):
 
 @pytest.fixture(scope="module")
 def browser(stack):
-    with httpx.Client(base_url=stack.address, follow_redirects=True, timeout=60) as browser:
+    with httpx.Client(
+        base_url=stack.address, follow_redirects=True, timeout=60 * patience()
+    ) as browser:
         page = browser.get(stack.sign_in_link())
         assert page.status_code == 200 and "/runs/" in str(page.url)
         yield browser
@@ -142,6 +145,7 @@ def test_the_demo_run_is_made_from_the_packaged_recipe(stack, browser):
     assert (stack.var / "runs" / run["id"]).is_dir()
 
 
+@pytest.mark.large
 def test_the_demo_runs_to_its_end_and_prints_its_figures(elsewhere, stack, request):
     var = elsewhere.home / "demo"
     a_migrated_postgres(var / "postgres", request.config.cache.mkdir("databases"))

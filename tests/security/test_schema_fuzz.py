@@ -4,6 +4,7 @@ Each request malforms one parameter or field of an operation. Every response is 
 document declares, no server error, and each refusal is problem details.
 """
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from django.test import Client
 
+from tests.helpers.large import large_but
 from webapp.config.api import api
 
 DEEP = 20_000
@@ -78,15 +80,17 @@ def filled_in(path: str, op: dict[str, Any], real: dict[str, Any], **spoiled: st
     return path.format(**known | spoiled)
 
 
-def addresses(path: str, op: dict[str, Any], real: dict[str, Any]) -> Iterator[str]:
-    """The operation's valid address, and with each parameter malformed in turn."""
+def addresses(path: str, op: dict[str, Any], real: dict[str, Any], every: int) -> Iterator[str]:
+    """The operation's valid address, and with each parameter malformed in turn by every n-th of
+    the values, from another first one for each operation and parameter."""
     yield filled_in(path, op, real)
+    first = itertools.count(len(op["operationId"]))
     for name in names(op, "path"):
-        for value in NASTY_TEXT:
+        for value in NASTY_TEXT[next(first) % every :: every]:
             spoiled = {name: quote(value, safe="", errors="surrogatepass")}
             yield filled_in(path, op, real, **spoiled)
     for name in names(op, "query"):
-        for value in NASTY_TEXT:
+        for value in NASTY_TEXT[next(first) % every :: every]:
             query = urlencode({name: value}, errors="surrogatepass")
             yield f"{filled_in(path, op, real)}?{query}"
 
@@ -127,15 +131,21 @@ def check(response, op: dict[str, Any], what: Any) -> None:
     response.content.decode().encode()
 
 
+SHARES = pytest.mark.parametrize("every", large_but([9], [9, 1]), ids=lambda n: f"every {n}")
+"""Of the nasty values, every ninth, or all of them."""
+
+
+@SHARES
 @pytest.mark.parametrize("path, method, op", operations(), ids=lambda value: str(value)[:40])
-def test_no_parameter_breaks_an_operation(alice, arguments, path, method, op):
-    for address in addresses(path, op, arguments):
+def test_no_parameter_breaks_an_operation(alice, arguments, path, method, op, every):
+    for address in addresses(path, op, arguments, every):
         check(alice.generic(method.upper(), address), op, address)
 
 
+@SHARES
 @pytest.mark.parametrize("path, method, op", operations(), ids=lambda value: str(value)[:40])
-def test_a_stranger_learns_nothing_by_nasty_values(client, arguments, path, method, op):
-    for address in addresses(path, op, arguments):
+def test_a_stranger_learns_nothing_by_nasty_values(client, arguments, path, method, op, every):
+    for address in addresses(path, op, arguments, every):
         response = client.generic(method.upper(), address)
         # (Where everyone is rate-limited, strangers are, too.)
         assert response.status_code in (401, 404, 429), ascii(address)[:200]

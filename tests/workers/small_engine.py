@@ -43,7 +43,7 @@ def main(text, run_dir, lease_seconds):
     log = EventLog(run_dir)
     for _ in range(options["children"]):
         # In sessions of their own, so that no signal to the engine's group reaches them.
-        subprocess.Popen(["sleep", "300"], start_new_session=True)
+        subprocess.Popen(["sleep", "86400"], start_new_session=True)
     checkpoint = run_dir / "checkpoint"
     done = int(checkpoint.read_text()) if checkpoint.exists() else 0
     fresh = log.seq == 0
@@ -55,7 +55,7 @@ def main(text, run_dir, lease_seconds):
     if options["hangs"]:
         if options["hangs"] != "silently":
             log.append(ev.RunWaiting(options["hangs"], 300.0))
-        time.sleep(300)
+        time.sleep(86_400)
     if not fresh:
         log.append(ev.RunResumed(step=done))
     log.append(ev.RunStateChanged(state=ev.RunState.RUNNING))
@@ -103,7 +103,7 @@ def allocate(run_dir, forks, private_mb, shared_mb):
     for number in range(forks):
         if os.fork() == 0:
             held = use(run_dir / f"uses-{number}", private_mb, shared)
-            time.sleep(300)
+            time.sleep(86_400)
     held = None if forks else use(run_dir / "uses", private_mb, shared)
     while not (run_dir / GO).exists():
         time.sleep(0.02)

@@ -100,6 +100,7 @@ class DemoCommand:
         return None
 
 
+@pytest.mark.large
 def test_a_kill_loses_no_event_and_no_step(directory):
     words = ("serve_web", "small_engine.py", "celery", "bin/postgres")
     with DemoCommand(directory, steps=80, pause=0.15, hold_every=16) as demo:
@@ -138,6 +139,7 @@ def test_a_demo_with_a_failed_run_exits_with_the_first_cause(directory):
     assert demo.result()["steps"] == 0
 
 
+@pytest.mark.large
 def test_the_demo_runs_with_the_real_engine(directory):
     """The demo's own recipe with its agents; only the measured splits are smaller, and each step
     includes what the recipe does every fifth and every tenth step."""

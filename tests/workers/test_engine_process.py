@@ -120,6 +120,20 @@ def test_a_program_that_does_not_exist_says_so(run_dir):
     assert "cannot start /no/such/program" in first_cause(run_dir)
 
 
+def test_an_engine_that_does_not_start_in_time_names_the_setting(run_dir, monkeypatch):
+    os.mkfifo(run_dir / "engine.json.draft")  # where its parent writes, and so waits for a reader
+    monkeypatch.setenv("GROVE_ENGINE_START_SECONDS", "0.25")
+    monkeypatch.setenv("GROVE_KILL_SECONDS", "0.25")
+    with pytest.raises(
+        RuntimeError,
+        match=r"the engine did not start: nothing within 0\.25 s; on a busy machine raise "
+        "GROVE_ENGINE_START_SECONDS or GROVE_PATIENCE",
+    ):
+        EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05))
+    mine = [process.cmdline() for process in psutil.Process().children(recursive=True)]
+    assert not [line for line in mine if str(run_dir) in line]
+
+
 SECRETS = (
     "DATABASE_URL", "BROKER_URL", "GROVE_SECRET_KEY", "GROVE_TOKEN", "GROVE_S3_SECRET",
     "PGPASSWORD", "DJANGO_KEY", "HF_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
@@ -141,6 +155,7 @@ def test_an_engine_inherits_what_is_listed_and_no_secret(run_dir, monkeypatch, s
     needed = {
         "RAY_ADDRESS": "ray.example:6379", "CUDA_VISIBLE_DEVICES": "0", "LC_ALL": "C.UTF-8",
         "NCCL_DEBUG": "WARN", "OMP_NUM_THREADS": "2", "VLLM_MAX_TOKENS_PER_EXPERT": "9",
+        "GROVE_PATIENCE": "7", "GROVE_RANKS_GRACE_SECONDS": "8",
     }  # fmt: skip
     for name, value in needed.items():
         monkeypatch.setenv(name, value)

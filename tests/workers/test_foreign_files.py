@@ -134,6 +134,7 @@ def stored_anywhere(var, marker):
     return list(result.values_list("kind", flat=True)), files
 
 
+@pytest.mark.large
 def test_a_file_of_the_server_never_reaches_a_prompt_by_any_way(member, var, files):
     client, project = member
     given = {**SMALL, "agents": [an_agent("local:listed.jinja")]}

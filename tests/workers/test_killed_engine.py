@@ -25,7 +25,7 @@ from tests.workers.test_worker import Worker, lapse, state_of
 from workers.runs.engine_process import DEFAULT_COMMAND, EngineProcess
 from workers.runs.run_files import run_directory
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.large, pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 MOMENTS = 20261122
 STEPS = 14

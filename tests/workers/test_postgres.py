@@ -23,7 +23,7 @@ import sys, time
 from pathlib import Path
 from workers.local.postgres import EmbeddedPostgres
 print(EmbeddedPostgres(Path(sys.argv[1])).start(), flush=True)
-time.sleep(60)
+time.sleep(86_400)
 """
 
 
@@ -154,6 +154,16 @@ def test_a_failed_initdb_gets_a_sentence_and_leaves_nothing_half_made(tmp_path):
     assert "StartError: Postgres did not start in" in last
     assert not (tmp_path / "postgres" / "data").exists()
     assert not (tmp_path / "postgres" / "data.unfinished").exists()
+
+
+def test_a_database_that_is_not_made_in_time_names_the_setting(tmp_path, monkeypatch):
+    monkeypatch.setenv("GROVE_POSTGRES_START_SECONDS", "0.001")
+    with pytest.raises(StartError) as failure:
+        EmbeddedPostgres(tmp_path / "pg").start()
+    assert failure.value.sentence.endswith("initdb took over 0.001 s.")
+    assert failure.value.remedy.startswith(
+        "On a busy machine raise GROVE_POSTGRES_START_SECONDS or GROVE_PATIENCE. See "
+    )
 
 
 def test_the_first_cause_is_reported_before_the_noise():

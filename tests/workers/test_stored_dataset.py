@@ -98,6 +98,7 @@ def measured(client, model, version: DatasetVersion) -> Run:
     return run
 
 
+@pytest.mark.large
 def test_an_imported_model_is_measured_on_an_uploaded_and_on_a_generated_dataset(
     signed_in, var_directory, tmp_path_factory
 ):

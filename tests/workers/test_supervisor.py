@@ -7,10 +7,12 @@ import shutil
 import signal
 import sys
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
+from django.utils import timezone
 
 from engine.config.errors import ConfigError
 from engine.config.schema import STARTERS
@@ -30,19 +32,20 @@ from tests.workers.engines import (
     steps_counted,
 )
 from webapp.datasets.models import Dataset, DatasetVersion
-from webapp.experiments.scheduling.leases import LeaseLost, take_lease
+from webapp.experiments.scheduling.leases import LeaseLost, release, take_lease
 from webapp.experiments.services import request_stop, resume_run
 from webapp.projects.services import ensure_demo
 from webapp.registry.evaluations import EvaluationSettings, evaluate
 from webapp.registry.model_files.imports import import_folder
 from webapp.telemetry.models import Drafts
+from workers.jobs import job_thread
 from workers.runs import engine_process as ep
 from workers.runs.active_runs import supervise_run
 from workers.runs.engine_process import EngineProcess
 from workers.runs.engine_watch import EngineWatch, explained, memory_of
 from workers.runs.log_shipper import Shipper, offset_after, restore_log
 from workers.runs.run_files import run_directory
-from workers.runs.supervisor import RunSupervisor
+from workers.runs.supervisor import RunSupervisor, renew_seconds
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("var")]
 
@@ -298,6 +301,35 @@ def test_a_supervisor_that_lost_its_lease_leaves_the_engine_to_the_next():
     second.closing.set()
     second.join()
     assert "run.resumed" not in kinds_of(run)
+
+
+def test_a_supervisor_slower_than_its_lease_loses_the_run_and_names_the_setting(monkeypatch):
+    monkeypatch.setenv("GROVE_RUN_LEASE_SECONDS", "0.3")
+    run = a_run()
+    first = Kept(run, steps=40, hold_at=2)
+    eventually(lambda: "step.end" in kinds_of(run), "the first step to end")
+    with transaction.atomic():
+        # It cannot renew its lease while we hold the row.
+        held = type(run).objects.select_for_update().get(pk=run.pk)
+        assert held.lease_expires < timezone.now() + timedelta(seconds=5)
+        token = eventually(lambda: take_lease(run.pk, "another", 60), "the lease to lapse", 10)
+    first.join()
+    assert isinstance(first.error, LeaseLost)
+    assert str(first.error) == (
+        f"run {run.pk}: the lease with fencing token {first.fencing} is lost; on a busy machine "
+        "raise GROVE_RUN_LEASE_SECONDS or GROVE_PATIENCE"
+    )
+    release(run.pk, token)
+    second = Kept(run, owner="another", steps=40)
+    second.closing.set()
+    second.join()
+
+
+@pytest.mark.parametrize("lease, every", [("15", 2.0), ("60", 2.0), ("1.5", 0.2)])
+def test_a_lease_is_renewed_often_enough_and_requests_are_read_at_once(monkeypatch, lease, every):
+    monkeypatch.setenv("GROVE_RUN_LEASE_SECONDS", lease)
+    monkeypatch.setenv("GROVE_JOB_LEASE_SECONDS", str(2 * float(lease)))
+    assert renew_seconds() == job_thread.renew_seconds() == pytest.approx(every)
 
 
 def test_an_unobserved_exit_is_reported_by_the_next_supervisor():

@@ -92,6 +92,7 @@ def test_the_next_up_goes_on_with_the_interrupted_run(interrupted):
     assert steps_counted(run_directory(var)) == list(range(1, before + 21))
 
 
+@pytest.mark.large
 def test_up_starts_the_demo_with_the_real_engine_and_leaves_nothing(request, tmp_path):
     """As by `make run`; only the folder and the port are the test's own."""
     var = tmp_path / "var"

@@ -89,6 +89,7 @@ def lapse(run):
     type(run).objects.filter(pk=run.pk).update(lease_expires="2000-01-01T00:00:00Z")
 
 
+@pytest.mark.large
 def test_killing_engine_and_worker_together_loses_no_step(var):
     run = a_run()
     with Worker(var, steps=25, hold_at=3) as worker:
@@ -106,6 +107,7 @@ def test_killing_engine_and_worker_together_loses_no_step(var):
     assert run.head_seq == run.events.count()
 
 
+@pytest.mark.large
 def test_runs_given_back_at_sigterm_are_finished_by_the_next_worker(var):
     run = a_run()
     export = request_export(run.project, run.created_by, Table.RUNS, Format.PARQUET, RunQuery())
@@ -125,6 +127,7 @@ def test_runs_given_back_at_sigterm_are_finished_by_the_next_worker(var):
     assert steps_counted(run_directory(run.pk)) == list(range(1, 41))
 
 
+@pytest.mark.large
 def test_the_next_free_slot_of_a_worker_goes_to_another_workspace(var):
     urgent = [a_run(priority=100) for _ in range(3)]
     late = a_run()

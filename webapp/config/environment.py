@@ -21,7 +21,9 @@ from urllib.parse import quote, unquote, urlsplit
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
-from engine.config.errors import printable, shown
+from engine.config import deadlines
+from engine.config.deadlines import DATABASE_CONNECTION
+from engine.config.errors import ConfigError, printable, shown
 from engine.resources.machine_memory import machine_memory
 from engine.sandbox.limits import DEFAULTS, MAX_CAPS, SandboxCaps, variable
 from webapp.config.installation import default_var
@@ -39,7 +41,7 @@ _PASSWORD = re.compile(
 """Passwords in addresses, which may hold `@` and `/` themselves, and in their parameters."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_THE_SITE = re.compile(r"DATABASE_URL$|BROKER_URL$|DJANGO_|GROVE_|PG[A-Z]+$")
-_POOL = {"min_size": 0, "max_size": 16, "timeout": 10}
+_POOL = {"min_size": 0, "max_size": 16}
 
 
 class SettingError(ValueError):
@@ -92,6 +94,15 @@ def read_sandbox_caps(env: Environment) -> SandboxCaps:
             for key, name in names.items()
         }
     )
+
+
+def check_deadlines(env: Environment) -> None:
+    """Refuses a deadline (`engine.config.deadlines`) that is unusable."""
+    try:
+        deadlines.check(env)
+    except ConfigError as error:
+        first = error.problems[0]
+        raise SettingError(first["path"], first["value"], first["reason"]) from None
 
 
 def read_list(env: Environment, name: str, default: list[str]) -> list[str]:
@@ -326,7 +337,7 @@ def database(url: str) -> dict[str, Any]:
         "ENGINE": "django.db.backends.postgresql",
         "CONN_HEALTH_CHECKS": True,  # a pooled connection may have ended with a restarted server
         **named,
-        "OPTIONS": {**parts, "pool": dict(_POOL)},
+        "OPTIONS": {**parts, "pool": {**_POOL, "timeout": DATABASE_CONNECTION.seconds}},
     }
 
 

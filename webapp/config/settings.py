@@ -3,12 +3,14 @@
 import os
 from pathlib import Path
 
+from engine.config.deadlines import DATASET_READ, MODEL_CHECK
 from webapp.config import environment
 from webapp.http.fingerprint import fingerprint
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 STATIC_DIR = (BASE_DIR / "webapp" / "static").resolve()  # a link to static/ in a checkout
 
+environment.check_deadlines(os.environ)
 GROVE_VAR = environment.read_grove_var(os.environ)
 GROVE_PORT = environment.read_integer(os.environ, "GROVE_PORT", 8000, 0, 65535)
 DEBUG = environment.read_flag(os.environ, "GROVE_DEBUG", False)
@@ -199,14 +201,14 @@ MOST_WORKSPACES = environment.read_integer(os.environ, "GROVE_MOST_WORKSPACES", 
 MOST_PROJECTS = environment.read_integer(os.environ, "GROVE_MOST_PROJECTS", 1000, 1, 2**31)
 MOST_EVENTS = environment.read_integer(os.environ, "GROVE_MOST_EVENTS", 10**9, 1, 2**62)
 # Limits of the process that reads an uploaded dataset.
-DATASET_READ_SECONDS = 90
+DATASET_READ_SECONDS = DATASET_READ.whole_seconds
 DATASET_READ_BYTES = 4 << 30
 # Limit of a worker that checks or compares a dataset, and so the longest wait of other users.
 DATASET_CHECK_SECONDS = 60.0 * environment.read_integer(
     os.environ, "GROVE_CHECK_MINUTES", 360, 1, 10**5
 )
 # Limits of the process that checks the files of a model.
-MODEL_CHECK_SECONDS = 60
+MODEL_CHECK_SECONDS = MODEL_CHECK.whole_seconds
 MODEL_CHECK_BYTES = 2 << 30
 # Limits of the engine's command that converts a GGUF file, or downloads and converts a pretrained
 # model. The deadline is below the day after which a scratch directory counts as forgotten.

@@ -17,6 +17,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from engine.config.deadlines import JOB_LEASE, PATIENCE, PROBLEM_CHECK
 from engine.config.errors import printable
 from webapp.accounts.models import User
 from webapp.datasets.errors import refused
@@ -24,12 +25,13 @@ from webapp.datasets.models import DatasetProblem, DatasetReport, DatasetVersion
 from webapp.projects.turns import last_turn
 from webapp.server_paths import relative
 
-LEASE_SECONDS = 30.0
 MOST_ATTEMPTS = 3
 MAX_LISTED = 2000
 """Overlaps that a report lists; it counts all of them."""
 _WORKSPACE = "version__dataset__project__workspace"
-_BASE_SECONDS, _SECONDS_EACH = 120.0, 20.0
+_BASE_PROBLEMS = 6
+"""The start of a check has the time of so many problems."""
+_LOST = f"its workers were lost repeatedly; {JOB_LEASE.remedy}"
 State = DatasetReport.State
 Kind = DatasetReport.Kind
 Check = DatasetProblem.Check
@@ -82,11 +84,11 @@ def take_report() -> DatasetReport | None:
             return None
         report.fencing += 1
         if report.fencing > MOST_ATTEMPTS:
-            _end(report, State.FAILED, error="its workers were lost repeatedly")
+            _end(report, State.FAILED, error=_LOST)
             return None
         report.state, report.started, report.done = State.RUNNING, now, 0
         report.deadline = now + timedelta(seconds=seconds_for(report))
-        report.lease_expires = now + timedelta(seconds=LEASE_SECONDS)
+        report.lease_expires = now + timedelta(seconds=JOB_LEASE.seconds)
         report.save()
     return report
 
@@ -94,12 +96,19 @@ def take_report() -> DatasetReport | None:
 def seconds_for(report: DatasetReport) -> float:
     """Returns the time limit of a report, in seconds."""
     problems = report.version.statistics["problems"]
-    return min(settings.DATASET_CHECK_SECONDS, _BASE_SECONDS + _SECONDS_EACH * problems)
+    return min(settings.DATASET_CHECK_SECONDS, (_BASE_PROBLEMS + problems) * PROBLEM_CHECK.seconds)
+
+
+def late_remedy(report: DatasetReport) -> str:
+    """Returns what the operator can do about a report that has taken its time limit."""
+    if seconds_for(report) < settings.DATASET_CHECK_SECONDS:
+        return f"raise {PROBLEM_CHECK.variable} or {PATIENCE}"
+    return "raise GROVE_CHECK_MINUTES"
 
 
 def renew(report: DatasetReport, done: int) -> None:
     """Renews the lease and records the progress."""
-    lease = timezone.now() + timedelta(seconds=LEASE_SECONDS)
+    lease = timezone.now() + timedelta(seconds=JOB_LEASE.seconds)
     if not _leased(report).update(lease_expires=lease, done=done):
         raise ReportLost
 

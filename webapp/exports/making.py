@@ -18,6 +18,7 @@ from threading import Event
 
 from django.db import connection, transaction
 
+from engine.config.deadlines import EXPORT
 from webapp import disk
 from webapp.experiments.models import Run
 from webapp.experiments.runs_list.listing import InvalidQuery, RunQuery, matching_runs
@@ -64,7 +65,7 @@ def make(export: Export, closing: Event) -> None:
 
 
 def _write(export: Export, draft: Path, closing: Event) -> int:
-    source, until = SOURCES[Table(export.table)], time.monotonic() + _seconds()
+    source, until = SOURCES[Table(export.table)], time.monotonic() + EXPORT.seconds
     runs = list(_runs_of(export).values_list("pk", flat=True))
     for run_id in runs:
         source.prepare(run_id)
@@ -127,14 +128,10 @@ def _check(draft: Path, until: float, closing: Event) -> None:
     if closing.is_set():
         raise _WorkerStopped
     if time.monotonic() > until:
-        raise ExportFailed(f"it was not done within {_seconds() / 60:.0f} minutes: export fewer "
-                           "runs")  # fmt: skip
+        raise ExportFailed(f"it was not done within {EXPORT.seconds / 60:g} minutes: export fewer "
+                           f"runs; {EXPORT.remedy}")  # fmt: skip
     if draft.exists() and draft.stat().st_size > MOST_BYTES:
         raise ExportFailed(f"it is larger than {MOST_BYTES >> 30} GB: export fewer runs")
-
-
-def _seconds() -> float:
-    return services.DEADLINE.total_seconds()
 
 
 def _sync(path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 
+from engine.config.deadlines import EXPORT
 from webapp.accounts.models import User
 from webapp.experiments.models import Run
 from webapp.experiments.runs_list.listing import RunQuery
@@ -23,12 +24,8 @@ from webapp.projects.turns import last_turn
 from webapp.server_paths import relative
 
 LIFETIME = timedelta(days=7)
-DEADLINE = timedelta(minutes=15)
 MOST_QUEUED = 20
 """Exports of one project that are queued or being written."""
-_LATE = (
-    "its worker ended, or it was not done within 15 minutes; request it again, or export fewer runs"
-)
 _FILTERS = ("state", "q", "tag", "name", "created_by", "starred", "archived", "sort")
 
 
@@ -82,7 +79,7 @@ def take() -> Export | None:
         state=ExportState.RUNNING,
         attempt=export.attempt,
         started=Now(),
-        deadline=Now() + DEADLINE,
+        deadline=Now() + timedelta(seconds=EXPORT.seconds),
     )
     return export
 
@@ -106,7 +103,11 @@ def fail(export: Export, cause: str) -> None:
 def fail_late() -> int:
     """Fails the exports that are past their deadline; returns how many."""
     late = Export.objects.filter(state=ExportState.RUNNING, deadline__lt=Now())
-    return _end(late, ExportState.FAILED, error=_LATE)
+    cause = (
+        f"its worker ended, or it was not done within {EXPORT.seconds / 60:g} minutes; request it "
+        f"again, or export fewer runs; {EXPORT.remedy}"
+    )
+    return _end(late, ExportState.FAILED, error=cause)
 
 
 def removable(user: User, export_id: uuid.UUID) -> Export:

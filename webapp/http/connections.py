@@ -12,9 +12,6 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Protocol
 
-CLOSE_SECONDS = 3
-"""For responses in flight when the process is to end."""
-
 
 class Phase(enum.IntEnum):
     """What a connection waits for its client to do; of several, the lowest is closed first."""

@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from webapp import disk
-from webapp.rest.problem_details import problem
+from webapp.rest.problem_details import log_busy_database, problem
 
 
 @never_cache
@@ -70,6 +70,7 @@ def too_many_requests(request: HttpRequest, seconds: int = 60) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     # Uses no template context of ours: what failed may fail again.
     if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
+        log_busy_database(sys.exc_info()[1])
         detail = "Nothing is lost. Try again in a few seconds."
         return _error(request, 503, "The database does not answer", detail)
     if disk.is_full(sys.exc_info()[1]):

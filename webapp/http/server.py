@@ -16,7 +16,8 @@ from typing import Any
 import uvicorn
 from django.conf import settings
 
-from webapp.http.connections import CLOSE_SECONDS, Connections, Limits
+from engine.config.deadlines import WEB_CLOSE
+from webapp.http.connections import Connections, Limits
 from webapp.http.protocol import GuardedHTTP, GuardedSocket
 
 MAX_FRAME_BYTES = 65536
@@ -62,7 +63,7 @@ def configuration(
         "forwarded_allow_ips": settings.TRUSTED_PROXIES,
         "access_log": False,
         "log_level": "warning",
-        "timeout_graceful_shutdown": CLOSE_SECONDS,
+        "timeout_graceful_shutdown": WEB_CLOSE.whole_seconds,
     }
     return uvicorn.Config(app, **{**ours, **options})
 

@@ -27,8 +27,10 @@ from ninja.errors import (
     ValidationError,
     ValidationErrorContext,
 )
+from psycopg_pool import PoolTimeout
 from pydantic import ConfigDict
 
+from engine.config.deadlines import DATABASE_CONNECTION
 from engine.config.errors import ConfigError, printable, shown
 from webapp import disk
 from webapp.errors import Queued, Refused
@@ -258,8 +260,15 @@ def _too_many(error: TooMany) -> HttpResponse:
     return response
 
 
+def log_busy_database(error: BaseException | None) -> None:
+    """Logs the setting if all connections to the database were in use for too long."""
+    if error and isinstance(error.__cause__, PoolTimeout):
+        logger.error(DATABASE_CONNECTION.passed)
+
+
 def _no_database(error: Exception) -> HttpResponse:
     logger.error("the database does not answer", exc_info=error)
+    log_busy_database(error)
     return problem(
         503, "The database does not answer. Nothing is lost; try again in a few seconds."
     )

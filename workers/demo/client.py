@@ -19,6 +19,7 @@ import httpx
 import websockets
 from django.db import DatabaseError
 
+from engine.config.deadlines import DEMO_EVENTS, DEMO_SIGN_IN
 from engine.events.vocabulary import Event, RunState
 from webapp.telemetry.ingest.rows import decode_event
 from webapp.telemetry.stream.protocol import SUBPROTOCOL, VERSION
@@ -27,10 +28,6 @@ ENDED = {RunState.FINISHED, RunState.FAILED, RunState.STOPPED}
 RETRY_SECONDS = 0.5
 SILENCE_SECONDS = 45.0
 """A socket without any frame for this long is dead: the server sends one every 15 s."""
-FINAL_EVENTS_SECONDS = 20.0
-"""Deadline for the last events once the run's row says that the run has ended."""
-SIGN_IN_SECONDS = 120.0
-"""Deadline for the sign-in: a web process and its database may start meanwhile."""
 REFUSED = {4400, 4401, 4403}
 """Close codes after which a retry does not help."""
 
@@ -85,9 +82,9 @@ class DemoClient:
         killed after it spent one and before it answers.
 
         Raises:
-            PermissionError: no link worked within `SIGN_IN_SECONDS`; it names the last cause.
+            PermissionError: no link worked within `DEMO_SIGN_IN`; it names the last cause.
         """
-        deadline = time.monotonic() + SIGN_IN_SECONDS
+        deadline = time.monotonic() + DEMO_SIGN_IN.seconds
         async with httpx.AsyncClient(timeout=30) as http:
             while True:
                 try:
@@ -98,7 +95,9 @@ class DemoClient:
                 except (httpx.TransportError, DatabaseError) as error:
                     cause = f"{type(error).__name__}: {error}"
                 if time.monotonic() > deadline:
-                    raise PermissionError(f"the sign-in link did not work: {cause}")
+                    raise PermissionError(
+                        f"the sign-in link did not work: {cause}; {DEMO_SIGN_IN.remedy}"
+                    )
                 self.reconnects += 1
                 await asyncio.sleep(RETRY_SECONDS)
 
@@ -162,5 +161,5 @@ class DemoClient:
         if self._ended_at is None:
             return False
         # A run's last event carries its final state.
-        late = time.monotonic() - self._ended_at > FINAL_EVENTS_SECONDS
+        late = time.monotonic() - self._ended_at > DEMO_EVENTS.seconds
         return self._last_kind == "run.state" or late

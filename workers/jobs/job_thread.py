@@ -14,9 +14,16 @@ from abc import ABC, abstractmethod
 
 from django.db import Error, connection
 
+from engine.config.deadlines import JOB_LEASE
 from workers.runs.active_runs import closing
 
 logger = logging.getLogger(__name__)
+
+
+def renew_seconds() -> float:
+    """Returns how often a job renews its lease: every 2 s, and more often only where
+    `deadlines.JOB_LEASE` is shorter than by default."""
+    return min(2.0, JOB_LEASE.seconds / 15)
 
 
 class JobThread(threading.Thread, ABC):

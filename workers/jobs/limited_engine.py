@@ -15,13 +15,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from engine.config.deadlines import KILL
 from workers.processes import family, kill_all
 from workers.runs.engine_environment import engine_environment
 from workers.runs.engine_parent import CHILD, EXIT_FILE
 from workers.runs.engine_process import ENGINE_PARENT, EXIT_UNKNOWN, limited
 from workers.settings import work_directory
 
-KILL_SECONDS = 10.0
 _TAIL_BYTES = 16_384
 
 
@@ -71,7 +71,7 @@ class LimitedEngine:
         processes = family(self._parent.pid)
         self._parent.send_signal(signal.SIGQUIT)
         try:
-            self._parent.wait(KILL_SECONDS)
+            self._parent.wait(KILL.seconds)
         except subprocess.TimeoutExpired:
             kill_all(processes)
             self._parent.wait()

@@ -4,7 +4,7 @@ that it downloads, and registers the result.
 The conversion is a command of the engine with limits of memory, CPU time and file size, in a
 scratch directory that is removed however it ends. Waits: for the engine and for its turn to be
 checked, both until the import's deadline; an import that is cancelled or deleted ends within
-`RENEW_SECONDS`, that of a worker that shuts down is given back.
+`renew_seconds`, that of a worker that shuts down is given back.
 
 Invariant: no engine outlives the import that it was started for.
 """
@@ -27,6 +27,7 @@ from django.conf import settings
 from django.db import Error, connection
 from django.utils import timezone
 
+from engine.config.deadlines import JOB_LEASE
 from webapp.artifacts.selectors import room_of
 from webapp.artifacts.store import link_or_copy, local_path
 from webapp.disk import FULL, cause_of
@@ -37,14 +38,13 @@ from webapp.registry.model_files.safetensors import WeightsError
 from webapp.registry.model_imports import states
 from webapp.registry.model_imports.registering import check, register, take_record
 from webapp.registry.models import ImportKind, ModelImport
-from workers.jobs.job_thread import JobThread
+from workers.jobs.job_thread import JobThread, renew_seconds
 from workers.jobs.limited_engine import LimitedEngine
 from workers.runs.active_runs import closing
 from workers.runs.engine_environment import download_environment
 
 logger = logging.getLogger(__name__)
 
-RENEW_SECONDS = 2.0
 BUSY_SECONDS = 2.0
 DISCARD_SECONDS = 3600.0
 _EXIT_REFUSED = 2
@@ -98,7 +98,11 @@ class ModelImportJob(JobThread):
         try:
             attempt.run()
         except states.ImportLost:
-            logger.warning("import %s: another worker has it, or it was cancelled", one.pk)
+            logger.warning(
+                "import %s: another worker has it, or it was cancelled; %s",
+                one.pk,
+                JOB_LEASE.remedy,
+            )
         except ShuttingDown:
             states.give_back(one)
         except WeightsError as error:
@@ -240,7 +244,7 @@ def _bytes_below(folder: Path, without: Path) -> int:
 
 
 class _Heartbeat(threading.Thread):
-    """Renews the lease of an import and records its progress every `RENEW_SECONDS`, also while a
+    """Renews the lease of an import and records its progress every `renew_seconds`, also while a
     large file is hashed; `is_lost` is set once the import is not this worker's any more."""
 
     def __init__(self, one: ModelImport):
@@ -252,7 +256,7 @@ class _Heartbeat(threading.Thread):
 
     def run(self) -> None:
         try:
-            while not self._ended.wait(RENEW_SECONDS):
+            while not self._ended.wait(renew_seconds()):
                 try:
                     states.renew(self.one, self.progress, self.phase)
                 except states.ImportLost:

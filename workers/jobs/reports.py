@@ -3,7 +3,7 @@
 A check runs every reference in the sandbox, in processes of the engine's own
 (`python -m engine problems`). It waits for the engine (until the report's deadline) and for the
 worker's end, in which case the report is given back. A report that is cancelled or deleted ends
-within `RENEW_SECONDS`.
+within `renew_seconds`.
 
 Invariant: no engine outlives the report that it was started for.
 """
@@ -21,11 +21,12 @@ from typing import IO, Any
 
 from django.utils import timezone
 
+from engine.config.deadlines import JOB_LEASE
 from webapp.artifacts.store import local_path
 from webapp.datasets import reports
 from webapp.datasets.models import DatasetReport
 from webapp.disk import cause_of
-from workers.jobs.job_thread import JobThread
+from workers.jobs.job_thread import JobThread, renew_seconds
 from workers.processes import family, kill_all
 from workers.runs.active_runs import closing
 from workers.runs.engine_environment import engine_environment
@@ -35,7 +36,6 @@ from workers.settings import work_directory
 
 logger = logging.getLogger(__name__)
 
-RENEW_SECONDS = 2.0
 _TAIL_BYTES = 2000
 # Exit codes. 0: no findings; 1: findings; 2: the engine refused.
 _RESULT_CODES = (0, 1)
@@ -59,7 +59,11 @@ class ReportJob(JobThread):
         try:
             _run_report(report)
         except reports.ReportLost:
-            logger.warning("report %s: another worker has it, or it was deleted", report.pk)
+            logger.warning(
+                "report %s: another worker has it, or it was deleted; %s",
+                report.pk,
+                JOB_LEASE.remedy,
+            )
         except (CheckFailed, OSError, ValueError) as error:
             _fail(report, cause_of(error))
 
@@ -124,9 +128,9 @@ def _wait(engine: subprocess.Popen[bytes], report: DatasetReport, stderr: IO[byt
             seconds = reports.seconds_for(report)
             raise CheckFailed(
                 f"it did not finish within {seconds:.0f} s; split the dataset, or have the "
-                "operator raise GROVE_CHECK_MINUTES"
+                f"operator {reports.late_remedy(report)}"
             )
-        if time.monotonic() - renewed > RENEW_SECONDS:
+        if time.monotonic() - renewed > renew_seconds():
             reports.renew(report, _progress(stderr))
             renewed = time.monotonic()
     return True

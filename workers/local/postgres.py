@@ -31,6 +31,7 @@ from urllib.parse import quote
 import psutil
 import psycopg
 
+from engine.config.deadlines import POSTGRES_START, POSTGRES_STOP
 from workers.local.errors import StartError
 from workers.local.spawn import Account, command_of, end, spawn
 from workers.processes import wait_ended
@@ -41,12 +42,6 @@ SOCKET_NAME = ".s.PGSQL.5432"
 SOCKET_PATH_LIMIT = 107
 """Maximum length of a Unix socket's path, in bytes."""
 LOG_LIMIT_BYTES = 10 << 20
-
-INITDB_SECONDS = 120.0
-READY_SECONDS = 120.0
-"""Long, because a server that was killed first replays its journal."""
-STOPPING = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0))
-"""Fast shutdown, then immediate shutdown, each with its deadline in seconds."""
 
 SETTINGS = {
     "listen_addresses": "",
@@ -108,7 +103,7 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         """Shuts down: cuts connections, keeps data safe; does nothing when it is not running."""
         if self._process is not None:
-            end(self._process, STOPPING)
+            end(self._process, stopping())
             self._process = None
         if self._lock is not None:
             os.close(self._lock)
@@ -170,12 +165,13 @@ class EmbeddedPostgres:
                 command_of(command, signal.SIGKILL, account),
                 capture_output=True,
                 text=True,
-                timeout=INITDB_SECONDS,
+                timeout=POSTGRES_START.seconds,
                 cwd="/",
             )
         except subprocess.TimeoutExpired:
             shutil.rmtree(unfinished, ignore_errors=True)
-            raise self._failure(f"initdb took over {INITDB_SECONDS:.0f} s") from None
+            seconds = POSTGRES_START.seconds
+            raise self._late(f"initdb took over {seconds:g} s") from None
         if result.returncode != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise self._failure(first_cause(result.stderr))
@@ -206,7 +202,8 @@ class EmbeddedPostgres:
                 account=account,
                 directory=Path("/"),
             )
-        deadline = time.monotonic() + READY_SECONDS
+        seconds = POSTGRES_START.seconds
+        deadline = time.monotonic() + seconds
         while True:
             try:
                 psycopg.connect(_url("postgres", sockets), connect_timeout=5).close()
@@ -218,7 +215,7 @@ class EmbeddedPostgres:
                 raise self._failure(first_cause(self._log_after(log_start)) or cause)
             if time.monotonic() > deadline:
                 self.stop()
-                raise self._failure(f"not ready within {READY_SECONDS:.0f} s: {cause}")
+                raise self._late(f"not ready within {seconds:g} s: {cause}")
             time.sleep(0.05)
 
     def _create_database(self, sockets: Path) -> None:
@@ -233,6 +230,10 @@ class EmbeddedPostgres:
         with self.log.open("rb") as file:
             file.seek(offset)
             return file.read(1 << 20).decode(errors="replace")
+
+    def _late(self, cause: str) -> StartError:
+        failure = self._failure(cause)
+        return StartError(failure.sentence, f"{POSTGRES_START.advice} {failure.remedy}")
 
     def _failure(self, cause: str) -> StartError:
         self.stop()
@@ -275,6 +276,13 @@ def unprivileged_account(paths: list[Path]) -> Account:
     return Account(entry.pw_uid, entry.pw_gid, reach=bool(closed))
 
 
+def stopping() -> tuple[tuple[signal.Signals, float], ...]:
+    """Returns the signals of fast shutdown, then of immediate shutdown, each with its deadline in
+    seconds."""
+    seconds = POSTGRES_STOP.seconds
+    return ((signal.SIGINT, seconds), (signal.SIGQUIT, seconds / 4))
+
+
 def end_leftover(data: Path) -> None:
     """Ends every server process that a killed holder, or a killed server, left on `data`.
 
@@ -282,7 +290,7 @@ def end_leftover(data: Path) -> None:
     to an unrelated process since, which Postgres would take for a server; then it is removed.
     """
     running = _servers_on(data)
-    for number, seconds in STOPPING:
+    for number, seconds in stopping():
         for process in running:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
@@ -290,7 +298,7 @@ def end_leftover(data: Path) -> None:
     if running:
         raise StartError(
             f"An old Postgres (process {running[0].pid}) still holds {data} and does not end.",
-            f"End it with `kill -9 {running[0].pid}` and start again.",
+            f"End it with `kill -9 {running[0].pid}` and start again; {POSTGRES_STOP.remedy}.",
         )
     pid_file = data / "postmaster.pid"
     with contextlib.suppress(FileNotFoundError, IndexError, ValueError):

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from engine.config.deadlines import KILL
+
 CHILD = Path(__file__).with_name("child.py")
 
 
@@ -76,7 +78,7 @@ def end(
         except subprocess.TimeoutExpired:
             continue
     kill_group(process.pid)
-    process.wait(10)
+    process.wait(KILL.seconds)
     return signal.SIGKILL
 
 

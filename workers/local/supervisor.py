@@ -27,11 +27,11 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import Error, connection
 
+from engine.config.deadlines import ENGINE_STOP, WEB_CLOSE, WEB_START
 from engine.policy.starters import STARTERS, starter_directory
 from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
 from webapp.experiments.scheduling.leases import release_all
-from webapp.http.connections import CLOSE_SECONDS as WEB_CLOSE_SECONDS
 from webapp.projects.models import Project
 from webapp.projects.services import ensure_demo
 from webapp.registry.services import register_starters
@@ -43,13 +43,9 @@ from workers.local.progress import Progress
 from workers.local.service import Service
 from workers.local.service_commands import web_command, worker_command
 from workers.runs.active_runs import owner
-from workers.runs.engine_process import STOP_SECONDS
 from workers.settings import work_directory
 
-WEB_READY_SECONDS = 60.0
 POLL_SECONDS = 0.2
-WORKER_CLOSE_SECONDS = STOP_SECONDS + 40.0
-"""Longer than the worker's own last resort, `workers.app.CLOSE_SECONDS`."""
 
 
 class Supervisor:
@@ -67,8 +63,9 @@ class Supervisor:
         self._postgres = None
         if "DATABASE_URL" not in os.environ:
             self._postgres = EmbeddedPostgres(self.var / "postgres")
-        self.web = self._service("web", web_command(self.port), WEB_CLOSE_SECONDS + 2.0)
-        self.worker = self._service("worker", worker_command(), WORKER_CLOSE_SECONDS)
+        self.web = self._service("web", web_command(self.port), WEB_CLOSE.seconds + 2.0)
+        # Longer than the worker's own last resort, `workers.app.close_seconds`.
+        self.worker = self._service("worker", worker_command(), ENGINE_STOP.seconds + 40.0)
         # The web side has nothing to save; a worker has engines to end.
         self.web.death_signal = signal.SIGKILL
 
@@ -176,12 +173,13 @@ class Supervisor:
             register_starters(self.project, {name: path}, lineage)
 
     def _await_web(self) -> None:
-        deadline = time.monotonic() + WEB_READY_SECONDS
+        deadline = time.monotonic() + WEB_START.seconds
         while not self._web_answers():
-            if not self.web.alive() or time.monotonic() > deadline:
+            ended = not self.web.alive()
+            if ended or time.monotonic() > deadline:
                 raise StartError(
                     f"The web service did not start: {_last_line(self.web.log)}",
-                    f"See {self.web.log}.",
+                    f"See {self.web.log}." if ended else f"{WEB_START.advice} See {self.web.log}.",
                 )
             time.sleep(0.05)
 

@@ -11,9 +11,10 @@ import socket
 import threading
 import uuid
 
+from engine.config.deadlines import RUN_LEASE
 from webapp.experiments.scheduling.leases import LeaseLost
 from webapp.experiments.scheduling.queue import take
-from workers.runs.supervisor import LEASE_SECONDS, RunSupervisor
+from workers.runs.supervisor import RunSupervisor
 from workers.settings import engine_command
 
 logger = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ def supervise_run(run_id: uuid.UUID) -> None:
     Returns at once if none is due."""
     if closing.is_set():
         return
-    taken = take(run_id, owner(), LEASE_SECONDS)
+    taken = take(run_id, owner(), RUN_LEASE.seconds)
     if taken is None:
         return
     run_id = taken.run_id

@@ -12,6 +12,8 @@ import re
 
 from django.conf import settings
 
+from engine.config import deadlines
+
 ALLOWED = {
     # The account, its language and its folders.
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "HOSTNAME",
@@ -27,6 +29,8 @@ ALLOWED = {
     "TRANSFORMERS_VERBOSITY", "TOKENIZERS_PARALLELISM",
     # What the operator allows an engine, by which it refuses settings at its start.
     "GROVE_ENGINE_MEMORY_MIB",
+    # How long it waits on a busy machine.
+    *deadlines.VARIABLES,
     # How to join the operator's cluster.
     "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH",
 }  # fmt: skip

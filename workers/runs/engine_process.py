@@ -4,7 +4,7 @@ Invariants:
 - At most one engine runs per run directory: `start` refuses while one is alive there.
 - An engine outlives a worker that dies; the next worker adopts it. Without a worker it stops
   by itself: the worker touches `RUN_DIR/lease`, and an engine whose lease is not touched for
-  `LEASE_SECONDS` stops.
+  `deadlines.ENGINE_LEASE` stops.
 - The engine inherits the variables of a list (`workers.runs.engine_environment`), and no other.
 """
 
@@ -22,6 +22,7 @@ from pathlib import Path
 
 import psutil
 
+from engine.config.deadlines import ENGINE_LEASE, ENGINE_START, ENGINE_STOP, KILL
 from workers.processes import family, has_ended, kill_all, wait_ended
 from workers.runs.engine_environment import engine_environment
 from workers.runs.engine_parent import EXIT_FILE, PID_FILE
@@ -36,13 +37,6 @@ ENGINE_PARENT = Path(__file__).with_name("engine_parent.py")
 LIMITED_EXEC = Path(__file__).with_name("limited_exec.py")
 LOG_FILE = "engine.log"
 LEASE_FILE = "lease"
-LEASE_SECONDS = 60
-"""An engine whose lease was not touched for this long stops by itself."""
-START_SECONDS = 10.0
-"""Deadline for the engine parent to write its pid file."""
-STOP_SECONDS = 60.0
-"""Deadline for a checkpoint after SIGTERM."""
-KILL_SECONDS = 10.0
 
 EXIT_FINISHED = 0
 EXIT_REFUSED = 2
@@ -84,7 +78,7 @@ class EngineProcess:
             *limited(command, limits or {}),
             str(run_dir),
             "--lease-seconds",
-            str(LEASE_SECONDS),
+            f"{ENGINE_LEASE.seconds:g}",
         ]
         with (run_dir / LOG_FILE).open("ab") as log:
             child = subprocess.Popen(
@@ -111,7 +105,7 @@ class EngineProcess:
             return cls(run_dir, parent, None)
         if orphan := _process(run_dir, "engine"):
             kill_all([orphan])
-            wait_ended([orphan], KILL_SECONDS)
+            wait_ended([orphan], KILL.seconds)
         return None
 
     @property
@@ -159,15 +153,16 @@ class EngineProcess:
         processes = family(self._parent.pid)
         with contextlib.suppress(psutil.NoSuchProcess):
             self._parent.send_signal(signal.SIGQUIT)
-        alive = wait_ended(processes, KILL_SECONDS)
+        alive = wait_ended(processes, KILL.seconds)
         kill_all(alive)
-        wait_ended(alive, KILL_SECONDS)
+        wait_ended(alive, KILL.seconds)
         self.poll()
 
-    def stop(self, seconds: float = STOP_SECONDS) -> int:
-        """Sends SIGTERM, waits, then kills; returns the exit code."""
+    def stop(self, seconds: float | None = None) -> int:
+        """Sends SIGTERM, waits for a checkpoint (by default `deadlines.ENGINE_STOP`), then kills;
+        returns the exit code."""
         self.request_stop()
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + (ENGINE_STOP.seconds if seconds is None else seconds)
         while self.poll() is None and time.monotonic() < deadline:
             self.touch_lease()
             time.sleep(0.1)
@@ -177,11 +172,15 @@ class EngineProcess:
         return EXIT_UNKNOWN if code is None else code
 
     def _await_pid_file(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
+        seconds = ENGINE_START.seconds
+        deadline = time.monotonic() + seconds
         while not (self.run_dir / PID_FILE).exists():
-            if self.poll() is not None or time.monotonic() > deadline:
+            ended = self.poll() is not None
+            if ended or time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"the engine did not start: {first_cause(self.run_dir)}")
+                late = f"nothing within {seconds:g} s; {ENGINE_START.remedy}"
+                cause = first_cause(self.run_dir) if ended else late
+                raise RuntimeError(f"the engine did not start: {cause}")
             time.sleep(0.01)
 
 

@@ -25,6 +25,7 @@ from threading import Event as Flag
 import psycopg
 from django.db import DataError, Error, connection
 
+from engine.config.deadlines import ENGINE_STOP, RUN_LEASE
 from engine.events import vocabulary as ev
 from engine.resources.ray_folder import remove_ray_folder
 from webapp.experiments import services
@@ -48,8 +49,6 @@ from workers.runs.run_files import (
 
 logger = logging.getLogger(__name__)
 
-LEASE_SECONDS = 15.0
-RENEW_SECONDS = 2.0
 POLL_SECONDS = 0.1
 DATABASE_ERRORS = (Error, psycopg.Error)
 PERMANENT_ERRORS = (DataError, psycopg.DataError)
@@ -134,8 +133,8 @@ class RunSupervisor:
         """Does `work`, which may take long and makes no queries, while renewing the lease."""
         with ThreadPoolExecutor(1) as helper:
             done = helper.submit(work)
-            while wait([done], RENEW_SECONDS).not_done:
-                leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
+            while wait([done], renew_seconds()).not_done:
+                leases.renew_lease(self.run_id, self.fencing, RUN_LEASE.seconds)
             done.result()
 
     def _start(self, reason: str) -> None:
@@ -166,7 +165,7 @@ class RunSupervisor:
         Raises:
             LeaseLost: another worker has the run.
         """
-        leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
+        leases.renew_lease(self.run_id, self.fencing, RUN_LEASE.seconds)
         if engine := self.engine or EngineProcess.adopt(self.run_dir):
             engine.stop()
             remove_ray_folder(self.run_dir)
@@ -175,7 +174,7 @@ class RunSupervisor:
     # While it runs
 
     def _tick(self) -> None:
-        if time.monotonic() - self._renewed >= RENEW_SECONDS:
+        if time.monotonic() - self._renewed >= renew_seconds():
             self._renew()
         self._ship_some()
         self.drafts.ship()
@@ -185,7 +184,7 @@ class RunSupervisor:
             self.engine.kill()
 
     def _renew(self) -> None:
-        requests = leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
+        requests = leases.renew_lease(self.run_id, self.fencing, RUN_LEASE.seconds)
         self._renewed = time.monotonic()
         self.engine.touch_lease()
         self.stop_requested = requests.stop_requested
@@ -195,14 +194,15 @@ class RunSupervisor:
             self.engine.kill()
         elif self._stop_deadline is None:
             self.engine.request_stop()
-            self._stop_deadline = time.monotonic() + ep.STOP_SECONDS
+            self._stop_deadline = time.monotonic() + ENGINE_STOP.seconds
         elif time.monotonic() > self._stop_deadline:
+            logger.warning("run %s: killed: %s", self.run_id, ENGINE_STOP.passed)
             self.engine.kill()
 
     def _ship_some(self) -> None:
         while batch := self.shipper.ship():
             self._observe(batch)
-            if time.monotonic() - self._renewed >= RENEW_SECONDS:
+            if time.monotonic() - self._renewed >= renew_seconds():
                 return
 
     def _observe(self, batch: list[ev.Event]) -> None:
@@ -214,8 +214,8 @@ class RunSupervisor:
     def _ship_all(self) -> None:
         while batch := self.shipper.ship():
             self._observe(batch)
-            if time.monotonic() - self._renewed >= RENEW_SECONDS:
-                leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
+            if time.monotonic() - self._renewed >= renew_seconds():
+                leases.renew_lease(self.run_id, self.fencing, RUN_LEASE.seconds)
                 self._renewed = time.monotonic()
 
     # Ending
@@ -259,7 +259,7 @@ class RunSupervisor:
 
     def _pause(self, seconds: float) -> None:
         self.closing.wait(seconds)
-        leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
+        leases.renew_lease(self.run_id, self.fencing, RUN_LEASE.seconds)
 
     def _finish(self, state: ev.RunState, cause: str = "") -> None:
         self.drafts.forget()
@@ -281,13 +281,15 @@ class RunSupervisor:
     def _release(self) -> None:
         """Shuts down: the engine makes a checkpoint, the log is shipped, the lease is released."""
         self.engine.request_stop()
-        deadline = time.monotonic() + ep.STOP_SECONDS
+        deadline = time.monotonic() + ENGINE_STOP.seconds
         try:
             while self.engine.poll() is None and time.monotonic() < deadline:
                 self._try_step(self._tick)
                 time.sleep(POLL_SECONDS)
         finally:
             if self.engine.poll() is None:
+                if time.monotonic() >= deadline:
+                    logger.warning("run %s: killed: %s", self.run_id, ENGINE_STOP.passed)
                 self.engine.kill()
                 remove_ray_folder(self.run_dir)
         self._try_step(self.drafts.clear)
@@ -317,6 +319,12 @@ class RunSupervisor:
                 self.engine.touch_lease()
             return False
         return True
+
+
+def renew_seconds() -> float:
+    """Returns how often the lease is renewed and requests are read: every 2 s, and more often only
+    where `deadlines.RUN_LEASE` is shorter than by default."""
+    return min(2.0, RUN_LEASE.seconds * 2 / 15)
 
 
 def _exit_cause(code: int, run_dir: Path) -> str:

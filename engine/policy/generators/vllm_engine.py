@@ -21,13 +21,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.config.generator_support import VLLM_START_SECONDS
+from engine.config.deadlines import VLLM_CONTROL, VLLM_START, Deadline
 from engine.policy.generators import GeneratorError
 
 Result = TypeVar("Result")
 
-CONTROL_SECONDS = 600.0
-"""Deadline of calls to an engine other than answers: new weights, sleep."""
 CAUSE = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception): \S.*$", re.MULTILINE)
 REMEDIES = (
     (
@@ -62,22 +60,29 @@ class VllmEngine:
         """
         with _environment({**environment, **self._log_settings()}):
             start = self._start(dict(arguments))
-            self.llm = self.call(start, "start", VLLM_START_SECONDS + CONTROL_SECONDS)
+            # vLLM itself gives up after VLLM_START, with a cause; this is for what comes on top.
+            self.llm = self.call(start, "start", VLLM_START, VLLM_CONTROL.seconds)
 
-    def call(self, coroutine: Coroutine[Any, Any, Result], what: str, seconds: float) -> Result:
+    def call(
+        self,
+        coroutine: Coroutine[Any, Any, Result],
+        what: str,
+        deadline: Deadline,
+        more_seconds: float = 0.0,
+    ) -> Result:
         """Returns the result of a coroutine on the engine's loop.
 
         Raises:
             GeneratorError: it failed, with the first cause, or took longer than its deadline.
         """
+        seconds = deadline.seconds + more_seconds
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result(seconds)
         except TimeoutError:
             future.cancel()
             raise GeneratorError(
-                f"{self._path}: waited {seconds:.0f} s for vLLM to {what}; look at the load of the "
-                "machine"
+                f"{self._path}: waited {seconds:g} s for vLLM to {what}; {deadline.remedy}"
             ) from None
         except (Exception, CancelledError) as error:
             first: BaseException = error
@@ -92,7 +97,7 @@ class VllmEngine:
         if self.llm is not None:
             self._loop.call_soon_threadsafe(self.llm.shutdown)
             done = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop)
-            done.result(CONTROL_SECONDS)
+            done.result(VLLM_CONTROL.seconds)
             self.llm = None
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._folder.cleanup()
@@ -126,7 +131,7 @@ class VllmEngine:
             "VLLM_LOGGING_CONFIG_PATH": str(path),
             "VLLM_NO_USAGE_STATS": "1",
             "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
-            "VLLM_ENGINE_READY_TIMEOUT_S": str(int(VLLM_START_SECONDS)),
+            "VLLM_ENGINE_READY_TIMEOUT_S": str(VLLM_START.whole_seconds),
         }
 
     def _failure_message(self, what: str, error: BaseException) -> str:

@@ -24,10 +24,11 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from engine.config.agents import SamplingConfig
+from engine.config.deadlines import VLLM_ANSWER, VLLM_CONTROL
 from engine.config.generator_support import truncates
 from engine.events.vocabulary import StopReason
 from engine.policy.generators import Generator, GeneratorError, Setup
-from engine.policy.generators.vllm_engine import CONTROL_SECONDS, VllmEngine
+from engine.policy.generators.vllm_engine import VllmEngine
 from engine.policy.generators.vllm_settings import (
     engine_arguments,
     engine_devices,
@@ -43,7 +44,6 @@ from engine.policy.generators.vllm_weights import (
 )
 from engine.policy.types import Generation
 
-ANSWER_SECONDS = 1800.0
 """Deadline of an answer."""
 
 
@@ -115,7 +115,7 @@ class VllmGenerator(Generator):
             GeneratorError: the engine ended, refused a prompt, or took longer than its deadline.
         """
         waiting = self._ended(min(least, self.unfinished), seconds)
-        return self._engine.call(waiting, f"generate {self.unfinished} answers", ANSWER_SECONDS)
+        return self._engine.call(waiting, f"generate {self.unfinished} answers", VLLM_ANSWER)
 
     def abort(self) -> None:
         self._call(self._cancel(), "cancel its requests")
@@ -146,7 +146,7 @@ class VllmGenerator(Generator):
         return TransferSender(backend, self._devices.gpus)
 
     def _call(self, coroutine: Any, what: str) -> None:
-        self._engine.call(coroutine, what, CONTROL_SECONDS)
+        self._engine.call(coroutine, what, VLLM_CONTROL)
 
     async def _pause_for_weights(self) -> None:
         """Makes room for new weights and completes the answers in flight."""
@@ -200,7 +200,7 @@ class VllmGenerator(Generator):
     async def _answer(
         self, ticket: int, prompt: list[int], seed: int, sampling: SamplingConfig, version: int
     ) -> Generation:
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(VLLM_ANSWER.seconds):
             return await self._whole_answer(ticket, prompt, seed, sampling, version)
 
     async def _whole_answer(

@@ -24,7 +24,8 @@ from vllm.distributed.weight_transfer.base import (
     WeightTransferUpdateRequest,
 )
 
-from engine.policy.generators.vllm_engine import CONTROL_SECONDS, VllmEngine
+from engine.config.deadlines import VLLM_CONTROL
+from engine.policy.generators.vllm_engine import VllmEngine
 from engine.policy.models.weights import checkpoint_tensors
 
 RECEIVE = "receive new weights"
@@ -44,7 +45,7 @@ class ReloadSender:
         try:
             where = {"weights_path": str(engine.folder)}
             reload = engine.llm.collective_rpc("reload_weights", kwargs=where)
-            engine.call(reload, RECEIVE, CONTROL_SECONDS)
+            engine.call(reload, RECEIVE, VLLM_CONTROL)
         finally:
             file.unlink()
 
@@ -147,4 +148,4 @@ class Client:
         self._call(self._engine.llm.finish_weight_update(weight_version))
 
     def _call(self, coroutine: Any) -> None:
-        self._engine.call(coroutine, RECEIVE, CONTROL_SECONDS)
+        self._engine.call(coroutine, RECEIVE, VLLM_CONTROL)

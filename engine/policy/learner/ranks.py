@@ -29,6 +29,7 @@ from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
 from engine.config.agents import AgentConfig
+from engine.config.deadlines import ACTORS_START, CALL, RANKS_GRACE, Deadline
 from engine.config.schema import RunConfig
 from engine.policy.handles import RankHandle
 from engine.policy.learner.learner import own_options
@@ -38,10 +39,8 @@ from engine.policy.models.weights import Weights
 from engine.preload.allocator import keep_freed_memory
 from engine.preload.environment import runtime_environment
 
-START_DEADLINE = 280.0
-LEARN_DEADLINE = 3500.0
-GRACE = 5.0
-"""Seconds in which the other ranks may report their errors after a failure."""
+_SHARE_OF_START, _SHARE_OF_CALL = 14 / 15, 35 / 36
+"""Shares of the deadlines of the learner, so that it is the ranks' error that ends it."""
 
 
 class RankError(RuntimeError):
@@ -53,6 +52,16 @@ def rank_resources(run: RunConfig) -> dict[str, float]:
     cpu = run.compute.device == "cpu" or run.compute.deterministic
     gpus = 0 if cpu or not ray.cluster_resources().get("GPU", 0) else 1
     return {"num_cpus": run.compute.threads_per_agent, "num_gpus": gpus}
+
+
+def start_seconds() -> float:
+    """Returns the seconds within which the ranks must have met."""
+    return ACTORS_START.seconds * _SHARE_OF_START
+
+
+def learn_seconds() -> float:
+    """Returns the seconds that one update, or saving its state, may take."""
+    return CALL.seconds * _SHARE_OF_CALL
 
 
 class LearnerRank:
@@ -75,21 +84,21 @@ class LearnerRank:
         listener = socket.create_server((host, 0), family=family)
         self.store = dist.TCPStore(
             host, listener.getsockname()[1], self.ranks, is_master=True, wait_for_workers=False,
-            timeout=timedelta(seconds=START_DEADLINE), master_listen_fd=listener.detach(),
+            timeout=timedelta(seconds=start_seconds()), master_listen_fd=listener.detach(),
         )  # fmt: skip
         return host, self.store.port
 
     def join(self, host: str, port: int) -> int:
         """Joins the process group, loads and shards the weights; returns the process's id."""
         if self.rank > 0:
-            limit = timedelta(seconds=START_DEADLINE)
+            limit = timedelta(seconds=start_seconds())
             self.store = dist.TCPStore(host, port, self.ranks, is_master=False, timeout=limit)
         dist.init_process_group(
             "nccl" if self.device == "cuda" else "gloo",
             store=self.store,
             rank=self.rank,
             world_size=self.ranks,
-            timeout=timedelta(seconds=LEARN_DEADLINE),
+            timeout=timedelta(seconds=learn_seconds()),
         )
         self._load()
         return os.getpid()
@@ -175,11 +184,14 @@ class RankedLearner:
             cast(RankHandle, remote.remote(agent, run, rank, pad_id, seed))
             for rank in range(agent.learner_ranks)
         ]
-        deadline = time.monotonic() + START_DEADLINE
-        host, port = self._results([self.actors[0].offer.remote()], "to start", START_DEADLINE)[0]
+        seconds = start_seconds()
+        deadline = time.monotonic() + seconds
+        offer = [self.actors[0].offer.remote()]
+        host, port = self._results(offer, "to start", seconds, ACTORS_START)[0]
         self.processes = self._all(
-            "to meet", deadline - time.monotonic(), lambda actor: actor.join.remote(host, port)
-        )
+            "to meet", lambda actor: actor.join.remote(host, port), ACTORS_START,
+            deadline - time.monotonic(),
+        )  # fmt: skip
         """Process ids of the ranks, on their machines."""
 
     def update(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
@@ -189,9 +201,7 @@ class RankedLearner:
             RankError: one failed; all of them are stopped.
         """
         given = ray.put(rows)
-        results = self._all(
-            "to learn", LEARN_DEADLINE, lambda actor: actor.update.remote(given, progress)
-        )
+        results = self._all("to learn", lambda actor: actor.update.remote(given, progress))
         stats, weights = results[0]
         # Each rank saw its own part of the rows.
         stats = replace(stats, tokens=tuple(one for part, _ in results for one in part.tokens))
@@ -201,29 +211,39 @@ class RankedLearner:
 
     def state(self) -> dict[str, Any]:
         """Returns what a resume needs besides the weights, on any number of ranks."""
-        return self._all("to save", LEARN_DEADLINE, lambda actor: actor.state.remote())[0]
+        return self._all("to save", lambda actor: actor.state.remote())[0]
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restores `state` on all ranks, with the current weights."""
         cpu = {name: w.detach().cpu() for name, w in self.weights.model.state_dict().items()}
         weights, given = ray.put(cpu), ray.put(state)
-        self._all("to load", LEARN_DEADLINE, lambda actor: actor.load_state.remote(weights, given))
+        self._all("to load", lambda actor: actor.load_state.remote(weights, given))
         self.version = state["version"]
 
-    def _all(self, what: str, deadline: float, call: Callable[[RankHandle], Any]) -> list[Any]:
-        return self._results([call(actor) for actor in self.actors], what, deadline)
+    def _all(
+        self,
+        what: str,
+        call: Callable[[RankHandle], Any],
+        deadline: Deadline = CALL,
+        seconds: float | None = None,
+    ) -> list[Any]:
+        seconds = learn_seconds() if seconds is None else seconds
+        return self._results([call(actor) for actor in self.actors], what, seconds, deadline)
 
-    def _results(self, futures: list[Any], what: str, deadline: float) -> list[Any]:
-        """Returns results by rank; stops all ranks at the first failure or at the deadline."""
-        pending, end = list(futures), time.monotonic() + deadline
+    def _results(
+        self, futures: list[Any], what: str, seconds: float, deadline: Deadline
+    ) -> list[Any]:
+        """Returns results by rank; stops all ranks at the first failure or after `seconds`, which
+        depend on `deadline`."""
+        pending, end = list(futures), time.monotonic() + seconds
         while pending:
             left = end - time.monotonic()
             done, pending = ray.wait(pending, timeout=max(0.0, left))
             if not done:
                 self.stop()
                 raise RankError(
-                    f"agents.{self.agent.name}: waited {deadline:.0f} s for {len(pending)} of "
-                    f"{len(self.actors)} learner ranks {what}; look at their machines' load"
+                    f"agents.{self.agent.name}: waited {seconds:.0f} s for {len(pending)} of "
+                    f"{len(self.actors)} learner ranks {what}; {deadline.remedy}"
                 )
             if _failure(done[0]):
                 raise self._first_failure(futures, what)
@@ -231,15 +251,21 @@ class RankedLearner:
 
     def _first_failure(self, futures: list[Any], what: str) -> RankError:
         # One failure causes others: a rank that waits for one that has ended fails as well.
-        finished, _ = ray.wait(futures, num_returns=len(futures), timeout=GRACE)
+        seconds = RANKS_GRACE.seconds
+        finished, others = ray.wait(futures, num_returns=len(futures), timeout=seconds)
         self.stop()
         failures = [(n, _failure(f)) for n, f in enumerate(futures) if f in finished]
         rank, error = min(
             ((n, e) for n, e in failures if e is not None), key=lambda pair: _order(pair[1])
         )
+        # Then the first cause may be an error that did not come in time.
+        late = (
+            f"; {len(others)} of the others reported nothing within {seconds:g} s: "
+            f"{RANKS_GRACE.remedy}"
+        )
         return RankError(
             f"agents.{self.agent.name}: rank {rank} of {len(self.actors)} failed {what}: "
-            f"{_cause(error)}"
+            f"{_cause(error)}{late if others and _order(error) else ''}"
         )
 
     def stop(self) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from engine.config.deadlines import TEMPLATE_END
 from engine.resources.model_files.template_limits import (
     KILLED,
     MOST_CHARACTERS,
@@ -33,7 +34,6 @@ _ROOT = Path(__file__).resolve().parents[3]
 _MODULE = "engine.resources.model_files.template_process"
 _INHERITED = ("LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "TZ")
 """Variables by which Python starts; of the time zone a template learns by `strftime_now`."""
-_END_SECONDS = 10.0
 REMEDY = "give a template that writes each message about once"
 
 Message = Mapping[str, Any]
@@ -88,7 +88,7 @@ class _Renderer:
         if reply.endswith(b"\n"):
             return json.loads(reply)
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_SECONDS)
+            self._process.wait(TEMPLATE_END.seconds)
         status = self._process.returncode
         if status is None or status < 0 or status == OUT_OF_MEMORY:
             raise TemplateTooLarge(KILLED)

@@ -20,14 +20,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from engine.config.deadlines import SANDBOX_GRACE, SANDBOX_NICENESS, SANDBOX_START
 from engine.sandbox.guest.wire import HEAD, MAX_MESSAGE, ORDER, READY, STOP
 from engine.sandbox.host.errors import SandboxUnavailable
 from engine.sandbox.host.job import Bounds
 
 ZYGOTE = Path(__file__).parents[1] / "guest" / "zygote.py"
-START_SECONDS = 60.0
-NICENESS_SECONDS = 2.0
-GRACE_SECONDS = 10.0  # beyond the wall limit, for the zygote to kill, reap and reply
 
 
 class ZygoteFailed(Exception):
@@ -54,14 +52,14 @@ class ChildExit(NamedTuple):
 class Zygote:
     """A running zygote. Ends with the thread that created it, which alone may use it."""
 
-    def __init__(
-        self, number: int, allow_unsafe: bool = False, start_seconds: float = START_SECONDS
-    ):
+    def __init__(self, number: int, allow_unsafe: bool = False, start_seconds: float | None = None):
         """Starts the process.
 
         Raises:
-            SandboxUnavailable: it did not start, or not within `start_seconds`.
+            SandboxUnavailable: it did not start, or not within `start_seconds` (by default
+                `deadlines.SANDBOX_START`).
         """
+        start_seconds = SANDBOX_START.seconds if start_seconds is None else start_seconds
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
@@ -79,7 +77,7 @@ class Zygote:
             self.close()
             raise SandboxUnavailable(
                 f"the sandbox process did not start within {start_seconds:g} s; "
-                "the machine has too much other work: try again, or use fewer sandbox.workers"
+                f"use fewer sandbox.workers, or {SANDBOX_START.remedy}"
             ) from None
         except (ZygoteFailed, OSError):
             hello = b"E"
@@ -117,8 +115,9 @@ class Zygote:
             raise ZygoteFailed from None
 
     def wait(self, wall_seconds: float) -> ChildExit:
-        """Waits for the current job to end. Raises `ZygoteFailed`."""
-        reply = self._receive(time.monotonic() + wall_seconds + GRACE_SECONDS)
+        """Waits for the current job to end, and `deadlines.SANDBOX_GRACE` beyond the wall limit for
+        the zygote to kill, reap and reply. Raises `ZygoteFailed`."""
+        reply = self._receive(time.monotonic() + wall_seconds + SANDBOX_GRACE.seconds)
         if len(reply) < HEAD.size:
             raise ZygoteFailed
         return _parse_reply(reply[: HEAD.size], reply[HEAD.size :])
@@ -153,7 +152,7 @@ def _copy_niceness(session: int) -> None:
     (autogroup): between sessions the niceness of processes has no effect."""
     if not (niceness := os.nice(0)):
         return
-    until = time.monotonic() + NICENESS_SECONDS
+    until = time.monotonic() + SANDBOX_NICENESS.seconds
     with suppress(OSError):  # a kernel without autogroup, or still too many writes
         while True:
             try:

@@ -11,6 +11,7 @@ import marshal
 import os
 from contextlib import ExitStack
 
+from engine.config.deadlines import SANDBOX_GRACE
 from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
 from engine.sandbox.guest import wire
@@ -27,7 +28,7 @@ from engine.sandbox.host.job import (
 )
 from engine.sandbox.host.job import bounds as default_bounds
 from engine.sandbox.host.memfile import channel, content, memory_file
-from engine.sandbox.host.process import GRACE_SECONDS, Zygote, ZygoteFailed
+from engine.sandbox.host.process import Zygote, ZygoteFailed
 from engine.sandbox.host.stream import read_forked_calls, read_frames, read_script, read_trial
 
 _numbers = itertools.count()
@@ -159,7 +160,7 @@ class Slot:
                 )
             judged = judges.wait(bounds.wall_seconds)
             programs.stop()
-            answered = programs.wait(GRACE_SECONDS)
+            answered = programs.wait(SANDBOX_GRACE.seconds)
             return read_trial(content(result, most), judged, answered, job.tests, bounds)
 
     def _zygote(self, role: str) -> Zygote:

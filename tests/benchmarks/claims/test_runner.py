@@ -74,7 +74,9 @@ def claims(folder, *arguments):
 
 
 def run(folder, *arguments):
-    done = subprocess.run(claims(folder, *arguments), capture_output=True, text=True, timeout=500)
+    done = subprocess.run(
+        claims(folder, *arguments), capture_output=True, text=True, timeout=500 * patience()
+    )
     return done.returncode, json.loads(done.stdout.splitlines()[-1])["figures"], done.stderr
 
 
@@ -100,6 +102,7 @@ def result_in(folder):
     return read_result(folder / "results" / f"{NAME}.json")
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_a_tiny_claim_is_measured_once(uninterrupted):
     first = result_in(uninterrupted)
@@ -115,6 +118,7 @@ def test_a_tiny_claim_is_measured_once(uninterrupted):
     assert result_in(uninterrupted).digest == first.digest
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_another_claim_has_the_same_training_and_its_failures_show(uninterrupted):
     trained = trainings(uninterrupted)
@@ -127,6 +131,7 @@ def test_another_claim_has_the_same_training_and_its_failures_show(uninterrupted
     assert trainings(uninterrupted) == trained and steps_of(uninterrupted) == 12
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_an_interrupted_runner_goes_on_and_gets_the_same_figures(uninterrupted, tmp_path):
     for number, steps in ((signal.SIGTERM, 2), (signal.SIGKILL, 4)):

@@ -24,6 +24,7 @@ def on_hub(hub, oak, tmp_path):
     )
 
 
+@pytest.mark.large
 def test_a_run_trains_on_a_hub_and_resumes_without_it(hub, engine, on_hub, tmp_path):
     model, problems = (f"hf:elms/{n}@{c}" for n, c in zip(("oak", "acorns"), on_hub, strict=True))
     config = parse_config({

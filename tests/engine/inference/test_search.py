@@ -19,7 +19,7 @@ from engine.search.scheduler import TreeEnd
 from tests.engine.inference.server import MODEL, endpoints
 from tests.engine.search.growing import make_tree
 from tests.helpers.policies import tiny_config, tiny_policy
-from tests.helpers.waiting import eventually
+from tests.helpers.waiting import eventually, patience
 
 SHORT = ["agents.oak.sampling.max_new_tokens=32"]
 
@@ -108,7 +108,7 @@ def test_a_request_to_a_failing_endpoint_is_retried(server, problems):
     for status in (503, 429, 0, 599):
         server.fail(status, 1)
     gate = threading.Event()
-    server.at_prompt[3] = lambda: gate.wait(60)
+    server.at_prompt[3] = lambda: gate.wait(60 * patience())
     settings = {"search.nodes_in_flight": 4, "inference.request_seconds": 1.0}
     config = endpoints(server, "oak", **settings)
     outcome = searched(config, problems[0])
@@ -268,7 +268,7 @@ def test_a_search_that_is_interrupted_answers_from_what_is_there(
     def interrupt():
         os.kill(os.getpid(), number)
         if number == signal.SIGTERM:
-            gate.wait(60)
+            gate.wait(60 * patience())
 
     server.at_prompt[6] = interrupt
     assert main([*command, "--json", "--set", *SHORT]) == 3
@@ -343,12 +343,13 @@ DRIVER = """
 import json, os, signal, sys
 from multiprocessing import active_children
 from engine.__main__ import main
+from engine.config.deadlines import ACTORS_START
 from engine.inference.backends import ModelProcess
 
 code = main(sys.argv[1:])
 paid = sorted({"torch", "ray"} & set(sys.modules))
 left = ModelProcess("one more", dict)
-left.ready(60)
+left.ready(ACTORS_START)
 (process,) = active_children()
 print(json.dumps([code, paid, process.pid]), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -362,7 +363,9 @@ def test_models_of_this_machine_live_in_processes_of_their_own(files, tmp_path):
     out = tmp_path / "tree.json"
     command = [sys.executable, "-c", DRIVER, "search", "--problem", str(files[0]), "--json"]
     command += ["--agents", "starter:oak", "starter:fern", "--nodes", "8", "--out", str(out)]
-    done = subprocess.run([*command, "--no-early-stop"], capture_output=True, timeout=300)
+    done = subprocess.run(
+        [*command, "--no-early-stop"], capture_output=True, timeout=300 * patience()
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr
     *lines, last = done.stdout.decode().splitlines()
     code, paid, process = json.loads(last)

@@ -10,6 +10,7 @@ from multiprocessing import active_children
 import pytest
 
 from engine.__main__ import main
+from engine.config.deadlines import ACTORS_START
 from engine.events.drafts import DraftReader
 from engine.events.log import read_all
 from engine.events.vocabulary import RunState
@@ -22,6 +23,7 @@ from engine.run.exit_status import ExitCode
 from tests.engine.inference.server import MODEL, endpoints
 from tests.engine.inference.test_search import SHORT
 from tests.helpers.policies import tiny_policy
+from tests.helpers.waiting import patience
 from tests.js.test_resumed import on_the_wire
 from webapp.telemetry.fold import fold
 
@@ -82,7 +84,7 @@ def test_sigterm_ends_it_in_order_with_the_best_so_far_and_it_can_begin_again(
 
     def interrupt():
         os.kill(os.getpid(), signal.SIGTERM)
-        gate.wait(60)
+        gate.wait(60 * patience())
 
     command = ["search", "--run-dir", str(run_dir), "--no-early-stop", "--nodes", "6"]
     named = ["--problem", str(files[0]), "--agents", f"oak={server.url}#{MODEL}"]
@@ -162,17 +164,17 @@ def test_an_answer_does_not_wait_for_slower_ones(tmp_path, problems):
     config = inference_config([f"oak={model}", f"fern={model}"], lengths)
     backend = LocalBackend(config.agents, config, 0, None)
     try:
-        backend.ready(60.0)
+        backend.ready(ACTORS_START)
         request = Request(problems[0])
         slow, fast = (
             backend.answer([AgentRequest(name, request)], None) for name in ("fern", "oak")
         )
-        assert fast.result(60.0)[0].generation.tokens <= 4
+        assert fast.result(60.0 * patience())[0].generation.tokens <= 4
         assert not slow.done()
         late = backend.answer([AgentRequest("oak", request)], 0.5)
-        assert late.result(60.0)[0].generation.temperature == 0.5
+        assert late.result(60.0 * patience())[0].generation.temperature == 0.5
         assert not slow.done()
-        assert slow.result(60.0)[0].generation.tokens == 1900
+        assert slow.result(60.0 * patience())[0].generation.tokens == 1900
     finally:
         backend.close()
 
@@ -183,7 +185,7 @@ def test_requests_in_flight_fail_with_their_process(tmp_path, problems):
     before = set(active_children())
     backend = LocalBackend(config.agents, config, 0, None)
     (process,) = set(active_children()) - before
-    backend.ready(60.0)
+    backend.ready(ACTORS_START)
     futures = [backend.answer([AgentRequest("oak", Request(problems[0]))], None) for _ in range(3)]
     process.kill()
     for future in futures:

@@ -21,7 +21,7 @@ from tests.helpers.extras import needs_vllm
 from tests.helpers.ports import a_port
 from tests.helpers.waiting import eventually
 
-pytestmark = [pytest.mark.slow, needs_vllm]
+pytestmark = [pytest.mark.large, pytest.mark.slow, needs_vllm]
 
 MODEL = "trees/oak"
 CONTEXT = 48

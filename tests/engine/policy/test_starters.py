@@ -44,6 +44,7 @@ from engine.problems.generator import GeneratedProblems, Split, make_problem
 from engine.problems.generator.compose import program, split_of
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import verify
+from tests.helpers.large import large_but
 
 PAIRS = (("oak", "fern"), ("ash", "rowan"))
 PROBLEMS = 200
@@ -186,6 +187,7 @@ SHORT_OFF = 1e-3
 processor instructions (SSE4.2 instead of AVX2) it is 5e-6."""
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_a_short_making_goes_through_both_phases_and_is_a_function_of_the_seed(tmp_path):
     recipe = RECIPES[1]
@@ -201,6 +203,7 @@ def test_a_short_making_goes_through_both_phases_and_is_a_function_of_the_seed(t
     assert (one / weights).read_bytes() != (shipped / weights).read_bytes()
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_a_learning_rate_that_is_a_fifth_too_high_shows_in_a_short_making(tmp_path):
     """The rate of the second phase, in which it shows least."""
@@ -238,7 +241,7 @@ def norms_of(weights):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize("recipe", large_but(RECIPES[:1], RECIPES), ids=lambda recipe: recipe.name)
 def test_a_remake_goes_the_way_of_the_shipped(recipe, tmp_path):
     """A whole making takes minutes, so its losses are recorded in the lineage."""
     seen = made_until(recipe, REMADE_STEPS, tmp_path / recipe.name)
@@ -257,6 +260,7 @@ def test_the_shipped_doubt_what_their_last_phase_made_them_doubt(recipe):
     assert loss_of_shipped(recipe, CLEAN) > 2 * losses["2000"]
 
 
+@pytest.mark.large
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES[2:], ids=lambda recipe: recipe.name)
 def test_the_shipped_of_the_mixture_doubt_so_too(recipe):
@@ -320,7 +324,7 @@ def loss_of_batches(recipe, noise, batches=24):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STARTERS)
+@pytest.mark.parametrize("name", large_but(["fern"], STARTERS))
 def test_a_starter_is_often_wrong_and_better_at_low_temperature(name):
     assert 0.1 < (drawn := pass_at_1(starter_directory(name))) < OFTEN_WRONG[name]
     assert pass_at_1(starter_directory(name), temperature=0.2) > drawn + 0.1

@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, GPT2Config, GPTNeoConfig, Mixtral
 from engine.policy.models.load import ModelError, check_model_directory, load_policy
 from engine.policy.models.shard_loading import empty_model
 from tests.helpers.policies import tiny_policy
+from tests.helpers.waiting import patience
 
 FILES = ("config.json", "generation_config.json", "tokenizer_config.json",
          "special_tokens_map.json", "adapter_config.json")  # fmt: skip
@@ -51,12 +52,15 @@ def test_no_line_of_a_file_becomes_a_token(model, secret, kind):
     assert 0 < len(tokenizer) <= before and tokenizer.decode([5, 6])
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_no_key_of_any_file_opens_another(model, secret, tmp_path):
     """Every key that transformers and peft know, with a path and with the name of a class."""
     command = [sys.executable, "-m", "tests.engine.policy.watched", str(tmp_path), str(secret)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=900 * patience(), env=environment
+    )
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout.splitlines()[-1])
     assert seen["opened"] == [] and seen["opens of the secret"] == 0

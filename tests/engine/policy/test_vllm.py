@@ -232,6 +232,7 @@ def test_settings_that_vllm_cannot_follow_are_refused_with_their_path():
     assert path == "agents.0.generator" and "cpu_cache_gib = 0.1 has no effect" in reason
 
 
+@pytest.mark.large
 def test_a_start_that_fails_names_the_first_cause_and_the_remedy():
     with pytest.raises(GeneratorError, match=r"agents.agent-0.generator.*heads of 28.*to torch"):
         host_of(config_of("starter:fern"))

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 from engine.preload.environment import LAUNCHER
+from engine.preload.wire import MAX_BYTES, REFUSED
 from tests.helpers.waiting import eventually
 from workers.processes import has_ended
 
@@ -115,6 +117,24 @@ def test_a_directory_that_others_may_enter_is_not_trusted(raylet, tmp_path):
     worker, errors = raylet.start()()
     assert worker["parent"] == raylet.process.pid
     assert "preload is not a directory that only this user owns and may enter" in errors
+
+
+@pytest.mark.slow
+def test_a_launcher_that_does_not_answer_in_time_is_told_the_setting(raylet, tmp_path):
+    environment = {"GROVE_PRELOAD_ANSWER_SECONDS": "0.25"}
+    raylet.start(**environment)()  # with the server, or without it if that was too short for it
+    (path,) = (
+        one for one in (tmp_path / "session" / "preload").iterdir() if one.is_socket()
+    )  # fmt: skip
+    late = (
+        "no word of the launcher within 0.25 s; on a busy machine raise "
+        "GROVE_PRELOAD_ANSWER_SECONDS or GROVE_PATIENCE"
+    )
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.connect(str(path))  # as a launcher that orders nothing
+        assert connection.recv(MAX_BYTES) == REFUSED + late.encode()
+        assert connection.recv(MAX_BYTES) == b""
+    assert late in path.with_name(f"{path.name}.log").read_text()
 
 
 def test_an_interpreter_that_is_to_have_options_is_no_fork(raylet):

@@ -77,6 +77,7 @@ def test_carried_over_trees_continue(ray_address, tmp_path):
     assert scheduling_errors(events, config.training) == []
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     ("broken", "fault"),
     [(Starving, "trees are starved"), (WaitingForAll, "steps wait for trees that they need not")],
@@ -88,6 +89,7 @@ def test_a_broken_scheduler_shows(broken, fault, ray_address, tmp_path):
     assert fault in error
 
 
+@pytest.mark.large
 def test_weights_that_are_kept_back_show_in_the_lag(ray_address, tmp_path):
     """With overlapping steps, no node has newer weights; in `test_overlap` some have."""
     config = settings(overlap=True, validate_every=99)

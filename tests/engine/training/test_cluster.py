@@ -8,6 +8,7 @@ import os
 import random
 import re
 import signal
+import threading
 
 import psutil
 import pytest
@@ -18,12 +19,13 @@ from ray.util.placement_group import placement_group_table
 from engine.config.compute import ComputeConfig
 from engine.events.vocabulary import Verdict
 from engine.policy.types import Request
+from engine.preload.environment import runtime_environment
 from engine.problems.generator import make_problem
 from engine.rollout.generation_dispatcher import GenerationDispatcher
 from engine.rollout.scheduler import Demand, Task
 from engine.rollout.verification import VerifierPool
-from engine.run.waits import TeamError, wait_for_any
-from engine.training.cluster import Bundle, reserve
+from engine.run.waits import TeamError, wait_for, wait_for_any
+from engine.training.cluster import Bundle, connect, reserve
 from engine.training.team import Team
 from tests.engine.rollout.scheduling import scheduling_errors
 from tests.engine.training.test_overlap import payloads, settings, train
@@ -40,6 +42,10 @@ QUICK = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
 
 def unheard(name, deadline):
     pass
+
+
+def read_variable(name):
+    return os.environ.get(name)
 
 
 def written(count):
@@ -65,6 +71,40 @@ def joined(cluster):
     ray.shutdown()
 
 
+def test_deadlines_reach_the_actors_of_a_cluster_that_has_others(cluster, monkeypatch):
+    monkeypatch.setenv("GROVE_CALL_SECONDS", "3601")
+    config = tiny_config("starter:oak", compute={"ray_address": cluster.address})
+    disconnect = connect(config, unheard)
+    try:
+        forked = runtime_environment(config.compute)
+        assert "launcher" in str(forked)
+        for options in ({}, {"runtime_env": forked}):
+            of_actor = ray.remote(read_variable).options(num_cpus=0, **options)
+            assert ray.get(of_actor.remote("GROVE_CALL_SECONDS"), timeout=100) == "3601"
+    finally:
+        disconnect()
+
+
+@ray.remote(num_cpus=0)
+class Held:
+    def hold(self):
+        threading.Event().wait()
+
+
+def test_a_call_that_does_not_end_in_time_names_the_setting(joined, monkeypatch):
+    monkeypatch.setenv("GROVE_CALL_SECONDS", "0.25")
+    held = Held.remote()
+    call = held.hold.remote()
+    late = "waited 0.25 s for it to end; on a busy machine raise GROVE_CALL_SECONDS or GROVE_PATI"
+    try:
+        for wait in (wait_for, lambda call, *rest: wait_for_any([call], *rest)):
+            with pytest.raises(TeamError, match=re.escape(late)):
+                wait(call, "it to end", unheard)
+    finally:
+        ray.kill(held)
+
+
+@pytest.mark.large
 def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster, tmp_path):
     """A learner and a generator on two nodes of one core: neither could hold both."""
     compute = {"generators_per_agent": 1, "strategy": "SPREAD", "lanes": 5}

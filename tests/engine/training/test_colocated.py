@@ -15,7 +15,7 @@ from tests.engine.training.in_process import a_trainer
 from tests.helpers.policies import tiny_config
 from tests.helpers.waiting import patience
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.large, pytest.mark.slow]
 STEPS = 3
 
 

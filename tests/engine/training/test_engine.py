@@ -12,7 +12,7 @@ from engine.events.log import read_all
 from engine.run.exit_status import ExitCode
 from tests.engine.problems import rows
 from tests.helpers.policies import tiny_config, tiny_policy
-from tests.helpers.waiting import eventually
+from tests.helpers.waiting import eventually, patience
 
 pytestmark = pytest.mark.slow
 DEADLINE = 400
@@ -71,12 +71,12 @@ def test_a_stopped_run_on_a_published_file_goes_on_and_says_what_it_left_out(
     stopped = start(run_dir, ray_address)
     eventually(lambda: 2 in finished_steps(run_dir), "step 2 to end", DEADLINE)
     stopped.terminate()
-    assert stopped.wait(DEADLINE) == ExitCode.STOPPED
+    assert stopped.wait(DEADLINE * patience()) == ExitCode.STOPPED
     reached = finished_steps(run_dir)[-1]
     assert 2 <= reached < 8
 
     last = start(run_dir, ray_address)
-    assert last.wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]
+    assert last.wait(DEADLINE * patience()) == 0, (run_dir / "engine.log").read_text()[-3000:]
     log = events(run_dir)
     assert [e.seq for e in log] == list(range(1, len(log) + 1))
     assert finished_steps(run_dir) == list(range(1, 9))
@@ -95,6 +95,6 @@ def test_an_impossible_run_is_refused_before_anything_starts(model, tmp_path):
     config = tiny_config(model, tmp_path / "nowhere")
     run_dir = prepare(tmp_path / "run", config)
     process = start(run_dir)
-    assert process.wait(DEADLINE) == 2
+    assert process.wait(DEADLINE * patience()) == 2
     assert "nowhere is not a directory" in (run_dir / "engine.log").read_text()
     assert not (run_dir / "events.jsonl").exists()

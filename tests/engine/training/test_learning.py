@@ -44,6 +44,7 @@ from engine.credit.group import Advantage
 from engine.events.log import read_all
 from engine.training.update_coordinator import UpdateCoordinator
 from tests.engine.training.in_process import a_trainer
+from tests.helpers.large import large_but
 from tests.helpers.policies import renumbered_starter, tiny_config
 from tests.helpers.waiting import patience
 
@@ -226,6 +227,7 @@ def test_both_agents_learn(other, ray_address, tmp_path):
     assert max(gained.mismatch.values()) < MISMATCH, gained
 
 
+@pytest.mark.large
 def test_both_agents_learn_by_losses_that_are_added(other, ray_address, tmp_path):
     """Without a fault, the learner that the next tests alter improves."""
     planted = {OAK: loss_of("ppo"), OTHER: loss_of("cispo")}
@@ -235,6 +237,7 @@ def test_both_agents_learn_by_losses_that_are_added(other, ray_address, tmp_path
     assert max(gained.mismatch.values()) < MISMATCH, gained
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     ("planted", "oaks_rate"),
     [
@@ -266,7 +269,7 @@ def test_a_learning_rate_of_zero_is_refused():
         settings("starter:oak", oaks_rate=0.0)
 
 
-@pytest.mark.parametrize("advantage", ["flipped", "nothing"])
+@pytest.mark.parametrize("advantage", large_but(["flipped"], ["flipped", "nothing"]))
 def test_no_agent_learns_by_a_credit_that_is(
     advantage, faulty_credit, other, ray_address, tmp_path
 ):
@@ -275,12 +278,14 @@ def test_no_agent_learns_by_a_credit_that_is(
     assert max(gained.reward.values()) < MARGIN, gained
 
 
+@pytest.mark.large
 def test_no_agent_learns_from_what_another_wrote(other, ray_address, tmp_path):
     gained = trained(tmp_path, settings(other), ray_address, SwappedAgents)
     assert max(gained.reward.values()) < MARGIN, gained
     assert min(gained.mismatch.values()) > MISMATCH, gained
 
 
+@pytest.mark.large
 def test_the_mismatch_shows_where_a_swap_of_agents_is_harmless(ray_address, tmp_path):
     config = settings("starter:oak", steps=3)
     gained = trained(tmp_path, config, ray_address, SwappedAgents)

@@ -19,6 +19,7 @@ from engine.training.team import Team
 from engine.training.trainer import Trainer
 from tests.engine.rollout.scheduling import lags
 from tests.helpers.policies import tiny_config
+from tests.helpers.waiting import patience
 
 pytestmark = pytest.mark.slow
 DEADLINE = 400
@@ -45,7 +46,9 @@ def train(folder, config, address):
     with (folder / "engine.log").open("ab") as log:
         command = [sys.executable, "-m", "engine", "train", str(folder)]
         environment = os.environ | {"RAY_ADDRESS": address}
-        code = subprocess.run(command, stdout=log, stderr=log, timeout=DEADLINE, env=environment)
+        code = subprocess.run(
+            command, stdout=log, stderr=log, timeout=DEADLINE * patience(), env=environment
+        )
     errors = [e.payload["message"] for e in read_all(folder) if e.kind == "error"]
     assert code.returncode == 0, errors or (folder / "engine.log").read_text()[-3000:]
     return list(read_all(folder))

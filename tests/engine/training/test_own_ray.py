@@ -18,6 +18,7 @@ from ray._private.node import Node
 from ray._private.parameter import RayParams
 
 from engine.config.compute import ComputeConfig
+from engine.preload.environment import runtime_environment
 from engine.problems.generator import make_problem
 from engine.resources.ray_folder import RayFolder, remove_ray_folder
 from engine.rollout.verification import VerifierPool
@@ -35,9 +36,16 @@ pytestmark = pytest.mark.slow
 INSTALLATION = secrets.token_hex(32)
 """The token of a cluster that the user has set for everything."""
 
+PATIENT = {"GROVE_PATIENCE": "7", "GROVE_CALL_SECONDS": "3601"}
+
 
 def unheard(name, deadline):
     pass
+
+
+@ray.remote
+def variables():
+    return {name: os.environ.get(name) for name in PATIENT}
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +66,9 @@ def run_dir():
 def team(run_dir):
     """A team with a learner of two ranks, which started its Ray although the user's environment
     names the token of another cluster and switches tokens off."""
-    restore = enter_environment({"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": INSTALLATION})
+    restore = enter_environment(
+        {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": INSTALLATION, **PATIENT}
+    )
     oak = {"name": "oak", "model": "starter:oak", "learner_ranks": 2}
     config = tiny_config(agents=[oak])
     address = os.environ.pop("RAY_ADDRESS", None)
@@ -69,6 +79,13 @@ def team(run_dir):
     restore()
     if address:
         os.environ["RAY_ADDRESS"] = address
+
+
+def test_deadlines_reach_workers_and_preloaded_actors(team):
+    forked = runtime_environment(team.config.compute)
+    assert "launcher" in str(forked)
+    for options in ({}, {"runtime_env": forked}):
+        assert ray.get(variables.options(num_cpus=0, **options).remote(), timeout=100) == PATIENT
 
 
 def address():

@@ -7,7 +7,6 @@ settings are reported; a fork starts with another run's weights and its own chan
 import hashlib
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -29,6 +28,7 @@ from engine.events.timeline import figures, surviving_events
 from engine.policy.policy import STATE_FILE
 from engine.preload.environment import SETUP_WORKER
 from engine.run.exit_status import ExitCode
+from tests.helpers.luck import luck
 from tests.helpers.waiting import eventually, patience
 
 pytestmark = pytest.mark.slow
@@ -93,7 +93,7 @@ class Engine:
         return self
 
     def end(self):
-        return self.process.wait(DEADLINE)
+        return self.process.wait(DEADLINE * patience())
 
     def raylet(self):
         """Command line of the raylet that it has started."""
@@ -173,32 +173,31 @@ def whole(tmp_path_factory, ray_address):
 def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, ray_address, tmp_path):
     """First all processes are killed, then the engine alone, whose actors outlive it for a
     moment."""
-    seed = random.randrange(10**6)
-    luck = random.Random(seed)
+    chance = luck()
     cut = Engine(tmp_path / "cut", settings())  # it first starts its own Ray
     cut.start()
     assert str(SETUP_WORKER) in eventually(cut.raylet, "a Ray of its own")
-    if luck.random() < 0.5:
+    if chance.random() < 0.5:
         cut.kill_when(cut.is_saving, "a checkpoint being written", 0.0)
     else:
-        step = luck.randint(1, 4)
-        cut.kill_when(lambda: cut.has_begun(step), f"step {step}", luck.uniform(0.0, 0.5))
+        step = chance.randint(1, 4)
+        cut.kill_when(lambda: cut.has_begun(step), f"step {step}", chance.uniform(0.0, 0.5))
     short_name = Path((cut.run_dir / "ray" / "short_name").read_text())
     assert short_name.is_dir()
     cut.address = ray_address
-    cut.start().kill_when(cut.is_testing, "the test split", luck.uniform(0.0, 0.2))
+    cut.start().kill_when(cut.is_testing, "the test split", chance.uniform(0.0, 0.2))
     cut.start()
 
     assert whole.end() == 0, whole.said()
-    assert cut.end() == 0, f"seed {seed}: {cut.said()}"
+    assert cut.end() == 0, cut.said()
     assert not short_name.exists() and not (cut.run_dir / "ray").exists()
     resumes = cut.kinds("run.resumed")
-    assert len(resumes) == 2, f"seed {seed}: {resumes}"
-    assert first_difference(whole.run_dir, cut.run_dir) is None, f"seed {seed}, resumed {resumes}"
+    assert len(resumes) == 2, resumes
+    assert first_difference(whole.run_dir, cut.run_dir) is None, resumes
     assert len(figures(cut.events())) > 300 and len(cut.weights()) == 2
-    assert cut.saved() == whole.saved(), f"seed {seed}"
+    assert cut.saved() == whole.saved()
     result = cut.events()
-    assert [event.seq for event in result] == list(range(1, len(result) + 1)), f"seed {seed}"
+    assert [event.seq for event in result] == list(range(1, len(result) + 1))
     # It learned, and kept what did not fill a batch; otherwise the test would prove nothing.
     assert 2 <= len(whole.kinds("agent.update")) < 10
 
@@ -248,6 +247,7 @@ def weights(folder):
     return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
 
 
+@pytest.mark.large
 def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_path, ray_address):
     before = {p: p.read_bytes() for p in parent.rglob("*.json")}
     other = tmp_path / parent.name

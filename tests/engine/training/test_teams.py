@@ -14,6 +14,7 @@ from engine.policy.models.adapters import MERGED_FROM
 from engine.policy.models.load import ADAPTER_WEIGHTS, load_policy
 from engine.policy.policy import STATE_FILE
 from tests.helpers.policies import tiny_config
+from tests.helpers.waiting import patience
 
 pytestmark = pytest.mark.slow
 DEADLINE = 400
@@ -62,7 +63,7 @@ def run_dir(tmp_path_factory, ray_address):
             command,
             stdout=log,
             stderr=log,
-            timeout=DEADLINE,
+            timeout=DEADLINE * patience(),
             env=os.environ | {"RAY_ADDRESS": ray_address},
         ).returncode
     assert code == 0, (folder / "engine.log").read_text()[-3000:]

@@ -61,6 +61,7 @@ def marked(mark):
     return results
 
 
+@pytest.mark.large
 @pytest.mark.slow
 @needs_vllm
 def test_a_recipe_trains_with_vllm_and_leaves_no_process(tmp_path):
@@ -71,7 +72,12 @@ def test_a_recipe_trains_with_vllm_and_leaves_no_process(tmp_path):
         environment = {**os.environ, MARK: mark}
         environment.pop("RAY_ADDRESS", None)
         done = subprocess.run(
-            command, stdout=log, stderr=log, env=environment, timeout=DEADLINE, check=False
+            command,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            timeout=DEADLINE * patience(),
+            check=False,
         )
     assert done.returncode == 0, (tmp_path / "engine.log").read_text()[-3000:]
     psutil.wait_procs(marked(mark), timeout=60 * patience())

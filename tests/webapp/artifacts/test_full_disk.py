@@ -16,6 +16,7 @@ from engine.config.problems import ProblemsConfig
 from tests.conftest import var_settings
 from tests.helpers.builders import a_held_run
 from tests.helpers.datasets import lines_of, some_problems
+from tests.helpers.large import large_but
 from tests.helpers.sample_log import Sample, sample_events
 from tests.webapp.artifacts.test_uploads import files_below
 from webapp import disk
@@ -183,7 +184,7 @@ def test_the_index_of_a_file_is_completed_once_space_is_free(bob, cast, var, tmp
     assert response.status_code == 200 and len(json.loads(response.content)) > 0
 
 
-@pytest.mark.parametrize("file", Format)
+@pytest.mark.parametrize("file", large_but([Format.CSV], Format))
 def test_an_export_says_so_and_leaves_nothing(cast, var, file):
     run, fencing = a_held_run(cast)
     ingest(run.pk, fencing, list(sample_events(Sample(seed=5, steps=8, trees=8, nodes=30))))

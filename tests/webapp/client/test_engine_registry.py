@@ -121,6 +121,7 @@ def searched(out, *agents):
     return tree
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_a_downloaded_version_searches_as_the_files_that_it_was_made_of(site, tmp_path, folder):
     """Runs the whole command against the running site, of which it has only address and token."""

@@ -50,8 +50,8 @@ def test_a_wildcard_host_does_not(tmp_path):
 @pytest.mark.parametrize(
     "text, fault",
     [
-        (None, "cannot be read"),
-        ("[[[", "cannot be read"),
+        pytest.param(None, "cannot be read", marks=pytest.mark.large),
+        pytest.param("[[[", "cannot be read", marks=pytest.mark.large),
         ("[elm]\nlicence = 1\n", "GROVE_PRETRAINED, elm.licence"),
     ],
 )
@@ -73,7 +73,9 @@ def test_tls_without_a_proxy_that_is_trusted_does_not(tmp_path):
     "change, warns",
     [
         ({}, True),
-        ({"GROVE_HTTPS": "0", "GROVE_TRUSTED_PROXIES": ""}, True),  # by the name of its host
+        pytest.param(  # by the name of its host
+            {"GROVE_HTTPS": "0", "GROVE_TRUSTED_PROXIES": ""}, True, marks=pytest.mark.large
+        ),
         ({"GROVE_HTTPS": "0", "GROVE_ALLOWED_HOSTS": "localhost,[::1]"}, False),
     ],
 )

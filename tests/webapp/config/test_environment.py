@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from engine.config.deadlines import VARIABLES
 from engine.resources.machine_memory import machine_memory
 from tests.helpers.waiting import patience
 from webapp.config import environment as env
@@ -226,7 +227,14 @@ def test_no_hosts_are_the_default_hosts():
 
 
 @pytest.mark.parametrize(
-    "name, value", [("GROVE_PORT", "http"), ("BROKER_URL", "kafka://x"), ("GROVE_VAR", "/dev/null")]
+    "name, value",
+    [
+        ("GROVE_PORT", "http"),
+        ("BROKER_URL", "kafka://x"),
+        ("GROVE_VAR", "/dev/null"),
+        ("GROVE_PATIENCE", "0"),
+        ("GROVE_RUN_LEASE_SECONDS", "soon"),
+    ],
 )
 def test_a_command_refuses_a_variable_in_one_line(tmp_path, name, value):
     environment = {**os.environ, "GROVE_VAR": str(tmp_path), name: value}
@@ -237,6 +245,16 @@ def test_a_command_refuses_a_variable_in_one_line(tmp_path, name, value):
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"{name} = '{value}': ")
+
+
+@pytest.mark.parametrize("given, seconds", [({}, 10.0), ({"GROVE_PATIENCE": "3"}, 30.0)])
+def test_the_site_waits_for_a_connection_to_the_database_with_patience(monkeypatch, given, seconds):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    pool = env.database("postgresql://me@h/x")["OPTIONS"]["pool"]
+    assert pool == {"min_size": 0, "max_size": 16, "timeout": seconds}
 
 
 def test_an_engine_command_that_no_shell_reads_is_refused(monkeypatch):

@@ -9,6 +9,7 @@ import pickle
 import re
 import zipfile
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,8 @@ from engine.problems.source import load_problem_set
 from tests.engine.problems import rows
 from tests.helpers.builders import a_held_run, a_model_directory, a_run, an_event
 from tests.helpers.datasets import a_finished_upload, lines_of, some_problems, stored_version
+from tests.helpers.large import large_but
+from tests.helpers.waiting import eventually
 from tests.webapp.artifacts.test_uploads import files_below
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.store import local_path
@@ -217,7 +220,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("name", large_but(["gzip, one line", "parquet, pages"], BOMBS))
 def test_a_decompression_bomb_is_contained_by_the_parser_process(
     bob, cast, var_directory, settings, name
 ):
@@ -457,6 +460,37 @@ def test_a_report_of_a_lost_worker_is_retried_then_failed(cast, var_directory):
     with pytest.raises(reports.ReportLost):
         reports.complete_validation(lost, {"failed": [], "unverified": []})
     assert not DatasetProblem.objects.exclude(check_state="open").exists()
+
+
+def test_a_report_whose_leases_lapse_names_the_setting(cast, var_directory, monkeypatch):
+    monkeypatch.setenv("GROVE_JOB_LEASE_SECONDS", "0.001")
+    reports.request_validation(stored_version(cast), cast.bob)
+    for _ in range(reports.MOST_ATTEMPTS):
+        taken = eventually(reports.take_report, "the last lease to lapse", 10)
+        assert taken.lease_expires - taken.started == timedelta(milliseconds=1)
+
+    def failed():
+        assert reports.take_report() is None
+        return DatasetReport.objects.get().state == "failed"
+
+    eventually(failed, "the report to fail", 10)
+    assert DatasetReport.objects.get().error == (
+        "its workers were lost repeatedly; on a busy machine raise GROVE_JOB_LEASE_SECONDS or "
+        "GROVE_PATIENCE"
+    )
+
+
+def test_the_time_of_a_report_grows_with_its_problems_up_to_the_limit(
+    cast, var_directory, monkeypatch, settings
+):
+    report = reports.request_validation(stored_version(cast), cast.bob)
+    problems = report.version.statistics["problems"]
+    monkeypatch.setenv("GROVE_PATIENCE", "3")
+    assert reports.seconds_for(report) == 3 * (120 + 20 * problems)
+    assert reports.late_remedy(report) == "raise GROVE_PROBLEM_CHECK_SECONDS or GROVE_PATIENCE"
+    settings.DATASET_CHECK_SECONDS = 60.0
+    assert reports.seconds_for(report) == 60.0
+    assert reports.late_remedy(report) == "raise GROVE_CHECK_MINUTES"
 
 
 @pytest.mark.django_db(transaction=True)

@@ -84,7 +84,7 @@ def test_a_header_of_megabytes_is_parsed_in_a_process_of_its_own(var_directory, 
     assert mebibytes_to_store(var_directory, cast.bob, model.pk, small, big) < 30
     version = model.versions.latest("pk")
     assert version.parameters == 0 and version.files.count() == len(list(folder.iterdir()))
-    settings.MODEL_CHECK_BYTES = 100 << 20
+    settings.MODEL_CHECK_BYTES, settings.MODEL_CHECK_SECONDS = 100 << 20, 60
     (folder / "README.md").write_text("another")
     with pytest.raises(WeightsError, match="checking takes more than 60 s or 100 MiB of memory"):
         import_uploads(model, uploads_of(cast, folder), None, cast.bob)

@@ -160,7 +160,8 @@ def test_a_user_who_lost_access_to_the_project_gets_no_file(logged_run, cast):
     assert "may not see" in export.error and not list(exports_directory().iterdir())
 
 
-def test_a_worker_that_ends_gives_it_back_and_one_that_is_late_has_lost_it(logged_run):
+def test_a_worker_that_ends_gives_it_back_and_one_that_is_late_has_lost_it(logged_run, monkeypatch):
+    monkeypatch.setenv("GROVE_EXPORT_SECONDS", "720")
     export = requested_export(logged_run, Table.METRICS)
     ending = threading.Event()
     ending.set()
@@ -172,7 +173,8 @@ def test_a_worker_that_ends_gives_it_back_and_one_that_is_late_has_lost_it(logge
     assert services.fail_late() == 1 and services.take() is None
     make(taken, OPEN)
     export.refresh_from_db()
-    assert export.export_state is ExportState.FAILED and "15 minutes" in export.error
+    assert export.export_state is ExportState.FAILED and "12 minutes" in export.error
+    assert export.error.endswith("raise GROVE_EXPORT_SECONDS or GROVE_PATIENCE")
     assert not list(exports_directory().iterdir())
 
 
@@ -290,7 +292,7 @@ def test_a_list_of_exports_is_walked_by_cursor(logged_run, client):
 
 
 def test_too_many_export_requests_return_when_to_retry(cast, client, settings):
-    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "export files": (1, 60.0)}
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "export files": (1, 3600.0)}
     client.force_login(cast.bob)
     assert client.post("/exports/", {}).status_code != 429
     for address, kind in (("/api/v1/exports", "application/json"), ("/exports/", None)):

@@ -17,6 +17,7 @@ from django.urls import reverse
 
 from engine.problems.paired import paired_bootstrap, paired_normal
 from tests.helpers.builders import a_cast, a_held_run, a_run, a_token, an_event, some_events
+from tests.helpers.large import large_but
 from tests.helpers.waiting import eventually, patience
 from tests.webapp.telemetry.stream_server import Client, a_server
 from webapp.accounts.models import Scope
@@ -64,11 +65,13 @@ def test_a_page_of_comments_with_tables_is_small_and_soon_there(client, cast):
     assert len(response.content) < 2_000_000 and len(response.json()["comments"]) == 20
 
 
-@pytest.mark.parametrize(
-    "text",
-    [WIDE, "-|-\n" * 2500, "[" * LONGEST, "![" * 5000, "- - \n" * 2000, "> " * 5000, "*_" * 5000,
-     "|a|\n|-|\n|b|\n\n" * 700, "> |a|b\n> |-|-\n" + "> |\n" * 2400, "<" * LONGEST],
-)  # fmt: skip
+TEXTS = [
+    WIDE, "-|-\n" * 2500, "[" * LONGEST, "![" * 5000, "- - \n" * 2000, "> " * 5000, "*_" * 5000,
+    "|a|\n|-|\n|b|\n\n" * 700, "> |a|b\n> |-|-\n" + "> |\n" * 2400, "<" * LONGEST,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", large_but([WIDE, TEXTS[4], TEXTS[-1]], TEXTS))
 def test_no_text_becomes_much_more_html_than_it_is(text):
     with cheap(1, time.thread_time):
         html = render(text[:LONGEST])

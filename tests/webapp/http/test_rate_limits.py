@@ -49,13 +49,13 @@ def test_too_many_requests_return_when_to_retry(client, cast, settings):
     run, _ = a_held_run(cast)
     settings.RATE_LIMITS = {
         **settings.RATE_LIMITS,
-        "tokens": (1, 60.0),
-        "exports": (1, 60.0),
+        "tokens": (1, 3600.0),
+        "exports": (1, 3600.0),
     }
     client.force_login(cast.bob)
     assert [client.post("/tokens/").status_code for _ in range(2)] == [422, 429]
     refused = client.post("/tokens/")
-    assert 55 <= int(refused["Retry-After"]) <= 60 and b"Too many requests" in refused.content
+    assert 3000 <= int(refused["Retry-After"]) <= 3600 and b"Too many requests" in refused.content
     client.force_login(cast.mia)
     assert client.post("/tokens/").status_code == 422, "somebody else is not held up"
     address = f"/api/v1/runs/{run.pk}/events"
@@ -63,11 +63,11 @@ def test_too_many_requests_return_when_to_retry(client, cast, settings):
     assert client.get(address, headers=headers).status_code == 200
     response = client.get(address, headers=headers)
     assert response.status_code == 429 and response["Content-Type"] == "application/problem+json"
-    assert response.json()["status"] == 429 and 55 <= int(response["Retry-After"]) <= 60
+    assert response.json()["status"] == 429 and 3000 <= int(response["Retry-After"]) <= 3600
 
 
 def test_all_tokens_of_a_user_share_an_allowance_that_one_cannot_use_up(client, cast, settings):
-    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "exports": (2, 60.0)}
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "exports": (2, 3600.0)}
     run, _ = a_held_run(cast)
     address = f"/api/v1/runs/{run.pk}/events"
     every = [a_token(cast.bob, cast.project, Scope.RUNS_READ) for _ in range(6)]
@@ -79,7 +79,7 @@ def test_all_tokens_of_a_user_share_an_allowance_that_one_cannot_use_up(client, 
     results = [answers(secret, 3) for secret in every[1:]]
     assert results == [[200, 200, 429]] * 3 + [[429] * 3] * 2, "8 of all: what was refused is free"
     refused = send(client, every[5], address)
-    assert 1 <= int(refused["Retry-After"]) <= 60
+    assert 1 <= int(refused["Retry-After"]) <= 3600
     client.force_login(cast.bob)
     assert client.get(address).status_code == 200, "a session is counted by itself"
     other = a_token(cast.mia, cast.project, Scope.RUNS_READ)
@@ -89,7 +89,7 @@ def test_all_tokens_of_a_user_share_an_allowance_that_one_cannot_use_up(client, 
 @pytest.mark.parametrize("path", ["tokens", "exports", "runs/{run}/shares", "runs/{run}/events"])
 def test_writes_and_lists_of_rest_are_counted_apart(client, cast, settings, path):
     run, _ = a_held_run(cast)
-    settings.RATE_LIMITS = dict.fromkeys(settings.RATE_LIMITS, (1, 60.0))
+    settings.RATE_LIMITS = dict.fromkeys(settings.RATE_LIMITS, (1, 3600.0))
     client.force_login(cast.bob)
     address = f"/api/v1/{path.format(run=run.pk)}"
     assert client.post(address, "{", "application/json").status_code in (400, 422)
@@ -110,19 +110,19 @@ def send(client, secret, path="/api/v1/runs", address="192.0.2.1", scheme="Beare
 
 
 def test_guessed_tokens_are_rate_limited_and_a_valid_one_works(client, cast, settings):
-    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (3, 60.0)}
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (3, 3600.0)}
     right = a_token(cast.bob, cast.project, Scope.RUNS_READ)
     assert send(client, right).status_code == 200
     wrong = [send(client, f"grove_{n}") for n in range(5)]
     assert [response.status_code for response in wrong] == [401, 401, 401, 429, 429]
     assert wrong[-1]["Content-Type"] == "application/problem+json"
-    assert 15 <= int(wrong[-1]["Retry-After"]) <= 20
+    assert 600 <= int(wrong[-1]["Retry-After"]) <= 1200
     assert [send(client, right).status_code for _ in range(5)] == [200] * 5
     assert send(client, "grove_6", address="192.0.2.2").status_code == 401, "others go on"
 
 
 def test_guessed_links_are_rate_limited_and_a_valid_one_works(client, cast, settings):
-    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (4, 60.0)}
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (4, 3600.0)}
     run, _ = a_held_run(cast)
     _, path = create_share(run, cast.alice, timedelta(days=1))
     right = path.strip("/").split("/")[-1]
@@ -137,7 +137,7 @@ def test_guessed_links_are_rate_limited_and_a_valid_one_works(client, cast, sett
     assert [look(url, "x" * 43).status_code for url in wrong] == [404] * 4
     for url in wrong:
         result = look(url, "x" * 43)
-        assert result.status_code == 429 and 10 <= int(result["Retry-After"]) <= 15
+        assert result.status_code == 429 and 300 <= int(result["Retry-After"]) <= 900
         is_rest = url.startswith("/api/")
         assert result["Content-Type"].startswith("application/problem" if is_rest else "text/html")
     for url in (urls[0], urls[2]):
@@ -152,7 +152,7 @@ def keys():
 
 
 def test_no_header_lets_a_limited_caller_pass_as_another(client, cast, settings):
-    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "tokens": (1, 60.0), "exports": (1, 60.0)}
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "tokens": (1, 3600.0), "exports": (1, 3600.0)}
     run, _ = a_held_run(cast)
     path = f"/api/v1/runs/{run.pk}/events"
     secret = a_token(cast.bob, cast.project, Scope.RUNS_READ)

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from psycopg_pool import PoolTimeout
 
 from webapp.telemetry.stream.hub import Hub
 
@@ -42,6 +43,25 @@ async def ended_as_its_connection_came(turns: int) -> bool:
         return ended
     finally:
         await hub.close()
+
+
+async def ask_while_all_connections_are_lent() -> None:
+    hub = Hub()
+    await hub.pool.open()
+    await hub.pool.resize(0, 1)
+    try:
+        async with hub.pool.connection():
+            await hub.rows("SELECT %s", [1])
+    finally:
+        await hub.close()
+
+
+def test_a_wait_for_a_connection_that_is_too_long_names_the_setting(monkeypatch, caplog):
+    monkeypatch.setenv("GROVE_DATABASE_CONNECTION_SECONDS", "0.2")
+    with pytest.raises(PoolTimeout):
+        asyncio.run(ask_while_all_connections_are_lent())
+    assert "no free connection to the database within 0.2 s; on a busy machine" in caplog.text
+    assert "raise GROVE_DATABASE_CONNECTION_SECONDS or GROVE_PATIENCE" in caplog.text
 
 
 @pytest.mark.parametrize("turns", range(MOST_TURNS))

@@ -16,6 +16,7 @@ from typing import Any
 
 from django.conf import settings
 
+from engine.config.deadlines import DATASET_READ
 from engine.problems.formats import DETECTED
 from webapp.accounts.models import User
 from webapp.datasets.errors import DatasetRefused, refused
@@ -109,7 +110,8 @@ def limits() -> dict[str, int]:
 
 TOO_MUCH = (
     "reading it takes more than {seconds} s or {memory_bytes} bytes of memory, or it cannot be "
-    "read at all: split it into smaller files, or check how it was packed"
+    "read at all: split it into smaller files, or check how it was packed; "
+    f"{DATASET_READ.remedy}"
 )
 
 

@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from engine.config.deadlines import RUN_LEASE
 from engine.events.vocabulary import RunState
 from webapp.experiments.models import Run
 from webapp.experiments.scheduling.states import HELD
@@ -28,7 +29,9 @@ class LeaseLost(Exception):
     """Raised when another worker, or none, holds the run: stop working on it immediately."""
 
     def __init__(self, run_id: uuid.UUID, fencing: int):
-        super().__init__(f"run {run_id}: the lease with fencing token {fencing} is lost")
+        super().__init__(
+            f"run {run_id}: the lease with fencing token {fencing} is lost; {RUN_LEASE.remedy}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

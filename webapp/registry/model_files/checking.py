@@ -43,6 +43,7 @@ def checked(
     """
     from django.conf import settings  # the process itself has no Django
 
+    from engine.config.deadlines import MODEL_CHECK
     from webapp.projects.turns import in_turn
 
     refuse_names(list(paths))
@@ -59,7 +60,8 @@ def checked(
                 f"checking takes more than {limits['seconds']} s or "
                 f"{limits['memory_bytes'] >> 20} MiB of memory"
             )
-            raise WeightsError("files", what, "give a model whose headers and texts are smaller")
+            remedy = f"give a model whose headers and texts are smaller; {MODEL_CHECK.remedy}"
+            raise WeightsError("files", what, remedy)
         result = json.loads(out.read_text())
     if "refusal" in result:
         raise WeightsError(*result["refusal"])

@@ -20,6 +20,7 @@ from django.db.models.functions import Greatest
 from django.dispatch import receiver
 from django.utils import timezone
 
+from engine.config.deadlines import JOB_LEASE
 from engine.config.errors import printable
 from webapp.accounts.models import User
 from webapp.artifacts import store
@@ -32,12 +33,14 @@ from webapp.registry.errors import RegistryRefused
 from webapp.registry.models import ImportState, ModelImport, ModelVersion
 from webapp.server_paths import relative
 
-LEASE_SECONDS = 30.0
 MOST_ATTEMPTS = 3
 KEPT = timedelta(days=1)
 """How long the file of a failed or cancelled import is kept for another attempt."""
 _OPEN = (ImportState.QUEUED, ImportState.RUNNING)
-_LOST = "its workers ended repeatedly before it was done; have the server's operator read their log"
+_LOST = (
+    "its workers ended repeatedly before it was done; have the server's operator read their log, "
+    f"and {JOB_LEASE.remedy}"
+)
 
 
 class ImportLost(Exception):
@@ -66,14 +69,14 @@ def take() -> ModelImport | None:
             return None
         one.state, one.started, one.progress, one.phase = ImportState.RUNNING, now, 0.0, "Starting"
         one.deadline = now + timedelta(seconds=settings.IMPORT_SECONDS)
-        one.lease_expires = now + timedelta(seconds=LEASE_SECONDS)
+        one.lease_expires = now + timedelta(seconds=JOB_LEASE.seconds)
         one.save()
     return one
 
 
 def renew(one: ModelImport, progress: float, phase: str) -> None:
     """Renews the lease and records the progress, which never falls. Raises `ImportLost`."""
-    lease = timezone.now() + timedelta(seconds=LEASE_SECONDS)
+    lease = timezone.now() + timedelta(seconds=JOB_LEASE.seconds)
     share = Greatest(F("progress"), min(1.0, max(0.0, progress)))
     if not _leased(one).update(lease_expires=lease, progress=share, phase=printable(phase)[:100]):
         raise ImportLost

@@ -11,15 +11,17 @@ one send (20 s, then close 4408), for the heartbeat (15 s) and the recheck (30 s
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.utils import timezone
 
+from engine.config.deadlines import STREAM_SEND
 from webapp.telemetry.stream import protocol
 from webapp.telemetry.stream.access import (
     RejectedUser,
@@ -47,12 +49,14 @@ from webapp.telemetry.stream.visitors import Visitor
 
 RETRY_MS = 1000
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
     """Longest waits of a socket, in seconds."""
 
-    send: float = 20.0
+    send: float = field(default_factory=lambda: STREAM_SEND.seconds)
     """For the client to accept one frame."""
     recheck: float = 30.0
     """Between two checks that the user may still see the subscribed runs."""
@@ -138,6 +142,7 @@ class Connection:
                 async with asyncio.timeout(self.deadlines.send):
                     await self._send(frame)
             except TimeoutError:
+                logger.info(STREAM_SEND.passed)
                 raise Closing(Close.TOO_SLOW, "a frame was not accepted in time", 0) from None
             except OSError:
                 raise _Disconnected from None

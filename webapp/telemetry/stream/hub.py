@@ -21,13 +21,13 @@ import psycopg
 from django.db import connections
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from engine.config.deadlines import DATABASE_CONNECTION
 from webapp.accounts.services import ACCESS_CHANNEL
 from webapp.experiments.services import CHANNEL
 
 POLL_SECONDS = 1.0
 _BACKOFF_SECONDS = (0.2, 5.0)
 _POOL_SIZE = 8
-_POOL_TIMEOUT_SECONDS = 10.0
 
 DatabaseTrouble = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
 
@@ -63,7 +63,7 @@ class Hub:
             kwargs={**self._settings, "autocommit": True},
             min_size=0,
             max_size=_POOL_SIZE,
-            timeout=_POOL_TIMEOUT_SECONDS,
+            timeout=DATABASE_CONNECTION.seconds,
             open=False,
         )
 
@@ -79,6 +79,17 @@ class Hub:
 
     async def rows(self, query: str, values: list[Any]) -> list[tuple[Any, ...]]:
         """Returns the rows of a query. Raises the exceptions of `DatabaseTrouble`."""
+        try:
+            return await self._rows(query, values)
+        except PoolTimeout:
+            logger.warning(
+                "no free connection to the database within %g s; %s",
+                self.pool.timeout,
+                DATABASE_CONNECTION.remedy,
+            )
+            raise
+
+    async def _rows(self, query: str, values: list[Any]) -> list[tuple[Any, ...]]:
         async with self.pool.connection() as connection:
             # Before Python 3.12 the pool's own wait loses a cancellation that arrives just as the
             # connection does; the socket would never end.

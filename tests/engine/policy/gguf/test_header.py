@@ -150,10 +150,10 @@ def test_a_file_that_lies_is_refused_at_once(case, tmp_path):
     content, reason = HOSTILE[case]
     tracemalloc.start()
     try:
-        begin = time.monotonic()
+        begin = time.thread_time()
         with pytest.raises(ModelError, match=reason) as error:
             read(tmp_path, content)
-        assert time.monotonic() - begin < 2
+        assert time.thread_time() - begin < 2
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -182,7 +182,7 @@ def test_mutations_are_refused_or_imported_quickly(model, tmp_path):
     )
     header = min(t.start for t in read(tmp_path, sound).tensors.values())
     chance, refused, imported = random.Random(5), 0, 0
-    begin = time.monotonic()
+    begin = time.thread_time()
     for number in range(150):
         content = bytearray(sound)
         for _ in range(chance.choice([1, 1, 2, 8])):
@@ -213,5 +213,5 @@ def test_mutations_are_refused_or_imported_quickly(model, tmp_path):
         path.unlink()
     assert refused > 50
     assert imported > 0
-    assert time.monotonic() - begin < 60
+    assert time.thread_time() - begin < 60
     assert {one.suffix for one in tmp_path.iterdir()} == {"", ".gguf"}  # no remains of a failure

@@ -21,9 +21,10 @@ from engine.policy.models.packages.install import install
 from engine.policy.models.packages.lock import locked_folder
 from tests.engine.policy.packages.catalogue import Catalogue
 from tests.helpers.package_index import make_wheel
+from tests.helpers.waiting import patience
 
 ROOT = Path(__file__).parents[4]
-WAIT_SECONDS = 60
+WAIT_SECONDS = round(60 * patience())
 
 
 def partial_folder() -> Path:
