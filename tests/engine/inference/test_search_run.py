@@ -163,7 +163,7 @@ def test_an_answer_does_not_wait_for_slower_ones(tmp_path, problems):
     config = inference_config([f"oak={model}", f"fern={model}"], lengths)
     backend = LocalBackend(config.agents, config, 0, None)
     try:
-        backend.ready(60.0)
+        backend.ready(60.0 * patience())
         request = Request(problems[0])
         slow, fast = (
             backend.answer([AgentRequest(name, request)], None) for name in ("fern", "oak")
@@ -184,7 +184,7 @@ def test_requests_in_flight_fail_with_their_process(tmp_path, problems):
     before = set(active_children())
     backend = LocalBackend(config.agents, config, 0, None)
     (process,) = set(active_children()) - before
-    backend.ready(60.0)
+    backend.ready(60.0 * patience())
     futures = [backend.answer([AgentRequest("oak", Request(problems[0]))], None) for _ in range(3)]
     process.kill()
     for future in futures:
