@@ -370,7 +370,7 @@ def test_models_of_this_machine_live_in_processes_of_their_own(files, tmp_path):
     *lines, last = done.stdout.decode().splitlines()
     code, paid, process = json.loads(last)
     assert code in (0, 1) and not paid, done.stderr
-    eventually(lambda: not is_alive(process), "the process of a model to end with its driver", 10)
+    eventually(lambda: not is_alive(process), "the process of a model to end with its driver")
     data, tree = json.loads("".join(lines)), json.loads(out.read_text())
     assert data["nodes_written"] == 8 and sum(data["nodes_by_agent"].values()) == 8
     for node in tree["nodes"]:

@@ -68,7 +68,7 @@ class Raylet:
             roots = (one for one in serving.values() if one.ppid() not in serving)
             return next(roots, None)
 
-        return eventually(the_one, "the server to start", 30)
+        return eventually(the_one, "the server to start")
 
     def _serving(self):
         # By environment: the server is an orphan, because its launcher exits.
@@ -158,8 +158,8 @@ def test_a_kill_of_any_process_leaves_no_leftover_and_no_job_without_a_worker(ra
     assert (first["torch"], first["threads"], first["marked"]) == (True, 1, "one")
     assert server.num_threads() == 1
     os.kill(first["pid"], signal.SIGKILL)
-    eventually(lambda: not psutil.pid_exists(first["pid"]), "the server to reap a fork", 5)
+    eventually(lambda: not psutil.pid_exists(first["pid"]), "the server to reap a fork")
 
     raylet.process.kill()
-    eventually(lambda: has_ended(server), "the server to end with its raylet", 10)
+    eventually(lambda: has_ended(server), "the server to end with its raylet")
     assert not has_ended(psutil.Process(second["pid"])), "a fork does not hang on its server"

@@ -88,7 +88,7 @@ def test_a_table_is_parsed_by_an_isolated_process(many_rows):
     limits = Path(f"/proc/{inner.pid}/limits").read_text()
     assert "Max file size             0 " in limits and "Max open files            16" in limits
     assert len(list(rows)) == 4095
-    eventually(lambda: all(map(has_ended, readers)), "the reader to end", 10)
+    eventually(lambda: all(map(has_ended, readers)), "the reader to end")
 
 
 def test_closing_the_rows_ends_the_reader_process(many_rows):
@@ -100,7 +100,7 @@ def test_closing_the_rows_ends_the_reader_process(many_rows):
         if any("isolated_reader" in w for w in one.cmdline())
     ]
     rows.close()
-    eventually(lambda: has_ended(reader), "the reader to end", 10)
+    eventually(lambda: has_ended(reader), "the reader to end")
 
 
 def test_code_that_takes_over_the_reader_finds_nothing(tmp_path):

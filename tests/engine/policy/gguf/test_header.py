@@ -182,7 +182,7 @@ def test_mutations_are_refused_or_imported_quickly(model, tmp_path):
     )
     header = min(t.start for t in read(tmp_path, sound).tensors.values())
     chance, refused, imported = random.Random(5), 0, 0
-    begin = time.thread_time()
+    begin = time.process_time()
     for number in range(150):
         content = bytearray(sound)
         for _ in range(chance.choice([1, 1, 2, 8])):
@@ -213,5 +213,5 @@ def test_mutations_are_refused_or_imported_quickly(model, tmp_path):
         path.unlink()
     assert refused > 50
     assert imported > 0
-    assert time.thread_time() - begin < 60
+    assert time.process_time() - begin < 60
     assert {one.suffix for one in tmp_path.iterdir()} == {"", ".gguf"}  # no remains of a failure
