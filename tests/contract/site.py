@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import schemathesis.cli
 from click.testing import CliRunner
 from schemathesis.config import SchemathesisConfig
@@ -166,11 +167,15 @@ def request_every_operation(
     hooks.begin(known=known)
     config = directory / "schemathesis.toml"
     config.write_text(_configuration(site if known else None))
+    document = directory / "openapi.json"  # the tool would wait for it for ten seconds
+    document.write_bytes(
+        httpx.get(f"{site.url}/api/v1/openapi.json", timeout=30 * patience()).content
+    )
     secret = site.secrets.get(who)
     left_out = _LEFT_OUT_OF_COVERAGE if "coverage" in phases else ""
     results = [
         *("--config-file", str(config)),
-        *("run", f"{site.url}/api/v1/openapi.json", "--phases", phases, "--no-color"),
+        *("run", str(document), "--url", site.url, "--phases", phases, "--no-color"),
         *("--max-examples", str(examples), "--seed", str(seed), "--workers", "1"),
         *(("--exclude-checks", left_out) if left_out else ()),
         *("--suppress-health-check", "all", "--no-shrink"),

@@ -152,8 +152,7 @@ def _wait(
             return process.wait(POLL_SECONDS)
         except subprocess.TimeoutExpired:
             pass
-        # pip downloads into a folder of its own below TMPDIR, under the wheel's name.
-        now = max((_size(path) for path in temporary.glob("*/*.whl")), default=0)
+        now = bytes_of_wheel(temporary, received)
         if now != received:
             received, since = now, time.monotonic()
             on_bytes(received)
@@ -161,11 +160,13 @@ def _wait(
             return None
 
 
-def _size(path: Path) -> int:
+def bytes_of_wheel(temporary: Path, before: int) -> int:
+    """Returns the bytes of the wheel that pip downloads into a folder of its own below `temporary`;
+    `before` if pip moves or removes it meanwhile."""
     try:
-        return path.stat().st_size
-    except FileNotFoundError:  # moved meanwhile
-        return 0
+        return max((path.stat().st_size for path in temporary.glob("*/*.whl")), default=0)
+    except FileNotFoundError:
+        return before
 
 
 def _end_with_parent() -> None:
