@@ -35,12 +35,11 @@ _SETTINGS = {
 _REGISTER_SECONDS = 240.0
 """The first worker is forked once torch is imported, which can take a minute under load."""
 _DEADLINES = {
-    # A new node, its processes and its agents, until they are reached; then synchronous calls and
-    # the checks that decide that a node is dead.
+    # A new node and its agents, until they are reached; then the checks that decide that a node is
+    # dead. Not the wait for the first process: it is also what a wrong address or token costs, and
+    # a start that fails is repeated (`deadlines.RAY_START`).
     "RAY_raylet_start_wait_time_s": 30.0,
-    "RAY_gcs_server_port_wait_time_s": 30.0,
     "RAY_agent_register_timeout_ms": 30_000.0,
-    "RAY_gcs_server_request_timeout_seconds": 60.0,
     "RAY_health_check_timeout_ms": 10_000.0,
 }
 """Deadlines of Ray with its defaults, which are scaled by GROVE_PATIENCE."""

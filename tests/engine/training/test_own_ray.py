@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 INSTALLATION = secrets.token_hex(32)
 """The token of a cluster that the user has set for everything."""
 
-PATIENT = {"GROVE_PATIENCE": "7", "GROVE_CALL_SECONDS": "3601"}
+PATIENT = {"GROVE_CALL_SECONDS": "3601", "GROVE_RANKS_GRACE_SECONDS": "6"}
 
 
 def unheard(name, deadline):
