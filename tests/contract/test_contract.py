@@ -46,7 +46,7 @@ def site(served, var_directory, settings):
         pytest.param("an owner", True, "examples,coverage", marks=pytest.mark.large),
         pytest.param("an owner", False, "fuzzing", marks=pytest.mark.large),
         pytest.param("a viewer", True, "fuzzing", marks=pytest.mark.large),
-        ("a stranger", True, "fuzzing"),
+        pytest.param("a stranger", True, "fuzzing", marks=pytest.mark.large),
         ("nobody", True, "fuzzing"),
     ],
 )

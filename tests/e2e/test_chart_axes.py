@@ -61,6 +61,7 @@ def test_over_tokens_or_nodes_a_step_is_plotted_at_the_cumulative_spend(page, en
     assert table(page, POINTS)[:2] == (axis, [str(one) for one in spent]), "the address keeps it"
 
 
+@pytest.mark.large
 def test_a_smoothed_line_is_the_moving_average_that_is_corrected_for_its_start(page, ends):
     agent = SAMPLE.agents[0]
     rewards = [end["reward_by_agent"][agent] for end in ends]
@@ -84,6 +85,7 @@ def shown(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("name", large_but(["Log y"], ["Log x", "Log y"]))
 def test_a_log_axis_is_another_picture_of_the_same_numbers(page, name):
     linear = card(page, POINTS).evaluate(PICTURE)

@@ -169,6 +169,7 @@ def beside(page, run, faults, server):
     return opened
 
 
+@pytest.mark.large
 def test_a_killed_server_costs_nothing(page, run, log, server, faults):
     faults.expected = LOST
     wait_for_seq(page, ship(run, log, "node.close", 7))

@@ -78,6 +78,7 @@ def test_trees_of_one_problem_from_two_runs(window, run, log):
     expect(page.locator(".tree-pair h2")).to_contain_text(["demo", "other"])
 
 
+@pytest.mark.large
 def test_trees_of_one_problem_from_two_checkpoints_of_a_run(window, run, log):
     """Answers to one problem by the models of step 1 and by those of the last step."""
     events = first_problem_again(log)

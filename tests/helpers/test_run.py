@@ -69,6 +69,7 @@ def test_what_fails_at_first_and_passes_alone_is_flaky_and_the_run_is_green(suit
     assert "crashed" in flaky["test_crash.py::test_crash"]["traceback"]
 
 
+@pytest.mark.large
 def test_what_fails_twice_and_what_hangs_are_named_and_the_run_goes_on(suite):
     hangs = "import threading\ndef test_hang():\n    threading.Event().wait()\n"
     # Blocked in C with signals off, where only the end of the process helps.
@@ -92,6 +93,7 @@ def test_what_fails_twice_and_what_hangs_are_named_and_the_run_goes_on(suite):
     assert not (suite.folder / "build/flaky.jsonl").read_text()
 
 
+@pytest.mark.large
 def test_a_run_with_many_flaky_tests_is_red(suite):
     at_first = "import once, pytest\n@pytest.mark.parametrize('one', range({count}))\n"
     at_first += "def test_at_first(one):\n    assert not once.is_first(f'{{one}}')\n"

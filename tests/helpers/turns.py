@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
 FIRST = "gw0"
+BROWSER = "tests/e2e/"
+"""Its files share a browser and a web process, so one process of the suite runs them all."""
 
 
 def slow_files_first(items: list[pytest.Item]) -> None:
@@ -50,6 +52,9 @@ def from_both_ends(config: pytest.Config, log: object) -> LoadFileScheduling:
     from xdist.scheduler import LoadFileScheduling
 
     class FromBothEnds(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return BROWSER if nodeid.startswith(BROWSER) else super()._split_scope(nodeid)
+
         def _assign_work_unit(self, node: WorkerController) -> None:
             if node.gateway.id != FIRST:
                 self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)

@@ -174,6 +174,7 @@ def test_the_doctor_reports_no_problem_and_the_running_grove(elsewhere, stack):
     assert checks["data directory"]["text"] == str(stack.var)
 
 
+@pytest.mark.large
 def test_the_doctor_fails_with_a_remedy_for_each_thing_that_is_wrong(elsewhere):
     with socket.create_server(("127.0.0.1", 0)) as busy:
         port = busy.getsockname()[1]

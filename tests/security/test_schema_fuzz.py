@@ -166,6 +166,7 @@ def test_no_body_breaks_an_operation(alice, arguments):
             check(response, op, (path, kind, body[:80]))
 
 
+@pytest.mark.large
 def test_no_description_breaks_the_making_of_a_run(alice, cast):
     (op,) = [op for path, method, op in operations() if op["operationId"] == "create_run"]
     for body in bodies(cast):

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from tests.helpers.builders import a_cast
 from tests.helpers.datasets import some_problems, stored_version
+from tests.helpers.large import large_but
 from tests.helpers.waiting import eventually, patience
 from webapp.artifacts.store import local_path
 from webapp.datasets import reports
@@ -128,7 +129,7 @@ def deleted(client, report):
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("end", [cancelled, cancelled_on_the_page, deleted])
+@pytest.mark.parametrize("end", large_but([deleted], [cancelled, cancelled_on_the_page, deleted]))
 def test_a_check_under_way_ends_with_its_report_and_the_next_one_is_done(
     var_directory, client, end
 ):

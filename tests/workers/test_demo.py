@@ -132,6 +132,7 @@ def test_a_kill_loses_no_event_and_no_step(directory):
     assert {"python", "torch", "ray", "postgres", "django"} < set(result["versions"])
 
 
+@pytest.mark.large
 def test_a_demo_with_a_failed_run_exits_with_the_first_cause(directory):
     with DemoCommand(directory, fail="model oak cannot be read") as demo:
         assert demo.process.wait(400 * patience()) == 1

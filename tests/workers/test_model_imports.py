@@ -129,6 +129,7 @@ def test_a_limit_of_the_operator_ends_the_import_and_names_its_variable(
     assert Artifact.objects.get().pk == result.artifact_id, "its file is kept, and nothing else"
 
 
+@pytest.mark.large
 def test_a_model_beyond_the_quota_is_not_registered_until_there_is_room(cast, tiny, settings):
     one = requested(cast, tiny)
     quota = settings.ARTIFACT_QUOTA_BYTES

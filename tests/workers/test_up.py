@@ -81,6 +81,7 @@ def test_up_serves_a_page_signs_in_once_and_leaves_nothing_on_ctrl_c(interrupted
     assert "Stopping" in interrupted.said
 
 
+@pytest.mark.large
 def test_the_next_up_goes_on_with_the_interrupted_run(interrupted):
     var = interrupted.var
     before = max(steps_written(var))
@@ -168,6 +169,7 @@ def test_a_killed_web_and_worker_come_back(running):
     eventually(lambda: _answers(running), "the site to answer", 400)
 
 
+@pytest.mark.large
 def test_nothing_outlives_a_supervisor_that_is_killed(running):
     everything = running.processes()
     assert "postgres" in {process.name() for process in everything}

@@ -113,6 +113,7 @@ for reference in sys.argv[1:]:
 """
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_code_of_a_model_is_not_fetched_whatever_the_user_types(hub, engine, oak):
     code = {"AutoConfig": "elms/code--oak.Config", "AutoModelForCausalLM": "elms/code--oak.Oak"}

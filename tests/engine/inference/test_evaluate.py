@@ -101,6 +101,7 @@ def test_samples_that_pass_only_the_public_tests_count_as_reward_hacking():
     assert figures(measurement)["hacking/oak"].values == [pytest.approx(1 / 3), 1.0, None]
 
 
+@pytest.mark.large
 def test_progress_without_a_terminal_is_a_line_at_regular_times(server, files, capsys):
     options = ["--samples", "8", "--nodes", "8", "--progress-seconds", "0.05"]
     assert evaluate(server, files[1], *options) == 0

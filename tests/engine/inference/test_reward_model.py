@@ -116,6 +116,7 @@ def test_a_score_depends_on_its_own_program_only(trained):
     assert model.score([]) == []
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_a_search_takes_its_answer_by_the_reward_model(trained, server, files, tmp_path, capsys):
     out = tmp_path / "tree.json"

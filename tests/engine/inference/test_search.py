@@ -18,6 +18,7 @@ from engine.inference.search import search_problem
 from engine.search.scheduler import TreeEnd
 from tests.engine.inference.server import MODEL, endpoints
 from tests.engine.search.growing import make_tree
+from tests.helpers.large import large_but
 from tests.helpers.policies import tiny_config, tiny_policy
 from tests.helpers.waiting import eventually, patience
 
@@ -322,7 +323,7 @@ def test_agents_of_one_model_share_a_process_and_its_death_loses_no_node(tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gpus, forked", [("", True), ("81920\n", False)])
+@pytest.mark.parametrize("gpus, forked", large_but([("", True)], [("", True), ("81920\n", False)]))
 def test_a_model_is_forked_only_where_none_may_lie_on_a_gpu(tmp_path, monkeypatch, gpus, forked):
     """The GPU driver does not survive a fork. Without one here, the test's tool lists one."""
     tool = tmp_path / "bin" / "nvidia-smi"

@@ -123,6 +123,7 @@ def close(one, other, tolerance=1e-5):
     )
 
 
+@pytest.mark.large
 def test_two_ranks_come_to_the_weights_of_one_and_either_goes_on_from_the_other(
     cluster, model, tmp_path
 ):

@@ -190,6 +190,7 @@ def test_the_splits_share_no_composition_statement_or_program():
             assert not {key(p) for p in one} & {key(p) for p in other}
 
 
+@pytest.mark.large
 def test_every_open_operation_occurs():
     names = {
         name

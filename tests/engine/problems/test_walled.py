@@ -229,7 +229,11 @@ def users_python():
         yield start
 
 
-@pytest.fixture(scope="module", params=SERVICES, ids=" as ".join)
+@pytest.fixture(
+    scope="module",
+    params=[SERVICES[0], *(pytest.param(one, marks=pytest.mark.large) for one in SERVICES[1:])],
+    ids=" as ".join,
+)
 def read(request, folder):
     """Outcome of each file, and of the attacks by a compromised parser, per tier and user."""
     tier, who = request.param

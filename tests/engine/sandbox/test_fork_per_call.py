@@ -190,7 +190,7 @@ LOOP, SLEEP = "\n        while True: pass", "time.sleep(10**6)"
     [
         (HANGS.format(LOOP), CallTest, False),
         (HANGS.format(SLEEP), CallTest, True),
-        (SCRIPT_HANGS, StdinTest, True),
+        pytest.param(SCRIPT_HANGS, StdinTest, True, marks=pytest.mark.large),
     ],
 )
 def test_every_test_runs_in_a_single_call_even_if_most_time_out(sandbox, program, kind, waits):

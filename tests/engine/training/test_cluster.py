@@ -71,6 +71,7 @@ def joined(cluster):
     ray.shutdown()
 
 
+@pytest.mark.large
 def test_deadlines_reach_the_actors_of_a_cluster_that_has_others(cluster, monkeypatch):
     monkeypatch.setenv("GROVE_CALL_SECONDS", "3601")
     config = tiny_config("starter:oak", compute={"ray_address": cluster.address})

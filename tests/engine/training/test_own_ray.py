@@ -81,6 +81,7 @@ def team(run_dir):
         os.environ["RAY_ADDRESS"] = address
 
 
+@pytest.mark.large
 def test_deadlines_reach_workers_and_preloaded_actors(team):
     forked = runtime_environment(team.config.compute)
     assert "launcher" in str(forked)
@@ -171,6 +172,7 @@ def test_another_account_reads_nothing_of_it(team, run_dir):
     assert not list(Path("/dev/shm").glob("plasma*"))
 
 
+@pytest.mark.large
 def test_a_node_that_joins_is_given_nothing(team, tmp_path):
     """It has the token, the same address, and all the resources that anyone could want."""
     mine = node_id()

@@ -173,6 +173,7 @@ def frozen(nodes):
             os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.large
 @pytest.mark.service
 def test_every_cluster_node_is_reported_without_waiting_for_any(two_nodes, tmp_path):
     reader = ClusterReader(tmp_path)

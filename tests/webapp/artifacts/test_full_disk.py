@@ -184,6 +184,7 @@ def test_the_index_of_a_file_is_completed_once_space_is_free(bob, cast, var, tmp
     assert response.status_code == 200 and len(json.loads(response.content)) > 0
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("file", large_but([Format.CSV], Format))
 def test_an_export_says_so_and_leaves_nothing(cast, var, file):
     run, fencing = a_held_run(cast)

@@ -312,6 +312,7 @@ def importing():
     thread.join(60 * patience())
 
 
+@pytest.mark.large
 def test_a_gguf_file_is_pushed_and_followed_until_it_is_a_version(
     command, site, tmp_path, var_directory, importing, monkeypatch, capsys
 ):

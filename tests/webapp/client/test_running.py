@@ -40,6 +40,7 @@ def no_engine_left(var_directory):
             engine.kill()
 
 
+@pytest.mark.large
 def test_the_tour_over_a_run_that_runs(site, exporter, tmp_path, var_directory, no_engine_left):
     grove = tmp_path / "grove"
     grove.write_text(f'#!/bin/sh\nexec {sys.executable} -m webapp.client "$@"\n')

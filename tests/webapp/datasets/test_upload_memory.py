@@ -48,6 +48,7 @@ def mebibytes_to_store(folder, owner, what, small, big) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.large
 @pytest.mark.django_db(transaction=True)
 def test_a_small_file_that_unpacks_to_long_statements_is_stored_piece_by_piece(var_directory):
     cast = a_cast()

@@ -70,6 +70,7 @@ def test_without_a_broker_the_run_stays_for_the_sweep():
     assert run.pk in sweepable_runs()
 
 
+@pytest.mark.large
 @pytest.mark.django_db(transaction=True)
 def test_a_broker_that_hangs_up_is_not_called_over_and_over():
     run = a_run(a_cast())

@@ -31,7 +31,7 @@ def answered(served, head: str, body: bytes) -> bytes:
         try:
             for start in range(0, len(body), 1 << 16):
                 connection.sendall(body[start : start + (1 << 16)])
-            return connection.recv(1 << 16)
+            return b"".join(iter(lambda: connection.recv(1 << 16), b""))
         except (BrokenPipeError, ConnectionResetError):
             return b""
 

@@ -128,6 +128,7 @@ def test_a_user_who_may_not_start_runs_sees_a_notice_instead_of_the_form(client,
     assert b"Ask an owner" in content and b"Start the run" not in content
 
 
+@pytest.mark.large
 def test_ten_thousand_runs_cost_a_page_no_more_than_a_few(
     client, cast, django_assert_max_num_queries
 ):

@@ -316,7 +316,9 @@ def test_a_frame_that_is_no_message_is_refused_and_the_socket_lives(port, scene,
         (['{"type": "hello", "v": 2}'], protocol.Close.PROTOCOL),
         (["x" * (protocol.MAX_FRAME_BYTES + 1)], protocol.Close.PROTOCOL),
         ([b"binary"], protocol.Close.PROTOCOL),
-        (['{"type": "hello", "v": 1}'] * 5000, protocol.Close.TOO_MANY),
+        pytest.param(
+            ['{"type": "hello", "v": 1}'] * 5000, protocol.Close.TOO_MANY, marks=pytest.mark.large
+        ),
     ],
 )
 def test_a_protocol_violation_closes_the_socket(port, scene, frames, code):

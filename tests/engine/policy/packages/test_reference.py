@@ -49,6 +49,7 @@ def test_both_names_of_an_installed_package_are_its_directory(installed):
     assert shape is not None and shape.layers == 2
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_a_team_with_a_package_is_evaluated(installed, tmp_path):
     result = tmp_path / "result.json"
