@@ -47,7 +47,7 @@ def site(served, var_directory, settings):
         pytest.param("an owner", False, "fuzzing", marks=pytest.mark.large),
         pytest.param("a viewer", True, "fuzzing", marks=pytest.mark.large),
         pytest.param("a stranger", True, "fuzzing", marks=pytest.mark.large),
-        ("nobody", True, "fuzzing"),
+        pytest.param("nobody", True, "fuzzing", marks=pytest.mark.large),
     ],
 )
 def test_every_answer_is_one_that_the_document_names(site, tmp_path, who, known, phases):

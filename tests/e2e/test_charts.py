@@ -88,6 +88,7 @@ def test_runs_are_chosen_in_the_list_and_drawn(page, run, log):
     assert rows > 1 and chart.locator(".dot").count() == rows
 
 
+@pytest.mark.large
 def test_the_run_page_draws_the_servers_buckets_of_the_moment_that_it_shows(page, run, log):
     events = list(log)
     ends = [event.seq for event in events if event.kind == "step.end"]

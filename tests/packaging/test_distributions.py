@@ -61,6 +61,7 @@ def test_the_wheel_is_named_and_versioned_and_brings_the_licence(wheel):
     assert f"grove_rl-{webapp.__version__}.dist-info/licenses/LICENSE" in names
 
 
+@pytest.mark.large
 def test_the_source_distribution_gives_the_same_wheel(source, wheel, tmp_path):
     with tarfile.open(build_sdist(source, tmp_path / "sdist")) as archive:
         assert all(member.isfile() or member.isdir() for member in archive)

@@ -152,6 +152,7 @@ def test_a_stranger_learns_nothing_by_nasty_values(client, arguments, path, meth
         check(response, op, address)
 
 
+@pytest.mark.large
 def test_no_body_breaks_an_operation(alice, arguments):
     """Sends each body and each content type to every operation, and each pair of them to some."""
     posts = [one for one in operations() if one[1] == "post"]

@@ -103,6 +103,7 @@ def test_an_index_that_cannot_be_reached_is_named(cast, offer, index, monkeypatc
     assert result.state == "failed" and "127.0.0.1:9" in result.error and result.can_retry
 
 
+@pytest.mark.large
 def test_a_download_under_way_shows_its_progress_and_is_cancelled(cast, offer, index):
     offer()
     index.stall_after = 300_000  # over the 256 KiB that pip writes at a time

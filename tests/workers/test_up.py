@@ -133,6 +133,7 @@ def running(shared):
     return shared
 
 
+@pytest.mark.large
 def test_a_second_up_gets_the_address_of_the_first(running):
     second = up_again(running)
     assert second.returncode == 1
@@ -142,12 +143,14 @@ def test_a_second_up_gets_the_address_of_the_first(running):
     assert "Traceback" not in second.stdout + second.stderr
 
 
+@pytest.mark.large
 def test_a_busy_port_gets_a_sentence_and_a_remedy(running, tmp_path):
     busy = up_again(running, GROVE_VAR=str(tmp_path / "other"), GROVE_PORT=str(running.port))
     assert busy.returncode == 1
     assert f"Port {running.port} is in use" in busy.stdout and "GROVE_PORT=" in busy.stdout
 
 
+@pytest.mark.large
 def test_a_new_link_is_to_the_free_port_that_was_taken(running):
     assert running.environment["GROVE_PORT"] == "0"
     done = subprocess.run(
@@ -158,6 +161,7 @@ def test_a_new_link_is_to_the_free_port_that_was_taken(running):
     assert httpx.get(done.stdout.strip()).status_code == 302
 
 
+@pytest.mark.large
 def test_a_killed_web_and_worker_come_back(running):
     for word, name in (("serve_web", "web"), ("celery", "worker")):
         old = running.find(word)

@@ -170,6 +170,7 @@ def _listens(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.large
 @pytest.mark.redis
 @needs_redis
 def test_over_a_real_redis_a_run_announced_three_times_is_claimed_once(var, redis_url):

@@ -10,6 +10,7 @@ from tests.helpers.policies import tiny_policy
 PROBLEMS, SAMPLES = 32, 4
 
 
+@pytest.mark.large
 def test_it_has_samples_of_the_system_while_it_measures(tmp_path):
     run_dir = tmp_path / "run"
     run_dir.mkdir()

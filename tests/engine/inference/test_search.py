@@ -285,6 +285,7 @@ def test_a_search_that_is_interrupted_answers_from_what_is_there(
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_agents_of_one_model_share_a_process_and_its_death_loses_no_node(tmp_path, problems):
     """Two roles of one model, six in flight: one copy, one tree per seed, and all token records."""

@@ -121,6 +121,7 @@ def greedy(group, prompt, count):
     return written.output_ids
 
 
+@pytest.mark.large
 def test_after_every_sync_the_log_probabilities_are_those_of_the_new_weights(group):
     model = group.weights.model
     for _ in range(3):
@@ -136,6 +137,7 @@ def test_after_every_sync_the_log_probabilities_are_those_of_the_new_weights(gro
         assert greedy(group, prompt, 12) == likeliest(group.loaded, model, prompt, 12)
 
 
+@pytest.mark.large
 def test_nothing_of_the_old_weights_is_left_in_the_prefix_cache(group):
     generator, sampling = group.generator, SamplingConfig(max_new_tokens=4)
 
@@ -155,6 +157,7 @@ def test_nothing_of_the_old_weights_is_left_in_the_prefix_cache(group):
     assert gaps(old, [written]).max() > TOLERANCE
 
 
+@pytest.mark.large
 def test_the_starting_weights_are_sampled_from_and_the_current_ones_again(group):
     learn(group, answers(group))
     start = answers(group, starting_weights=True)
@@ -164,6 +167,7 @@ def test_the_starting_weights_are_sampled_from_and_the_current_ones_again(group)
     assert gaps(group.weights.model, answers(group)).max() < TOLERANCE
 
 
+@pytest.mark.large
 def test_a_temperature_and_a_seed_are_followed(group):
     cold = answers(group, temperature=0.6, stream=("here", 1))
     assert gaps(group.weights.model, cold).max() < TOLERANCE
@@ -172,6 +176,7 @@ def test_a_temperature_and_a_seed_are_followed(group):
     assert ids == [g.output_ids for g in again] != [g.output_ids for g in other]
 
 
+@pytest.mark.large
 def test_a_row_that_joins_a_running_batch_equals_a_single_row(group):
     requested = {n: ("agent-0", Request(p, name=("turn", n))) for n, p in enumerate(PROBLEMS)}
     whole = group.answer({"agent-0": [request for _, request in requested.values()]})["agent-0"]
@@ -188,6 +193,7 @@ def test_a_row_that_joins_a_running_batch_equals_a_single_row(group):
         assert mine.logprobs == pytest.approx(other.logprobs, abs=TOLERANCE)
 
 
+@pytest.mark.large
 def test_an_answer_ends_where_the_policy_ends_one_and_says_why(group):
     written = answers(group) + group.generator.generate(
         [LONG] * 8, SamplingConfig(max_new_tokens=60), group.version
@@ -200,6 +206,7 @@ def test_an_answer_ends_where_the_policy_ends_one_and_says_why(group):
     assert {g.stop for g in written} == {StopReason.END_OF_TEXT, StopReason.MAX_TOKENS}
 
 
+@pytest.mark.large
 def test_more_prompts_are_answered_than_one_pass_of_the_model_takes(group):
     prompts = [[20 + number, *LONG] for number in range(48)]
     written = group.generator.generate(prompts, SamplingConfig(max_new_tokens=4), group.version)
@@ -207,6 +214,7 @@ def test_more_prompts_are_answered_than_one_pass_of_the_model_takes(group):
     assert gaps(group.weights.model, written).max() < TOLERANCE
 
 
+@pytest.mark.large
 def test_log_probabilities_that_vllm_transforms_are_dropped(group):
     (written,) = group.generator.generate([LONG], SamplingConfig(top_p=0.5), group.version)
     assert written.output_ids and written.logprobs == []
@@ -242,6 +250,7 @@ def test_a_start_that_fails_names_the_first_cause_and_the_remedy():
         host_of(config_of(generator={"cpu_cache_gib": 4000}))
 
 
+@pytest.mark.large
 def test_an_engine_that_dies_is_named_and_nothing_waits_for_it(group):
     children = psutil.Process().children(recursive=True)
     (engine,) = [child for child in children if "EngineCore" in child.name()]

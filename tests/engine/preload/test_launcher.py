@@ -119,6 +119,7 @@ def test_a_directory_that_others_may_enter_is_not_trusted(raylet, tmp_path):
     assert "preload is not a directory that only this user owns and may enter" in errors
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_a_launcher_that_does_not_answer_in_time_is_told_the_setting(raylet, tmp_path):
     environment = {"GROVE_PRELOAD_ANSWER_SECONDS": "0.25"}

@@ -90,6 +90,7 @@ def mbpp():
     return load_dataset(MBPP)
 
 
+@pytest.mark.large
 @pytest.mark.slow
 @needs_mbpp
 def test_all_974_references_of_mbpp_pass(mbpp, sandbox):

@@ -10,8 +10,8 @@ import sys
 
 import ray
 
+from engine.config.deadlines import patience
 from engine.run.own_ray import enter_environment
-from tests.helpers.waiting import patience
 
 NOBODY = 65534
 

@@ -92,6 +92,7 @@ class Held:
         threading.Event().wait()
 
 
+@pytest.mark.large
 def test_a_call_that_does_not_end_in_time_names_the_setting(joined, monkeypatch):
     monkeypatch.setenv("GROVE_CALL_SECONDS", "0.25")
     held = Held.remote()
@@ -155,6 +156,7 @@ def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster
     assert len(walls) == 2
 
 
+@pytest.mark.large
 def test_a_node_that_is_lost_costs_no_verdict(joined):
     config = tiny_config(
         *["starter:oak"], sandbox={"workers": 1, "cpu_seconds": 20, "wall_seconds": 60}
@@ -182,6 +184,7 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
         pool.verify(written(1))
 
 
+@pytest.mark.large
 def test_resources_held_by_others_are_awaited_until_a_deadline(joined):
     compute = ComputeConfig(placement_seconds=1.0)
     held = reserve([Bundle("theirs", 1, {"CPU": 1.0})] * 2, ComputeConfig(), unheard)
@@ -194,6 +197,7 @@ def test_resources_held_by_others_are_awaited_until_a_deadline(joined):
         reserve([Bundle("ours", 1, {"CPU": 4.0})], compute, unheard)
 
 
+@pytest.mark.large
 def test_a_node_that_joins_later_verifies_too(joined):
     pool = VerifierPool(tiny_config("starter:oak"), {}, unheard)
     pool.ready()

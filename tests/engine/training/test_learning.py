@@ -44,7 +44,6 @@ from engine.credit.group import Advantage
 from engine.events.log import read_all
 from engine.training.update_coordinator import UpdateCoordinator
 from tests.engine.training.in_process import a_trainer
-from tests.helpers.large import large_but
 from tests.helpers.policies import renumbered_starter, tiny_config
 from tests.helpers.waiting import patience
 
@@ -269,7 +268,8 @@ def test_a_learning_rate_of_zero_is_refused():
         settings("starter:oak", oaks_rate=0.0)
 
 
-@pytest.mark.parametrize("advantage", large_but(["flipped"], ["flipped", "nothing"]))
+@pytest.mark.large
+@pytest.mark.parametrize("advantage", ["flipped", "nothing"])
 def test_no_agent_learns_by_a_credit_that_is(
     advantage, faulty_credit, other, ray_address, tmp_path
 ):

@@ -41,6 +41,7 @@ def test_the_settings_of_production_pass_every_check(tmp_path):
     assert "no issues (0 silenced)" in done.stdout
 
 
+@pytest.mark.large
 def test_a_wildcard_host_does_not(tmp_path):
     done = checked(tmp_path, GROVE_ALLOWED_HOSTS="*", GROVE_HTTPS="0")
     assert done.returncode == 1
@@ -64,6 +65,7 @@ def test_a_catalogue_with_a_fault_does_not(tmp_path, text, fault):
     assert "grove.E005" in done.stderr and fault in done.stderr
 
 
+@pytest.mark.large
 def test_tls_without_a_proxy_that_is_trusted_does_not(tmp_path):
     done = checked(tmp_path, GROVE_TRUSTED_PROXIES="")
     assert done.returncode == 1 and "grove.W004" in done.stderr
@@ -76,7 +78,11 @@ def test_tls_without_a_proxy_that_is_trusted_does_not(tmp_path):
         pytest.param(  # by the name of its host
             {"GROVE_HTTPS": "0", "GROVE_TRUSTED_PROXIES": ""}, True, marks=pytest.mark.large
         ),
-        ({"GROVE_HTTPS": "0", "GROVE_ALLOWED_HOSTS": "localhost,[::1]"}, False),
+        pytest.param(
+            {"GROVE_HTTPS": "0", "GROVE_ALLOWED_HOSTS": "localhost,[::1]"},
+            False,
+            marks=pytest.mark.large,
+        ),
     ],
 )
 def test_a_shared_site_on_the_embedded_postgres_is_warned_of_it(tmp_path, change, warns):

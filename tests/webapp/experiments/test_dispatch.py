@@ -61,6 +61,7 @@ def dispatched(run, port):
     return completed.stdout.strip() or completed.stderr
 
 
+@pytest.mark.large
 @pytest.mark.django_db(transaction=True)
 def test_without_a_broker_the_run_stays_for_the_sweep():
     run = a_run(a_cast())

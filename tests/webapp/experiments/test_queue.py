@@ -255,6 +255,7 @@ def test_no_more_runs_of_a_project_or_a_user_are_at_work_than_may(cast, settings
     assert next_taken() is not None
 
 
+@pytest.mark.large
 def test_192_runs_of_one_member_are_not_accepted_without_bound(client, cast):
     secret = a_token(cast.bob, cast.project, Scope.RUNS_WRITE, Scope.RUNS_READ)
     sweep = {"project": cast.project.pk, "recipe": "demo", "seeds": list(range(64))}

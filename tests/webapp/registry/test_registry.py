@@ -135,6 +135,7 @@ def many_versions(cast, number):
     return model
 
 
+@pytest.mark.large
 def test_the_list_of_models_shows_the_newest_versions_of_each(
     client, cast, django_assert_max_num_queries
 ):

@@ -233,6 +233,7 @@ def test_an_extracted_file_is_used_again_unless_damaged(offer, index, gguf):
     assert not work.exists()
 
 
+@pytest.mark.large
 def test_two_at_once_download_once(offer, index):
     offer()
     index.stall_after = 1000

@@ -186,6 +186,7 @@ def test_no_template_takes_more_memory_than_its_limit():
     assert renderers < template_limits.MEMORY_BYTES
 
 
+@pytest.mark.large
 def test_an_endless_template_is_ended():
     """By processor time, here of a second: a stricter limit of whoever starts it holds too."""
     errors, _ = checked_apart(OF_TIME, cpu_seconds=1)
