@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engine.config.schema import parse_config
 from engine.evaluation.run import evaluate_run
 from engine.events.log import read_all
