@@ -22,6 +22,7 @@ def load(name):
     return importlib.import_module(f"benchmarks.{MEASUREMENTS[name]}")
 
 
+@pytest.mark.large
 def test_the_sandbox_benchmark_ends_with_one_json_line():
     done = run("sandbox", "--json", "--programs", "3", "--rounds", "1")
     assert done.returncode == 0, done.stderr

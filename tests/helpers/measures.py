@@ -50,6 +50,13 @@ class Results:
         self._cpu_seconds = cpu_seconds()
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
+        result = yield
+        if nextitem is None:  # the services of the whole run have ended with it
+            self._cpu_seconds = cpu_seconds()
+        return result
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
         report = yield
         before, self._cpu_seconds = self._cpu_seconds, cpu_seconds()

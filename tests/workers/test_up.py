@@ -74,6 +74,7 @@ def interrupted(folder):
         return Ended(var, page, again, left, stack.said())
 
 
+@pytest.mark.large
 def test_up_serves_a_page_signs_in_once_and_leaves_nothing_on_ctrl_c(interrupted):
     assert interrupted.page.status_code == 200 and "/runs/" in str(interrupted.page.url)
     assert interrupted.again.status_code == 410

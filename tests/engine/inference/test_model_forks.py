@@ -20,6 +20,7 @@ print(json.dumps([heavy, forkserver._forkserver._forkserver_pid is not None]))
 """
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     ("model", "settings", "starts"),
     [

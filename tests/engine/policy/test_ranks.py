@@ -70,6 +70,7 @@ def learn_together(rank, folder):
     return results
 
 
+@pytest.mark.large
 def test_two_ranks_have_the_gradient_of_one_under_every_loss(cluster, tmp_path):
     forked = runtime_environment(ComputeConfig())
     other = ray.remote(learn_together).options(runtime_env=forked).remote(1, tmp_path)

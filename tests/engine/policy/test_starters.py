@@ -240,6 +240,7 @@ def norms_of(weights):
     return {part: square**0.5 for part, square in squares.items()}
 
 
+@pytest.mark.large
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", large_but(RECIPES[:1], RECIPES), ids=lambda recipe: recipe.name)
 def test_a_remake_goes_the_way_of_the_shipped(recipe, tmp_path):

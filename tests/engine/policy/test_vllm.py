@@ -42,6 +42,7 @@ def host_of(config):
     return PolicyHost([config.agents], config, [7])
 
 
+@pytest.mark.large
 def test_a_transfer_on_a_gpu_is_one_that_this_vllm_takes():
     """Checks code that runs on GPUs alone against vLLM's own types."""
     from vllm.config.weight_transfer import WeightTransferConfig

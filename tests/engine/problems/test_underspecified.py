@@ -178,6 +178,7 @@ def step_code(operation, constant):
     return operation.source + Step(operation, constant).code()
 
 
+@pytest.mark.large
 def test_the_splits_share_no_composition_statement_or_program():
     mixed = GeneratedProblems(11, 0.5)
     parts = [mixed.first(split, 120) for split in Split]

@@ -328,6 +328,7 @@ def test_loose_types_and_tolerance_are_the_problems_choice(verdict):
     assert verdict(tests, program, comparison=Comparison(1e-3, True)).passed
 
 
+@pytest.mark.large
 def test_a_problems_limits_hold_for_each_of_its_tests(verdict):
     """The sandbox's own 0.4 s apply to all tests together."""
     burn = "import time\ndef solve(s):\n    end = time.process_time() + s\n"

@@ -249,6 +249,7 @@ def write(team):
     return answers
 
 
+@pytest.mark.large
 def test_a_killed_process_or_node_is_named_or_does_without(cluster):
     """One team loses a verifier, a node with an agent on it, and its last agent."""
     compute = {"generators_per_agent": 1, "strategy": "STRICT_SPREAD"}

@@ -271,6 +271,7 @@ def test_a_dataset_waits_for_its_turn_and_its_place_is_shown(grove, site, tmp_pa
     assert places == [(1, 1)] and version.statistics["problems"] == len(some_problems())
 
 
+@pytest.mark.large
 def test_a_folder_is_pushed_as_a_version_promoted_and_pulled_again(
     command, site, tmp_path, monkeypatch, var_directory
 ):

@@ -70,6 +70,7 @@ def test_a_statement_beyond_all_measure_is_left_out_and_said_so(cast):
     assert "1,000,001 characters; at most 1,000,000" in version.left_out[0]
 
 
+@pytest.mark.large
 @pytest.mark.django_db(transaction=True)
 def test_a_header_of_megabytes_is_parsed_in_a_process_of_its_own(var_directory, tmp_path, settings):
     cast = a_cast()
