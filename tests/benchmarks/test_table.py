@@ -14,6 +14,8 @@ from benchmarks.record import Measurement, NotWritten, Record, check_written, lo
 from benchmarks.table import document
 from tests.helpers.waiting import patience
 
+pytestmark = pytest.mark.service
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
 LOAD = {"average": 0.25, "busy_percent": 3.0}
 SLOW = Measurement(

@@ -1,4 +1,5 @@
-"""Which tests need a service: Postgres, Ray, Redis or a browser; `make check` omits them.
+"""Which tests need a service: Postgres, Ray, Redis, a browser, the sandbox or an index of packages;
+`make check` omits them.
 
 A test's needs follow from its fixtures and markers, so no list of tests is kept.
 """
@@ -7,8 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-FIXTURES = frozenset({"django_db_setup", "postgres_url", "ray_address"})
-"""Fixtures that start a service for the session; a test that depends on one needs it too."""
+FIXTURES = frozenset({"django_db_setup", "index", "module_server", "postgres_url", "ray_address",
+                      "sandbox"})  # fmt: skip
+"""Fixtures that start a service; a test that depends on one needs it too."""
 MARKERS = ("browser", "django_db", "redis", "service", "slow")
 
 

@@ -20,6 +20,8 @@ from tests.conftest import (
 """
 ONCE = """
 from pathlib import Path
+
+pytestmark = pytest.mark.service
 def is_first(name):
     marker = Path(name)
     return not marker.exists() and not marker.touch()

@@ -11,6 +11,8 @@ import webapp
 from tests.packaging.builds import ROOT
 from webapp.client.local import ENGINE_VERBS, SERVER_VERBS
 
+pytestmark = pytest.mark.service
+
 HEAVY = ("django", "torch", "ray", "celery", "numpy", "pydantic")
 
 

@@ -20,6 +20,8 @@ from engine.sandbox.host.verify import Verification
 from tests.engine.inference.conftest import PROBLEMS
 from tests.engine.inference.server import MODEL
 
+pytestmark = pytest.mark.service
+
 
 def evaluate(server, dataset, *options, names=("oak", "fern")):
     """The result that the command prints."""

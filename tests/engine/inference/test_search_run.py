@@ -27,6 +27,8 @@ from tests.helpers.waiting import patience
 from tests.js.test_resumed import on_the_wire
 from webapp.telemetry.fold import fold
 
+pytestmark = pytest.mark.service
+
 FLAT = {"search.nodes_in_flight": 3, "search.nodes_per_tree": 12}
 
 

@@ -27,6 +27,8 @@ ATTACKS = """
 import os, socket, sys
 sys.path.insert(0, {reader!r})
 import isolated_reader
+
+pytestmark = pytest.mark.service
 isolated_reader.enclose(20, 4 << 30)
 
 def held(attack):

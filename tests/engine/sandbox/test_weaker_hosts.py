@@ -22,6 +22,8 @@ from engine.sandbox.host.errors import SandboxUnavailable
 from engine.sandbox.host.job import Job
 from engine.sandbox.host.sandbox import Sandbox
 
+pytestmark = pytest.mark.service
+
 UNSHARE, CHROOT = {"x86_64": (272, 161), "aarch64": (97, 51)}[os.uname().machine]
 refused = {UNSHARE: [seccomp.REFUSE]}
 for name in sys.argv[1:]:
