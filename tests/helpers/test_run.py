@@ -12,6 +12,8 @@ import pytest
 
 from tests.helpers.waiting import patience
 
+pytestmark = pytest.mark.service
+
 ROOT = Path(__file__).parents[2]
 CONFTEST = """
 from tests.conftest import (
@@ -20,8 +22,6 @@ from tests.conftest import (
 """
 ONCE = """
 from pathlib import Path
-
-pytestmark = pytest.mark.service
 def is_first(name):
     marker = Path(name)
     return not marker.exists() and not marker.touch()

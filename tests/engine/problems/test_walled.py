@@ -22,13 +22,13 @@ from tests.engine.sandbox.test_attacks import NOBODY, PACKAGES, SERVICES
 from tests.helpers.waiting import eventually, patience
 from workers.processes import has_ended
 
+pytestmark = pytest.mark.service
+
 READER = Path(columns.__file__).parent
 ATTACKS = """
 import os, socket, sys
 sys.path.insert(0, {reader!r})
 import isolated_reader
-
-pytestmark = pytest.mark.service
 isolated_reader.enclose(20, 4 << 30)
 
 def held(attack):

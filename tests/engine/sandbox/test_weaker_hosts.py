@@ -13,6 +13,8 @@ from engine.sandbox.host.errors import SandboxUnavailable
 from engine.sandbox.host.process import Zygote
 from tests.helpers.waiting import patience
 
+pytestmark = pytest.mark.service
+
 # Refuses unshare(2) to itself and its descendants, as container runtimes do.
 OWNER = """
 import ctypes, json, os, sys
@@ -21,8 +23,6 @@ from engine.sandbox.guest import seccomp
 from engine.sandbox.host.errors import SandboxUnavailable
 from engine.sandbox.host.job import Job
 from engine.sandbox.host.sandbox import Sandbox
-
-pytestmark = pytest.mark.service
 
 UNSHARE, CHROOT = {"x86_64": (272, 161), "aarch64": (97, 51)}[os.uname().machine]
 refused = {UNSHARE: [seccomp.REFUSE]}
