@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, sync_playwright
 
+BROWSERS = ("chromium", "chromium-headless-shell", "google-chrome")
 SIZE = {"width": 1440, "height": 1560}
 CHARTS_HEIGHT = 1000
 SEARCH_HEIGHT = 1400
@@ -45,7 +46,7 @@ def main() -> None:
     parser.add_argument("--search", help="id of the run of a search that ended")
     parser.add_argument("--dark", action="store_true", help="take the dark theme")
     given = parser.parse_args()
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
     if chromium is None:
         parser.error("no chromium on PATH; on Debian: apt-get install chromium")
     with sync_playwright() as playwright:

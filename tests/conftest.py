@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,18 @@ def common_folder(config: pytest.Config) -> Path:
     factory: pytest.TempPathFactory = config._tmp_path_factory
     folder = factory.getbasetemp()
     return folder.parent if hasattr(config, "workerinput") else folder
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
+    """Collects without the garbage collector, which would go through all modules and tests again
+    and again, and excludes them from its later passes: a fifth of the CPU time of collecting."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -2,9 +2,8 @@
 
 A test that passes the second time is flaky: the run is green, and says so with its name, both
 times and the first traceback, in the output and in build/flaky.jsonl. More than five, or one that
-fails twice, and the run is red. All other
-arguments are passed on to pytest. At the end it prints what
-the run cost, and the rooms above their budgets (`tests.times`).
+fails twice, and the run is red. All other arguments are passed on to pytest. At the end it prints
+what the run cost, and the rooms above their budgets (`tests.times`).
 
 Exit status: that of pytest.
 """
@@ -13,16 +12,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import datetime
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from tests.helpers.measures import OPTION, Result, read_results
 from tests.helpers.waiting import VARIABLE, measured_patience
@@ -40,8 +39,6 @@ FILE_BY_FILE = ("--dist=loadfile", "--no-loadscope-reorder")
 BUILD = Path("build")
 AGAIN = BUILD / "again.jsonl"
 FLAKY = BUILD / "flaky.jsonl"
-
-PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def main(arguments: list[str]) -> int:
     )  # fmt: skip
     options, arguments = parser.parse_known_args(arguments)
     began = time.monotonic()
-    adopt_orphans()
+    cpu_before = machine_cpu_seconds()
     patience = os.environ.setdefault(VARIABLE, str(measured_patience()))
     limit = options.test_seconds * float(patience)
     limits = [
@@ -81,7 +78,7 @@ def main(arguments: list[str]) -> int:
     failed = [result for result in results if result.outcome == "failed"]
     if status == 1 and failed:
         status = run_again(failed, limits)
-    cost = Cost(time.monotonic() - began, children_cpu_seconds())
+    cost = Cost(time.monotonic() - began, machine_cpu_seconds() - cpu_before)
     write_cost(cost)
     print(f"\n{summary(results)}; {cost}")
     for line in over_budget(results):
@@ -136,30 +133,21 @@ def summary(results: list[Result]) -> str:
 
 
 def run_pytest(arguments: list[str], file: Path) -> int:
-    """Runs pytest with its results in this file; returns its exit status, and reaps what its
-    tests leave behind meanwhile."""
+    """Runs pytest with its results in this file; returns its exit status."""
     file.unlink(missing_ok=True)
     BUILD.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "pytest", f"{OPTION}={file}", *FILE_BY_FILE, *arguments]
     process = subprocess.Popen(command)
     while True:
         with contextlib.suppress(KeyboardInterrupt):  # pytest has it too, and says what it did
-            pid, status = os.waitpid(-1, 0)
-            if pid == process.pid:
-                process.returncode = os.waitstatus_to_exitcode(status)
-                return process.returncode
+            return process.wait()
 
 
-def adopt_orphans() -> None:
-    """Makes this process the parent of those whose own has ended, such as Postgres and Ray, so that
-    their CPU time is counted."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def children_cpu_seconds() -> float:
-    """Returns the CPU time of everything that this process has started and that has ended."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+def machine_cpu_seconds() -> float:
+    """Returns the CPU time of this machine so far. That of a run alone nobody knows: Ray and the
+    preloading server leave their processes to the kernel, which forgets what those took."""
+    cpu = psutil.cpu_times()
+    return cpu.user + cpu.nice + cpu.system
 
 
 if __name__ == "__main__":

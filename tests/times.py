@@ -26,7 +26,7 @@ FILES_FROM = 5.0
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a whole run: seconds, and CPU seconds of all processes, with Ray and Postgres."""
+    """Of a whole run: seconds, and CPU seconds of the machine meanwhile, with Ray and Postgres."""
 
     seconds: float
     cpu_seconds: float

@@ -15,7 +15,10 @@ from tests.helpers.waiting import eventually, patience
 LOCATOR_MS = 30_000
 """Playwright's own deadline for a locator, here also for an expectation; both times patience."""
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = (
+    "chromium-headless-shell",  # without windows and menus: two thirds of the CPU time
+    *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
+)
 WITHOUT = (
     "PreloadTopChromeWebUI",  # a process per page, for menus that no test opens
     # Playwright's own list, repeated because Chromium uses only the last list it gets.
@@ -47,7 +50,8 @@ def chromium() -> Iterator[Browser]:
     program = next((path for name in NAMES if (path := shutil.which(name))), None)
     if program is None:
         raise FileNotFoundError(
-            f"no browser among {', '.join(NAMES)} on PATH; on Debian: apt-get install chromium"
+            f"no browser among {', '.join(NAMES)} on PATH; on Debian: "
+            "apt-get install chromium-headless-shell"
         )
     expect.set_options(timeout=LOCATOR_MS * patience())
     with sync_playwright() as playwright:

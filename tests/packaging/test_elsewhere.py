@@ -190,6 +190,7 @@ def test_the_doctor_fails_with_a_remedy_for_each_thing_that_is_wrong(elsewhere):
     assert "secret" not in done.stdout
 
 
+@pytest.mark.large
 def test_engine_verbs_and_django_s_commands_are_handed_on(elsewhere):
     done = elsewhere.run(elsewhere.grove, "prepare", "run", "demo", "training.steps=3")
     config = json.loads((elsewhere.home / "run" / "config.json").read_text())

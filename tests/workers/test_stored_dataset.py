@@ -25,7 +25,11 @@ from webapp.projects.services import ensure_demo
 from webapp.registry.model_files.imports import import_folder
 from workers.runs.engine_process import DEFAULT_COMMAND
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.slow,
+    pytest.mark.large,
+]
 JSON = {"content_type": "application/json"}
 
 
@@ -98,7 +102,6 @@ def measured(client, model, version: DatasetVersion) -> Run:
     return run
 
 
-@pytest.mark.large
 def test_an_imported_model_is_measured_on_an_uploaded_and_on_a_generated_dataset(
     signed_in, var_directory, tmp_path_factory
 ):

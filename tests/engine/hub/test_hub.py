@@ -9,6 +9,7 @@ import pytest
 from engine.config.schema import parse_config
 from tests.engine.problems import rows
 from tests.helpers.hub_server import TOKEN, folder_contents
+from tests.helpers.large import large_but
 from webapp.registry.model_files.layout import ModelFile, check_model
 
 pytestmark = pytest.mark.slow
@@ -70,7 +71,9 @@ def test_a_commit_is_downloaded_once_and_then_needs_no_hub(hub, engine, oak):
     assert folder_contents(folders[0]) == oak
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+@pytest.mark.parametrize(
+    "name", large_but(["model.safetensors"], ["config.json", "model.safetensors"])
+)
 def test_a_file_that_differs_from_the_list_is_refused_and_fetched_again(hub, engine, oak, name):
     hub.add("models/elms/oak", oak)
     hub.damaged = {name}
@@ -81,20 +84,20 @@ def test_a_file_that_differs_from_the_list_is_refused_and_fetched_again(hub, eng
     assert folder_contents(Path(done.stdout.strip())) == oak
 
 
-@pytest.mark.parametrize(
-    ("files", "reason"),
-    [
-        ({"config.json": None}, "config.json is missing: it holds the model's shape"),
-        ({"model.safetensors": b"no weights"}, "model.safetensors is damaged"),
-        ({"config.json": b'{"text_config": {"attn_implementation": "evil/kernel"}}'},
-         "config.json names text_config.attn_implementation = 'evil/kernel', code of another"),
-        ({"config.json": None, "adapter_config.json": b'{"base_model_name_or_path": "/models/x"}'},
-         "holds an adapter, which names its base by itself"),
-        (dict.fromkeys(("config.json", "generation_config.json", "lineage.json", "tokenizer.json",
-                        "tokenizer_config.json", "chat_template.jinja", "model.safetensors")),
-         "lists none of *.safetensors"),
-    ],
-)  # fmt: skip
+UNFIT = [
+    ({"config.json": None}, "config.json is missing: it holds the model's shape"),
+    ({"model.safetensors": b"no weights"}, "model.safetensors is damaged"),
+    ({"config.json": b'{"text_config": {"attn_implementation": "evil/kernel"}}'},
+     "config.json names text_config.attn_implementation = 'evil/kernel', code of another"),
+    ({"config.json": None, "adapter_config.json": b'{"base_model_name_or_path": "/models/x"}'},
+     "holds an adapter, which names its base by itself"),
+    (dict.fromkeys(("config.json", "generation_config.json", "lineage.json", "tokenizer.json",
+                    "tokenizer_config.json", "chat_template.jinja", "model.safetensors")),
+     "lists none of *.safetensors"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "reason"), large_but(UNFIT[:2], UNFIT))
 def test_a_model_passes_the_checks_of_every_model(hub, engine, oak, files, reason):
     merged = {name: data for name, data in (oak | files).items() if data is not None}
     hub.add("models/elms/oak", merged | SCRIPTS)

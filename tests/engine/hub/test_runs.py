@@ -9,7 +9,7 @@ from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.jsonl import save_problems
 from tests.helpers.hub_server import TOKEN
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.large]
 SAMPLING = {"max_prompt_tokens": 192, "max_new_tokens": 16}
 
 
@@ -24,7 +24,6 @@ def on_hub(hub, oak, tmp_path):
     )
 
 
-@pytest.mark.large
 def test_a_run_trains_on_a_hub_and_resumes_without_it(hub, engine, on_hub, tmp_path):
     model, problems = (f"hf:elms/{n}@{c}" for n, c in zip(("oak", "acorns"), on_hub, strict=True))
     config = parse_config({

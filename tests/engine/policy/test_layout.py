@@ -28,6 +28,7 @@ from engine.policy.learner.learner import Learner
 from engine.policy.learner.rows import TrainingRow
 from engine.policy.learner.trie import MIN_SAVED, pack, share_prefixes
 from engine.policy.models.weights import FullWeights
+from tests.helpers.large import large_but
 
 SMALL = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
          "intermediate_size": 48, "max_position_embeddings": 256, "initializer_range": 0.3,
@@ -140,8 +141,10 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("aggregation", [None, *Aggregation])
-@pytest.mark.parametrize("policy", sorted(POLICY_LOSSES))
+PAIRS = [(loss, how) for loss in sorted(POLICY_LOSSES) for how in (None, *Aggregation)]
+
+
+@pytest.mark.parametrize(("policy", "aggregation"), large_but(PAIRS[::3], PAIRS))
 def test_the_gradient_is_the_same_in_every_layout(policy, aggregation):
     loss = LossConfig(
         policy=policy, aggregation=aggregation, kl_coefficient=0.1, entropy_coefficient=0.05

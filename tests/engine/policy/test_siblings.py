@@ -25,6 +25,7 @@ from engine.policy.generators.packed import PackedRows
 from engine.policy.generators.prefix_cache import PrefixCache
 from engine.policy.generators.siblings import Plan, Siblings
 from engine.policy.generators.torch_generator import TorchGenerator
+from tests.helpers.large import large_but
 
 VOCABULARY, PAD, END = 90, 0, 1
 WIDE = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48,
@@ -113,7 +114,7 @@ def some_families(luck):
     ]
 
 
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("name", large_but(["llama, heads in groups"], SHARED))
 def test_random_sibling_families_generate_what_each_row_generates_by_itself(name):
     model, luck = model_of(SHARED[name]), random.Random(7)
     written, plans = written_at_random(model, some_families(luck), luck)

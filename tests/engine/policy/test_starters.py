@@ -120,6 +120,7 @@ def test_the_demonstrations_of_oak_and_fern_are_what_they_were():
     assert digest.hexdigest()[:16] == "1d36268469b63536"
 
 
+@pytest.mark.large
 def test_mixed_demonstrations_are_those_of_the_training_split_and_of_their_arguments():
     arguments = (6, NoiseLevels(0.2, 0.2, 0.2), 0.5, Repairs(0.3, 0.5, 0.5))
     first, again = (list(islice(mixed_demonstrations(*arguments), 100)) for _ in range(2))
@@ -252,7 +253,9 @@ def test_a_remake_goes_the_way_of_the_shipped(recipe, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", RECIPES[:2], ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize(
+    "recipe", large_but([RECIPES[1]], RECIPES[:2]), ids=lambda recipe: recipe.name
+)
 def test_the_shipped_doubt_what_their_last_phase_made_them_doubt(recipe):
     """Checks the final weights of a whole making: on demonstrations of the last phase their loss is
     the lineage's last; on right ones it is far from the first phase's."""

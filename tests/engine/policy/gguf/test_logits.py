@@ -9,6 +9,7 @@ from engine.policy.models.gguf.convert import convert
 from engine.policy.models.load import load_policy
 from tests.engine.policy.gguf.tiny import ARCHITECTURES, KINDS, content_of, tiny_model
 from tests.engine.policy.gguf.vocabularies import byte_level
+from tests.helpers.large import large_but
 
 IDS = torch.arange(3, 30)[None]
 _STORED = {"F32": torch.float32, "BF16": torch.bfloat16}
@@ -22,8 +23,10 @@ def _rounded(model, kind):
                 parameter.data = parameter.to(_STORED.get(kind, torch.float16)).float()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+PAIRS = [(architecture, kind) for architecture in ARCHITECTURES for kind in KINDS]
+
+
+@pytest.mark.parametrize(("architecture", "kind"), large_but(PAIRS[::3], PAIRS))
 def test_logits_are_those_of_the_dequantised_tensors(architecture, kind, tmp_path):
     vocabulary = byte_level()
     model = tiny_model(architecture, len(vocabulary["tokenizer.ggml.tokens"]))
