@@ -26,13 +26,19 @@ FILES_FROM = 5.0
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a whole run: seconds, and CPU seconds of the machine meanwhile, with Ray and Postgres."""
+    """What a whole run took, in seconds."""
 
     seconds: float
     cpu_seconds: float
+    """Of its processes, without Postgres and Ray."""
+    machine_cpu_seconds: float
+    """Of the machine meanwhile: with Postgres and Ray, and with what else ran on it."""
 
     def __str__(self) -> str:
-        return f"{self.seconds / 60:.1f} minutes, {self.cpu_seconds / 60:.1f} CPU minutes"
+        return (
+            f"{self.seconds / 60:.1f} minutes, {self.cpu_seconds / 60:.1f} CPU minutes "
+            f"({self.machine_cpu_seconds / 60:.1f} of the machine)"
+        )
 
 
 @dataclass

@@ -118,6 +118,7 @@ TWO_FRAMES = """canvas => new Promise((done) => {
 })"""
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(("motion", "moves"), [("no-preference", True), ("reduce", False)])
 def test_an_open_node_pulses_unless_motion_is_reduced(window, run, log, motion, moves):
     events = list(log)

@@ -75,6 +75,7 @@ def test_a_dataset_is_uploaded_checked_and_looked_at(page):
     is_well(page, "an overlap")
 
 
+@pytest.mark.large
 def test_an_invalid_dataset_is_refused_with_its_reason(page, faults):
     faults.expected = ("Failed to load resource",)
     uploaded(page, "problems.jsonl", b"PK\x03\x04 an archive")

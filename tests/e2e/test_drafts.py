@@ -70,6 +70,7 @@ def writing(run, tmp_path):
     return writing
 
 
+@pytest.mark.large
 def test_the_page_of_a_search_shows_what_each_node_in_flight_has_so_far(window, writing):
     page = window(f"/runs/{writing.run.pk}/")
     card = page.locator('[data-part="writing"]')

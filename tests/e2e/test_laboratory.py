@@ -65,6 +65,7 @@ def test_the_view_at_an_event_shows_no_later_event(page, events):
     panel.get_by_text("Used in the update of").wait_for()
 
 
+@pytest.mark.large
 def test_one_steps_by_node_scrubs_jumps_and_plays(page, events):
     closes = [event.seq for event in events if event.kind == "node.close"]
     page.get_by_role("button", name="First solved").click()

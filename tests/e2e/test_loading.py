@@ -66,7 +66,7 @@ def test_the_log_says_that_it_loads_until_its_lines_are_there(page, run, log):
     ("status", "text", "state"),
     [
         (403, "You do not have access. Ask an owner of the workspace", "not available"),
-        (404, "It no longer exists", "not available"),
+        pytest.param(404, "It no longer exists", "not available", marks=pytest.mark.large),
         (500, "The server answered 500. Retrying automatically.", "reconnecting"),
     ],
 )
@@ -152,7 +152,7 @@ THREAD = "**/comments/?*"
 @pytest.mark.parametrize(
     ("status", "text"),
     [
-        (403, "You do not have access"),
+        pytest.param(403, "You do not have access", marks=pytest.mark.large),
         pytest.param(404, "It no longer exists", marks=pytest.mark.large),
         pytest.param(500, "The server answered 500.", marks=pytest.mark.large),
         (None, "The server is not reachable."),

@@ -150,6 +150,7 @@ def test_two_runs_are_compared_with_words_and_curves(page, run, log):
     assert f"run={run.run.pk}&run={other.run.pk}" in page.url and "split=validation" in page.url
 
 
+@pytest.mark.large
 def test_a_failed_run_shows_where_it_failed_and_resumes(page, run, log):
     events = deque(log)
     some = [events.popleft() for _ in range(len(events) // 3)]

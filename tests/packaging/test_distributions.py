@@ -15,6 +15,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 import webapp
+from tests.helpers.large import large_but
 from tests.packaging.builds import (
     PACKAGES,
     ROOT,
@@ -96,9 +97,12 @@ def test_the_extra_of_everything_brings_the_others(wheel):
     assert {"engine", "server", "lora", "s3", "hub"} == extras - apart
 
 
+EXTRAS = [("webapp/client", ""), ("engine", "engine"), ("webapp", "server"), ("workers", "server")]
+
+
 @pytest.mark.parametrize(
     ("folder", "extra"),
-    [("webapp/client", ""), ("engine", "engine"), ("webapp", "server"), ("workers", "server")],
+    large_but(EXTRAS[:2], EXTRAS),
 )
 def test_an_extra_installs_what_its_package_imports(wheel, folder, extra):
     brought = closure(requirements_in(wheel), extra).keys() | OPTIONAL.get(folder, set())

@@ -166,7 +166,7 @@ _OF_ACCOUNTS = ("account_", "socialaccount_", "openid_connect_", "mfa_")
 LINKS = ("secret", "shared-comparison.secret", "invitation.token")
 
 
-@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("link", large_but(LINKS[:1], LINKS))
 def test_the_secret_of_a_link_opens_what_it_is_a_link_to_and_nothing_else(
     cast, arguments, settings, link
 ):

@@ -19,6 +19,7 @@ from engine.policy.learner.rows import TrainingRow
 from engine.policy.models.adapters import AdapterBase, AdapterWeights
 from engine.policy.models.chunked_logits import LogprobQuery, query_logprobs
 from engine.resources.shapes import CPU_LOGITS_AT_ONCE, LARGE_VOCABULARY, logits_at_once
+from tests.helpers.large import large_but
 
 VOCABULARY = 49_152
 SHAPE = {
@@ -79,7 +80,7 @@ def test_a_prompt_and_a_step_have_logits_of_one_position_per_row(precision):
 
 
 @pytest.mark.parametrize("layout", [RowLayout.PADDED, RowLayout.PACKED])
-@pytest.mark.parametrize("entropy", [0.0, 0.01])
+@pytest.mark.parametrize("entropy", large_but([0.01], [0.0, 0.01]))
 def test_an_update_has_logits_of_few_positions_at_a_time(layout, entropy):
     weights = adapted(llama())
     agent = AgentConfig(name="one", model="starter:oak", lora=LORA)

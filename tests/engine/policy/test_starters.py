@@ -155,6 +155,7 @@ def test_a_demonstrated_repair_is_the_reading_that_its_feedback_shows():
     assert readings / len(repairs) > 0.5, "most repairs change the reading alone"
 
 
+@pytest.mark.large
 def test_first_programs_guess_the_reading():
     guesses = defaultdict(list)
     for row in islice(mixed_demonstrations(6, CLEAN, 1.0, Repairs(0.3, 0.5)), 400):

@@ -8,6 +8,7 @@ from engine.search.scheduler import TreeBudget
 from engine.search.tree import Expansion, SearchTree
 from tests.engine.search.growing import FAMILIES, ORDERS, make_tree
 from tests.helpers.extras import needed
+from tests.helpers.large import large_but
 
 treequest = needed("treequest", "the oracle: python3 workers/local/install.py dev")
 
@@ -107,7 +108,7 @@ def our_tree(family, order, rng, skill, seed):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", large_but(FAMILIES[:1], FAMILIES))
 def test_random_scores_give_trees_of_the_same_shape(family, order):
     skill, rng = {"oak": 0.6, "elm": 0.2}, np.random.default_rng(0)
     np.random.seed(0)  # the oracle draws from the global generators

@@ -53,7 +53,9 @@ def test_a_wildcard_host_does_not(tmp_path):
     [
         pytest.param(None, "cannot be read", marks=pytest.mark.large),
         pytest.param("[[[", "cannot be read", marks=pytest.mark.large),
-        ("[elm]\nlicence = 1\n", "GROVE_PRETRAINED, elm.licence"),
+        pytest.param(
+            "[elm]\nlicence = 1\n", "GROVE_PRETRAINED, elm.licence", marks=pytest.mark.large
+        ),
     ],
 )
 def test_a_catalogue_with_a_fault_does_not(tmp_path, text, fault):

@@ -74,6 +74,7 @@ def test_the_list_is_filtered_as_requested(client, cast, query, seeds):
     assert [run["seed"] for run in body] == seeds
 
 
+@pytest.mark.large
 def test_pages_of_any_order_leave_no_gap_and_double_nothing(client, cast):
     runs = many_runs(cast, 101)
     for run in runs[::3]:

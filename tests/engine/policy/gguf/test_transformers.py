@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM
 from engine.policy.models.gguf.convert import convert
 from tests.engine.policy.gguf.tiny import ARCHITECTURES, content_of, tiny_model
 from tests.engine.policy.gguf.vocabularies import byte_level
+from tests.helpers.large import large_but
 
 pytestmark = pytest.mark.slow
 
@@ -26,8 +27,10 @@ _OPTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["F32", "Q8_0", "Q5_K"])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+PAIRS = [(name, kind) for name in ARCHITECTURES for kind in ("F32", "Q8_0", "Q5_K")]
+
+
+@pytest.mark.parametrize(("architecture", "kind"), large_but(PAIRS[::2], PAIRS))
 def test_logits_are_those_of_transformers(architecture, kind, tmp_path):
     vocabulary = byte_level()
     size = len(vocabulary["tokenizer.ggml.tokens"])
