@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from engine.resources.machine_cores import machine_cores
+
 ROOT = Path(__file__).resolve().parents[1]
 OWN_FILES = (":!docs/benchmarks.md", ":!docs/benchmarks.json", ":!docs/science")
 """Files that `all` and `claims` themselves write; they affect no measurement."""
@@ -39,7 +41,7 @@ def load() -> Load:
 
 def machine() -> str:
     """Returns the processor, the number of cores for this process, and Python's version."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = machine_cores()
     return f"{_processor()}, {cores} cores, Python {platform.python_version()}"
 
 

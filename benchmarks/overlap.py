@@ -39,6 +39,7 @@ from benchmarks.deeper import deeper
 from engine.config.schema import RunConfig, parse_config
 from engine.events.log import read_all
 from engine.events.vocabulary import Event
+from engine.resources.machine_cores import machine_cores
 
 SUMMARY = "steps per minute with writing and learning overlapped, against alternating"
 GOALS = {"overlap": at_least(1.3)}
@@ -77,7 +78,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
         pairs = zip(runs["alternating"], runs["overlapped"], strict=True)
         ratios["overlap"] = round(statistics.median(a.seconds / o.seconds for a, o in pairs), 2)
     versions = {name: version(name) for name in ("ray", "torch")}
-    versions |= {"python": platform.python_version(), "cores": str(os.cpu_count())}
+    versions |= {"python": platform.python_version(), "cores": str(machine_cores())}
     return {"ratios": ratios, "figures": figures, "versions": versions}
 
 

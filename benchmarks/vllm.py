@@ -13,7 +13,6 @@ reported only if both are within 1e-3 nats (bfloat16: 0.05 on the mean).
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 import random
 import time
@@ -21,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from benchmarks import PeerMissing
+from engine.resources.machine_cores import machine_cores
 
 SUMMARY = "tokens per second of the torch generator and of vLLM"
 GOALS: dict[str, Any] = {}
@@ -53,7 +53,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     figures: dict[str, Any] = {
         "device": device,
-        "cores": os.cpu_count(),
+        "cores": machine_cores(),
         "threads": arguments.threads,
     }
     rates: dict[str, dict[int, float]] = {}

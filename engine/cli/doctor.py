@@ -19,6 +19,7 @@ from engine.hub.pins import pinned
 from engine.hub.reference import is_hub
 from engine.policy.models.load import ModelError, check_agent
 from engine.problems.source import GENERATED, check_problem_set
+from engine.resources.machine_cores import machine_cores
 from engine.resources.requirements import Need, needs_of, report, this_machine, verdict
 from engine.sandbox.host.errors import SandboxUnavailable
 from engine.sandbox.host.sandbox import Sandbox
@@ -97,7 +98,7 @@ def findings() -> dict[str, Any]:
     import torch
 
     return {
-        "cores": os.cpu_count(),
+        "cores": machine_cores(),
         "torch": {"version": torch.__version__, "cuda_devices": torch.cuda.device_count()},
         "vllm": _vllm(),
         "ray": {"version": ray.__version__, "address": os.environ.get("RAY_ADDRESS") or None},

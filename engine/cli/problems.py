@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -23,6 +22,7 @@ from engine.problems.formats import DETECTED
 from engine.problems.jsonl import save_problems
 from engine.problems.load import format_names, load_dataset
 from engine.problems.overlap import THRESHOLD, Overlap, overlaps
+from engine.resources.machine_cores import machine_cores
 
 if TYPE_CHECKING:  # other commands must not import the sandbox and tables
     from engine.problems.check import Finding, Report
@@ -43,7 +43,7 @@ def add_arguments(command: Any) -> None:
                           help="a file or folder of problems, or hf:ORG/NAME@REVISION")  # fmt: skip
     checking.add_argument("--keep", type=Path, metavar="OUT", help="write what passes, as JSONL")
     checking.add_argument(
-        "--workers", type=_workers, default=os.cpu_count(), help="programs at once (1-256)"
+        "--workers", type=_workers, default=machine_cores(), help="programs at once (1-256)"
     )
     checking.add_argument(
         "--progress", action="store_true", help="report progress on stderr, as JSON lines"

@@ -12,7 +12,6 @@ in that run.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Sequence
 from itertools import count
@@ -30,6 +29,7 @@ from engine.inference.registry import PREFIX as REGISTRY_PREFIX
 from engine.inference.registry import registered_model
 from engine.policy.models.load import STARTER_PREFIX, check_agent
 from engine.recipes import override
+from engine.resources.machine_cores import machine_cores
 from engine.resources.small_machine import small_machine, with_defaults
 from engine.run.checkpoint import STATE, Checkpoints
 
@@ -49,7 +49,7 @@ def inference_config(references: Sequence[str], settings: Settings) -> RunConfig
     data: Settings = {
         "agents": team_of(references),
         "loss": {"kl_coefficient": 0.0},  # no reference weights: nothing learns here
-        "sandbox": {"workers": min(256, os.cpu_count() or 1)},
+        "sandbox": {"workers": min(256, machine_cores())},
     }
     override(data, settings)
     config, _ = with_defaults(data, small_machine(), learns=False)

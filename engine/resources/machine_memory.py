@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psutil
 
+from engine.resources.control_groups import CGROUPS, MEMBERSHIP, own_groups
+
 VARIABLE = "GROVE_ENGINE_MEMORY_MIB"
-CGROUPS = Path("/sys/fs/cgroup")
-MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def machine_memory(groups: Path = CGROUPS, membership: Path = MEMBERSHIP) -> int:
@@ -28,25 +28,9 @@ def engine_memory(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def _limits(groups: Path, membership: Path) -> Iterator[int]:
-    """Yields the limits of the groups of this process and of all above them; version 1 and 2."""
-    try:
-        lines = membership.read_text("utf-8").splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, name = line.split(":", 2)
-        if not controllers:
-            root, file = groups, "memory.max"
-        elif "memory" in controllers.split(","):
-            root, file = groups / "memory", "memory.limit_in_bytes"
-        else:
-            continue
-        group = root / name.strip("/")
-        # In a container the own group may be mounted as the root, under another name.
-        for folder in (group, *group.parents[: len(group.parts) - len(root.parts)]):
-            try:
-                text = (folder / file).read_text("ascii").strip()
-            except OSError:
-                continue
-            if text.isdecimal():  # version 2 writes `max` for no limit, version 1 a huge number
-                yield int(text)
+    """Yields the limits of the groups of this process and of all above them."""
+    files = {1: "memory.limit_in_bytes", 2: "memory.max"}
+    for group in own_groups("memory", groups, membership):
+        text = group.read(files[group.version])
+        if text.isdecimal():  # version 2 writes `max` for no limit, version 1 a huge number
+            yield int(text)

@@ -29,6 +29,7 @@ from engine.hub.download import cached_model
 from engine.hub.reference import is_hub
 from engine.resources import memory
 from engine.resources.bounds import bounds, generating_actors, policy_groups
+from engine.resources.machine_cores import machine_cores
 from engine.resources.machine_memory import engine_memory
 from engine.resources.shapes import Shape, model_folder, shape_of
 
@@ -70,7 +71,7 @@ def this_machine(config: RunConfig, folder: Path) -> Machine:
     """Returns what this machine has; `folder` is the run directory, which need not exist yet."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     return Machine(
-        cores=os.cpu_count() or 1,
+        cores=machine_cores(),
         memory=engine_memory() / memory.GIB,
         gpus=() if config.compute.device == "cpu" else installed_gpus(),
         disk=shutil.disk_usage(existing).free / memory.GIB,
@@ -130,7 +131,7 @@ def require_bounds(config: RunConfig) -> None:
     """Raises `HardwareError` if a search or a measurement requests more programs or threads than
     this machine runs: its team is on this machine, whatever cluster there is. As for `require`, the
     settings of the sandbox are lowered to the operator's caps before."""
-    needs = list(_bounds(config, os.cpu_count() or 1, engine_memory()))
+    needs = list(_bounds(config, machine_cores(), engine_memory()))
     if not all(need.fits for need in needs):
         raise HardwareError(needs)
 

@@ -19,6 +19,7 @@ from typing import Any
 from engine.config.agents import DecodingWeights, GeneratorName
 from engine.config.schema import RunConfig, parse_config
 from engine.config.weight_sharing import actor_groups
+from engine.resources.machine_cores import machine_cores
 from engine.resources.requirements import SMALL, installed_gpus
 from engine.resources.shapes import shape_of
 
@@ -48,7 +49,7 @@ def small_machine() -> SmallMachine | None:
     if os.environ.get("RAY_ADDRESS") or installed_gpus():
         return None
     return SmallMachine(
-        cores=os.cpu_count() or 1,
+        cores=machine_cores(),
         bfloat16=multiplies_bfloat16(),
         adapters=importlib.util.find_spec("peft") is not None,
     )

@@ -30,6 +30,7 @@ from engine.config.generator_support import generator_gpus
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, rank_processes, weight_groups
 from engine.preload.environment import use_setup_worker
+from engine.resources.machine_cores import machine_cores
 from engine.resources.ray_folder import remove_ray_folder
 from engine.run.own_ray import OwnRay, is_own, ray_settings, run_nodes
 from engine.run.waits import TeamError, Waiting
@@ -151,7 +152,7 @@ def connect(config: RunConfig, waiting: Waiting, run_dir: Path | None = None) ->
         needed = sum(b.resources["CPU"] for b in seats_of(config, 0).bundles)
         own = OwnRay(run_dir)
         close = own.close
-        options |= own.options | {"num_cpus": max(int(needed), os.cpu_count() or 1)}
+        options |= own.options | {"num_cpus": max(int(needed), machine_cores())}
         use_setup_worker()
     try:
         _start_ray(options)

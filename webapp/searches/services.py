@@ -6,7 +6,6 @@ Invariant: a search is created only if its team, problem, settings and paths are
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +18,7 @@ from engine.config.schema import RunConfig, parse_config
 from engine.problems.problem import Problem
 from engine.problems.records import record
 from engine.recipes import override
+from engine.resources.machine_cores import machine_cores
 from webapp.accounts.models import User
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.annotations.actions import note_action
@@ -59,7 +59,7 @@ def base_settings(agents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "agents": list(agents),
         "loss": {"kl_coefficient": 0.0},  # no reference weights: nothing is trained
         "search": dict(_BUDGET),
-        "sandbox": {"workers": min(_MOST_WORKERS, os.cpu_count() or 1)},
+        "sandbox": {"workers": min(_MOST_WORKERS, machine_cores())},
     }
 
 

@@ -22,6 +22,7 @@ from typing import IO, Any
 from django.utils import timezone
 
 from engine.config.deadlines import JOB_LEASE
+from engine.resources.machine_cores import machine_cores
 from webapp.artifacts.store import local_path
 from webapp.datasets import reports
 from webapp.datasets.models import DatasetReport
@@ -79,7 +80,7 @@ def _fail(report: DatasetReport, cause: str) -> None:
 def _run_report(report: DatasetReport) -> None:
     first = local_path(report.version.artifact_id)
     if report.kind == DatasetReport.Kind.VALIDATION:
-        programs = max(1, (os.cpu_count() or 1) // 2)  # the rest is for the run that is under way
+        programs = max(1, machine_cores() // 2)  # the rest is for the run that is under way
         arguments = ["check", str(first), "--progress", "--workers", str(programs)]
         complete = reports.complete_validation
     else:

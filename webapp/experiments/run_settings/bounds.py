@@ -12,6 +12,7 @@ from django.conf import settings
 
 from engine.config.schema import RunConfig
 from engine.resources.bounds import bounds
+from engine.resources.machine_cores import machine_cores
 from webapp.experiments.scheduling.states import NotAllowed
 
 
@@ -27,7 +28,7 @@ def refuse_beyond_machine(config: RunConfig) -> None:
             "value": one.value,
             "reason": f"{one.what}: {one.amount}, and this server has {one.has}; {one.remedy}",
         }
-        for one in bounds(lowered, os.cpu_count() or 1, size)
+        for one in bounds(lowered, machine_cores(), size)
         if not one.fits
     ]
     if problems:
