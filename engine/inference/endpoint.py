@@ -9,12 +9,13 @@ which it could not be in a thread of its own.
 from __future__ import annotations
 
 import asyncio
-import os
+import logging
 import random
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
 import httpx
@@ -24,6 +25,8 @@ from engine.config.deadlines import ENDPOINT_CLOSE, ENDPOINT_CONNECT, Deadline
 from engine.config.inference import InferenceConfig
 from engine.events.vocabulary import StopReason
 from engine.inference.backends import AgentRequest, BackendError
+from engine.inference.connecting import connected, secret_of
+from engine.inference.dialect import Dialect, error_of, text_of
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
 from engine.policy.types import Answer, Generation
 from engine.problems.extraction import extract_program
@@ -32,9 +35,14 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 _TOO_LONG = {400, 413, 422}
 _RETRIED = {408, 409, 425, 429}
 _NOT_RETRIED = {501, 505}
-"""Status codes of server errors that no retry can cure."""
+_OF_THE_SERVER = {401, 403, 404, 405, 501, 505}
+"""Status codes of server errors that no retry can cure, and of refusals of any request."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _SHOWN_CHARS = 300
+_MOST_FAILED, _MOST_FAILED_AT_FIRST = 20, 3
+"""Answers in a row that may fail before the agent does, and so many if none has succeeded yet."""
+
+logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
@@ -51,12 +59,19 @@ class EndpointBackend:
         self.url = self.url.rstrip("/")
         self._request_seconds = inference.request_seconds
         self._retry_seconds = inference.retry_seconds
-        key = os.environ.get(KEY_VARIABLE)
-        self._client = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=httpx.Timeout(inference.request_seconds, connect=ENDPOINT_CONNECT.seconds),
-            limits=httpx.Limits(max_connections=inference.requests_at_once),
-        )
+        self._dialect = Dialect()
+        self._failed_in_a_row, self._has_answered = 0, False
+        try:
+            key = secret_of(KEY_VARIABLE)
+            self._client = connected(
+                httpx.AsyncClient,
+                self.url,
+                headers={"Authorization": f"Bearer {key}"} if key else {},
+                timeout=httpx.Timeout(inference.request_seconds, connect=ENDPOINT_CONNECT.seconds),
+                limits=httpx.Limits(max_connections=inference.requests_at_once),
+            )
+        except ValueError as error:
+            raise BackendError(f"agent {agent.name}: {error}") from None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name=f"agent {agent.name}", daemon=True
@@ -124,7 +139,8 @@ class EndpointBackend:
                 continue  # use the fullest prompt that fits; only the server can count its tokens
             break
         seconds = time.perf_counter() - started
-        return self._read(response, prompt, seconds, self._temperature(temperature))
+        used = self._dialect.temperature(self._temperature(temperature))
+        return self._read(response, prompt, seconds, used)
 
     async def _completion(
         self, prompt: list[Message], temperature: float | None, seed: int | None
@@ -143,7 +159,11 @@ class EndpointBackend:
         if seed is not None:
             body["seed"] = seed
         url = self._path("chat/completions")
-        return await self._with_retries(lambda: self._client.post(url, json=body))
+        while True:
+            sent = self._dialect.body(body)
+            response = await self._with_retries(partial(self._client.post, url, json=sent))
+            if not self._dialect.learn(response, sent):
+                return response
 
     def _temperature(self, override: float | None) -> float:
         return self.agent.sampling.temperature if override is None else override
@@ -162,7 +182,7 @@ class EndpointBackend:
             try:
                 async with asyncio.timeout(self._request_seconds):
                     response = await send()
-                if not _may_pass(response.status_code):
+                if not _may_pass(_status_of(response)):
                     return response
                 cause, server_wait = self._status_text(response), _retry_after(response)
             except TimeoutError:
@@ -185,21 +205,12 @@ class EndpointBackend:
     def _read(
         self, response: httpx.Response, prompt: list[Message], seconds: float, temperature: float
     ) -> Answer:
-        if not response.is_success:
-            raise self._error(f"answered {self._status_text(response)}{self._remedy(response)}")
+        text, tokens, stop = "", 0, None
         try:
-            data = response.json()
-            choice = data["choices"][0]
-            text = choice["message"].get("content") or ""
-            tokens = int((data.get("usage") or {}).get("completion_tokens") or 0)
-            stop = choice.get("finish_reason")
-            if not isinstance(text, str):
-                raise TypeError(f"content is {type(text).__name__}")
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise self._error(
-                f"answered no chat completion ({type(error).__name__}: {error}); "
-                "give the base of an OpenAI-compatible API, which mostly ends in /v1"
-            ) from None
+            text, tokens, stop = self._completed(response)
+            self._failed_in_a_row, self._has_answered = 0, True
+        except BackendError as error:
+            self._note_failure(error, response)
         generation = Generation(
             prompt_ids=[],
             output_ids=[],
@@ -213,6 +224,35 @@ class EndpointBackend:
         # Half a surrogate pair, which JSON can hold, cannot be encoded in any file.
         text = text.encode("utf-8", "replace").decode()
         return Answer(generation, extract_program(text), text, tuple(prompt))
+
+    def _completed(self, response: httpx.Response) -> tuple[str, int, str | None]:
+        """Returns text, tokens and stop reason of a chat completion.
+
+        Raises:
+            BackendError: the response is none.
+        """
+        if not response.is_success or error_of(response):
+            raise self._error(f"answered {self._status_text(response)}{self._remedy(response)}")
+        try:
+            data = response.json()
+            choice = data["choices"][0]
+            text = text_of(choice["message"].get("content"))
+            tokens = int((data.get("usage") or {}).get("completion_tokens") or 0)
+            return text, tokens, choice.get("finish_reason")
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise self._error(
+                f"answered no chat completion ({type(error).__name__}: {error}); "
+                "give the base of an OpenAI-compatible API, which mostly ends in /v1"
+            ) from None
+
+    def _note_failure(self, error: BackendError, response: httpx.Response) -> None:
+        """Goes on after an answer that failed, as one without text; raises the error if no other
+        answer would fare better."""
+        self._failed_in_a_row += 1
+        most = _MOST_FAILED if self._has_answered else _MOST_FAILED_AT_FIRST
+        if response.status_code in _OF_THE_SERVER or self._failed_in_a_row >= most:
+            raise error
+        logger.warning("%s; this answer counts as one without a program", error)
 
     async def _models(self) -> list[str] | None:
         """Returns the names of the server's models; None if it does not list them."""
@@ -244,13 +284,8 @@ class EndpointBackend:
         return BackendError(f"agent {self.agent.name}: the endpoint {self.agent.model} {what}")
 
     def _status_text(self, response: httpx.Response) -> str:
-        try:
-            error = response.json()
-            error = error.get("error", error)
-            text = str(error.get("message", error) if isinstance(error, dict) else error)
-        except (ValueError, AttributeError):
-            text = response.text
-        return f"HTTP {response.status_code}: {' '.join(text.split())[:_SHOWN_CHARS]}"
+        text = " ".join(str(error_of(response).get("message", "")).split())
+        return f"HTTP {response.status_code}: {text[:_SHOWN_CHARS]}"
 
     def _remedy(self, response: httpx.Response) -> str:
         if response.status_code in (401, 403):
@@ -258,6 +293,12 @@ class EndpointBackend:
         if response.status_code == 404:
             return "; look at the address, which mostly ends in /v1, and at the model's name"
         return ""
+
+
+def _status_of(response: httpx.Response) -> int:
+    """Returns the status of a response, or the one in the error that a 200 reports."""
+    code = str(error_of(response).get("code", "")) if response.is_success else ""
+    return int(code) if code.isascii() and code.isdecimal() else response.status_code
 
 
 def _may_pass(status: int) -> bool:

@@ -24,6 +24,7 @@ from typing import IO, Any
 import httpx
 
 from engine.config.deadlines import REGISTRY
+from engine.inference.connecting import connected, secret_of
 
 PREFIX = "registry:"
 DEFAULT_ADDRESS = "http://localhost:8000"
@@ -54,14 +55,16 @@ def registered_model(reference: str) -> RegisteredModel:
     if not at or not name or not which:
         raise ValueError(f"{reference}: write registry:NAME@NUMBER or registry:NAME@ALIAS")
     address = os.environ.get("GROVE_ADDRESS") or DEFAULT_ADDRESS
-    token = os.environ.get("GROVE_TOKEN")
+    token = secret_of("GROVE_TOKEN")
     if not token:
         raise ValueError(
             f"{reference}: set GROVE_TOKEN to a token that reads models (API tokens, on {address}),"
             " and GROVE_ADDRESS to the server's address"
         )
     try:
-        with httpx.Client(
+        with connected(
+            httpx.Client,
+            address,
             base_url=f"{address.rstrip('/')}/api/v1",
             headers={"authorization": f"Bearer {token}"},
             timeout=REGISTRY.seconds,
@@ -187,7 +190,10 @@ class _Registry:
 
 
 def _cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError as error:  # no HOME, and an account that the system does not know
+        raise ValueError(f"{error} Set XDG_CACHE_HOME to a folder for models.") from None
     return Path(home) / "grove" / "models"
 
 

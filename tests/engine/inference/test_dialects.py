@@ -1,0 +1,217 @@
+"""Tests of endpoints that speak the protocol otherwise, and of keys and proxies on the way."""
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from engine.config.agents import AgentConfig
+from engine.config.deadlines import ENDPOINT_CONNECT
+from engine.config.inference import InferenceConfig
+from engine.inference.backends import AgentRequest, BackendError
+from engine.inference.connecting import is_loopback
+from engine.inference.endpoint import EndpointBackend
+from engine.policy.types import Request
+from engine.problems.generator import make_problem
+
+TEXT = "```python\ndef double(x):\n    return 2 * x\n```"
+
+
+class Endpoint:
+    """Answers a request's body with what `dialect` makes of it: a status, and a content or an
+    error."""
+
+    def __init__(self, dialect):
+        self.bodies, self.keys = [], []
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def reply(self, status, data):
+                text = json.dumps(data).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def do_GET(self):
+                endpoint.keys.append(self.headers["Authorization"])
+                self.reply(200, {"data": [{"id": "m"}]})
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                endpoint.bodies.append(body)
+                status, what = dialect(body)
+                if isinstance(what, dict):
+                    self.reply(status, what)
+                    return
+                choice = {"message": {"content": what}, "finish_reason": "stop"}
+                self.reply(status, {"choices": [choice], "usage": {"completion_tokens": 5}})
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+
+
+@contextmanager
+def answering(dialect, **inference):
+    endpoint = Endpoint(dialect)
+    thread = threading.Thread(target=endpoint.server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    agent = AgentConfig(name="oak", model=f"{endpoint.url}#m")
+    backend = EndpointBackend(agent, InferenceConfig(**{"retry_seconds": 0.0, **inference}))
+    try:
+        backend.ready(ENDPOINT_CONNECT)
+        yield endpoint, lambda count=1: answers(backend, count)
+    finally:
+        backend.close()
+        endpoint.server.shutdown()
+        endpoint.server.server_close()
+
+
+def answers(backend, count):
+    request = AgentRequest("oak", Request(make_problem(2, 1)[0]), seed=3)
+    return backend.answer([request] * count, 0.7).result(60)
+
+
+def error(message, **fields):
+    return {"error": {"message": message, **fields}}
+
+
+def reasoning(body):
+    if "max_tokens" in body:
+        text = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+        return 400, error(text, param="max_tokens", code="unsupported_parameter")
+    if body.get("temperature", 1) != 1:
+        return 400, error("invalid temperature: only 1 is allowed for this model")
+    return 200, TEXT
+
+
+def strict(body):
+    """As servers that check with pydantic do."""
+    for name in ("seed", "top_p"):
+        if name in body:
+            message = "Extra inputs are not permitted"
+            detail = [{"loc": ["body", name], "msg": message, "type": "extra_forbidden"}]
+            return 422, {"detail": detail}
+    return 200, TEXT
+
+
+PARTS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+    {"type": "text", "text": TEXT[:10]},
+    {"type": "text", "text": TEXT[10:]},
+]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "requests", "temperature"),
+    [
+        (reasoning, 3, 1.0),
+        (strict, 3, 0.7),
+        (lambda body: (200, PARTS), 1, 0.7),
+        (lambda body: (200, [TEXT]), 1, 0.7),
+    ],
+    ids=["reasoning", "strict", "parts", "a list of texts"],
+)
+def test_the_answer_of_another_dialect_is_used(dialect, requests, temperature):
+    with answering(dialect) as (endpoint, ask):
+        (answer,) = ask()
+        assert answer.text == TEXT and "double" in answer.program
+        assert answer.generation.temperature == temperature
+        assert len(endpoint.bodies) == requests
+        ask(2)
+        assert len(endpoint.bodies) == requests + 2, "it is known by now"
+
+
+def test_a_limit_that_is_too_large_is_not_renamed_and_a_temperature_not_dropped():
+    message = "max_tokens must be at most 16, and temperature between 0 and 2"
+    with answering(lambda body: (400, error(message, param="max_tokens"))) as (endpoint, ask):
+        assert not ask()[0].program
+        assert [body.keys() >= {"max_tokens", "temperature"} for body in endpoint.bodies] == [True]
+
+
+def test_one_answer_that_fails_is_one_without_a_program(caplog):
+    confused = error("the model is confused", code="content_filter")
+    refused = (400, error("refused by the policy"))
+    left = iter([(200, TEXT), (200, confused), refused, (200, {"choices": []}), (200, TEXT)])
+    with answering(lambda body: next(left)) as (_, ask):
+        programs = [bool(answer.program) for answer in ask(5)]
+    assert programs == [True, False, False, False, True]
+    said = [record.getMessage() for record in caplog.records]
+    assert "the model is confused" in said[0] and "refused by the policy" in said[1]
+    assert all("counts as one without a program" in line for line in said) and len(said) == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ((200, {"choices": [{"message": {"content": 5}}]}), "content is int"),
+        ((400, error("no such thing")), "HTTP 400: no such thing"),
+        ((200, error("overloaded", code=503)), "failed for 0 s, the last time with HTTP 200: over"),
+        ((403, error("not yours")), "HTTP 403: not yours; set OPENAI_API_KEY"),
+    ],
+)
+def test_an_endpoint_that_never_answers_is_an_error(reply, reason):
+    with answering(lambda body: reply) as (_, ask), pytest.raises(BackendError, match=reason):
+        ask(3)
+
+
+def test_an_error_in_a_200_that_may_pass_is_asked_again():
+    left = iter([(200, error("overloaded", code="503")), (200, TEXT)])
+    with answering(lambda body: next(left), retry_seconds=60.0) as (_, ask):
+        assert ask()[0].text == TEXT
+
+
+def test_a_key_with_a_line_end_is_sent_without_it(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", " sk-acorn\r\n")
+    with answering(lambda body: (200, TEXT)) as (endpoint, _):
+        assert endpoint.keys == ["Bearer sk-acorn"]
+
+
+@pytest.mark.parametrize("key", ["sk-ac\norn", "sk-äcorn", "sk acorn", "sk\x01acorn"])
+def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(monkeypatch, key):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(BackendError, match="OPENAI_API_KEY: its character") as refused:
+        EndpointBackend(AgentConfig(name="oak", model="http://127.0.0.1:9/v1"), InferenceConfig())
+    assert "corn" not in str(refused.value)
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks5://127.0.0.1:9", "nonsense://x"])
+def test_a_server_of_this_machine_is_asked_without_a_proxy(monkeypatch, proxy):
+    for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
+        monkeypatch.setenv(variable, proxy)
+    for variable in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+    with answering(lambda body: (200, TEXT)) as (_, ask):
+        assert ask()[0].text == TEXT
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "nonsense://x"])
+def test_a_proxy_that_cannot_be_used_is_an_error_with_the_remedy(monkeypatch, proxy):
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(BackendError, match=r"agent oak: the proxy .*ALL_PROXY.*SOCKS: pip install"):
+        EndpointBackend(AgentConfig(name="oak", model="https://elm.example/v1"), InferenceConfig())
+
+
+@pytest.mark.parametrize(
+    ("address", "is_one"),
+    [
+        ("http://localhost:8000", True),
+        ("http://127.3.2.1/v1", True),
+        ("http://[::1]:80", True),
+        ("http://api.localhost", True),
+        ("http://localhost.example.org", False),
+        ("http://10.0.0.1", False),
+        ("https://[::2]", False),
+        ("nonsense", False),
+        ("http://[", False),
+    ],
+)
+def test_addresses_of_this_machine(address, is_one):
+    assert is_loopback(address) is is_one
