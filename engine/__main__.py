@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Dispatches a command and returns the exit code."""
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        # Inherited, as from `trap '' CHLD`: the exit statuses of children would all be 0.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     arguments = build_parser().parse_args(argv)
     try:
         deadlines.check()

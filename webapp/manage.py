@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from django.core.management import execute_from_command_line
@@ -18,6 +19,9 @@ def main(arguments: list[str]) -> None:
     Raises:
         SystemExit: with the command's status, or with one line that says what is wrong.
     """
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        # Inherited, as from `trap '' CHLD`: the exit statuses of children would all be 0.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
     try:
         execute_from_command_line(arguments)

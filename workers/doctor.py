@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import urllib.request
 from collections.abc import Iterator
+from http import HTTPStatus
 
 import psycopg
 from django.conf import settings
@@ -21,6 +21,7 @@ from engine.config.deadlines import NETWORK_ANSWER, PROGRAM_ANSWER
 from webapp.client.doctor import FAILED, OK, WARNING, Check
 from webapp.config.checks import var_is_private, var_is_writable
 from workers.local.errors import StartError
+from workers.local.health import health
 from workers.local.lock import take_port
 from workers.local.postgres import binaries_directory
 
@@ -124,9 +125,4 @@ def _remedy(what: str) -> str:
 
 
 def _grove_answers(port: int) -> bool:
-    address = f"http://127.0.0.1:{port}/healthz"
-    try:
-        with urllib.request.urlopen(address, timeout=NETWORK_ANSWER.whole_seconds) as answer:  # nosec B310
-            return answer.status == 200
-    except OSError:
-        return False
+    return health(port, NETWORK_ANSWER.seconds) == HTTPStatus.OK

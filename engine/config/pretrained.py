@@ -141,8 +141,9 @@ def models_folder() -> Path:
     given = os.environ.get("GROVE_MODELS_DIR")
     try:
         folder = Path(given or "~/.cache/grove/models").expanduser()
-    except RuntimeError as error:  # ~NAME of an unknown user
-        raise ValueError(f"GROVE_MODELS_DIR = {given}: {error}; give a folder") from None
+    except RuntimeError as error:  # ~NAME of an unknown user, or an account without a home
+        shown = f"GROVE_MODELS_DIR = {given}" if given else "GROVE_MODELS_DIR is not set"
+        raise ValueError(f"{shown}: {error}; give a folder") from None
     if not folder.is_absolute():
         raise ValueError(f"GROVE_MODELS_DIR = {given}: give an absolute path")
     return folder

@@ -20,6 +20,7 @@ import httpx
 import msgspec
 
 from webapp.client import uploading
+from webapp.client.connecting import clean_token, connected
 from webapp.client.rest import Operations
 from webapp.client.types import (
     Answer,
@@ -60,9 +61,10 @@ class Grove:
     """Client of one server with one token. Use it as a context manager, or `close` it."""
 
     def __init__(self, address: str, token: str, timeout: float = 30.0):
-        self._http = httpx.Client(
+        self._http = connected(
+            address,
             base_url=f"{address.rstrip('/')}/api/v1",
-            headers={"Authorization": f"Bearer {token}"},
+            headers={"Authorization": f"Bearer {clean_token(token)}"},
             timeout=timeout,
         )
 

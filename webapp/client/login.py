@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 DEFAULT_ADDRESS = "http://localhost:8000"
+_NAMES = ("address", "token")
 
 
 class NotLoggedIn(Exception):
@@ -17,8 +18,14 @@ class NotLoggedIn(Exception):
 
 
 def path() -> Path:
-    """Returns `grove/login.json` in the user's settings folder."""
-    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    """Returns `grove/login.json` in the user's settings folder. Raises `NotLoggedIn`: an account
+    that the system does not know has none."""
+    try:
+        home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    except RuntimeError:
+        raise NotLoggedIn(
+            "this account has no home folder: set GROVE_ADDRESS and GROVE_TOKEN, or XDG_CONFIG_HOME"
+        ) from None
     return Path(home) / "grove" / "login.json"
 
 
@@ -33,9 +40,21 @@ def save(address: str, token: str) -> Path:
 
 def credentials() -> tuple[str, str]:
     """Returns (address, token). Raises `NotLoggedIn`."""
-    saved = json.loads(path().read_text()) if path().is_file() else {}
-    address = os.environ.get("GROVE_ADDRESS") or saved.get("address") or DEFAULT_ADDRESS
-    token = os.environ.get("GROVE_TOKEN") or saved.get("token")
+    given = {name: os.environ.get(f"GROVE_{name.upper()}", "").strip() for name in _NAMES}
+    saved = {} if all(given.values()) else _saved(is_needed=not given["token"])
+    address = given["address"] or saved.get("address") or DEFAULT_ADDRESS
+    token = given["token"] or saved.get("token")
     if not token:
         raise NotLoggedIn("create a token under API tokens, then: grove login")
     return address, token
+
+
+def _saved(is_needed: bool) -> dict[str, str]:
+    """Returns what `save` stored. Raises `NotLoggedIn`: it is needed, and there is no folder."""
+    try:
+        file = path()
+    except NotLoggedIn:
+        if is_needed:
+            raise
+        return {}
+    return json.loads(file.read_text()) if file.is_file() else {}

@@ -70,12 +70,13 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "webapp.http.sub_path.NoSubPath",
     "django.middleware.security.SecurityMiddleware",
     "webapp.http.content_security_policy.ContentSecurityPolicy",
     "webapp.rest.etag.RestETags",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
+    "webapp.http.csrf.CsrfMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "webapp.http.audit_context.AuditContext",
     "webapp.http.method_not_allowed.MethodNotAllowedPage",
@@ -250,6 +251,7 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = GROVE_HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$"]  # probes of this machine and of balancers know no TLS
 SECURE_HSTS_SECONDS = 31_536_000 if GROVE_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = GROVE_HTTPS
 

@@ -17,9 +17,8 @@ import os
 import signal
 import socket
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 
 import psycopg
@@ -31,12 +30,14 @@ from engine.config.deadlines import ENGINE_STOP, WEB_CLOSE, WEB_START
 from engine.policy.starters import STARTERS, starter_directory
 from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
+from webapp.config.addresses import site_address
 from webapp.experiments.scheduling.leases import release_all
 from webapp.projects.models import Project
 from webapp.projects.services import ensure_demo
 from webapp.registry.services import register_starters
 from workers.local.django_database import URL_FILE, switch_database
 from workers.local.errors import StartError
+from workers.local.health import health
 from workers.local.lock import VarLock, take_port
 from workers.local.postgres import EmbeddedPostgres
 from workers.local.progress import Progress
@@ -46,6 +47,7 @@ from workers.runs.active_runs import owner
 from workers.settings import work_directory
 
 POLL_SECONDS = 0.2
+_PROBE_SECONDS = 2.0
 
 
 class Supervisor:
@@ -126,7 +128,7 @@ class Supervisor:
     def _take_port(self) -> None:
         self._port_lock = take_port(self.port)
         self.port = self._port_lock.getsockname()[1]
-        self.address = f"http://localhost:{self.port}"
+        self.address = site_address(self.port)
         self._lock.note(self.address)
         self.web.command = web_command(self.port)
 
@@ -174,7 +176,13 @@ class Supervisor:
 
     def _await_web(self) -> None:
         deadline = time.monotonic() + WEB_START.seconds
-        while not self._web_answers():
+        while (status := health(self.port, _PROBE_SECONDS)) != HTTPStatus.OK:
+            if status not in (None, HTTPStatus.SERVICE_UNAVAILABLE):
+                raise StartError(
+                    f"The web service did not start: /healthz on port {self.port} is answered "
+                    f"with status {status}.",
+                    f"Is it another program? See {self.web.log}.",
+                )
             ended = not self.web.alive()
             if ended or time.monotonic() > deadline:
                 raise StartError(
@@ -182,15 +190,6 @@ class Supervisor:
                     f"See {self.web.log}." if ended else f"{WEB_START.advice} See {self.web.log}.",
                 )
             time.sleep(0.05)
-
-    def _web_answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(
-                f"http://127.0.0.1:{self.port}/healthz", timeout=2
-            ) as answer:  # nosec B310
-                return answer.status == 200
-        except (urllib.error.URLError, OSError):
-            return False
 
 
 def _last_line(log: Path) -> str:

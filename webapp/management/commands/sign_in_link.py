@@ -10,6 +10,7 @@ from django.db import OperationalError
 
 from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
+from webapp.config.addresses import site_address
 from webapp.config.installation import UP
 from webapp.projects.services import DEMO
 
@@ -34,7 +35,7 @@ class Command(BaseCommand):
 def _site() -> str:
     """Where this Grove answers; with GROVE_PORT=0 its supervisor has written that to the lock."""
     if settings.GROVE_PORT:
-        return f"http://localhost:{settings.GROVE_PORT}"
+        return site_address(settings.GROVE_PORT)
     try:
         return (settings.GROVE_VAR / "lock").read_text()
     except OSError:

@@ -68,6 +68,9 @@ class Command(BaseCommand):
             demo.supervisor.stop()
 
 
+_OF_A_SITE = {"GROVE_HTTPS", "GROVE_ALLOWED_HOSTS", "GROVE_TRUSTED_PROXIES"}
+
+
 def _move_to(var: Path | None, seed: int) -> None:
     """Restarts this process with a data directory, and a port, of the demo's own.
 
@@ -78,9 +81,11 @@ def _move_to(var: Path | None, seed: int) -> None:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     var = var or default_var(os.environ) / f"demo-{seed}-{stamp}"
     port = os.environ.get("GROVE_PORT", "0")
-    environment = {"GROVE_VAR": str(var.resolve()), "GROVE_PORT": port}
+    environment = {"GROVE_VAR": str(var.resolve()), "GROVE_PORT": port, "GROVE_DEMO": "1"}
+    # It is a site of this machine alone, whatever the one is that the variables describe.
+    inherited = {name: value for name, value in os.environ.items() if name not in _OF_A_SITE}
     program = [sys.executable, *sys.orig_argv[1:]]
-    os.execve(sys.executable, program, {**os.environ, **environment, "GROVE_DEMO": "1"})
+    os.execve(sys.executable, program, {**inherited, **environment})
 
 
 class Demo:

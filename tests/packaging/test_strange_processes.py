@@ -1,0 +1,60 @@
+"""Tests of commands in processes that are started strangely: no home, SIGCHLD ignored."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+AS_NOBODY_KNOWN = """
+import os, sys
+import certifi
+from webapp.client.cli import main
+certifi.where()  # what is needed later is loaded now: the account may not enter root's home
+os.setuid(54321)
+sys.exit(main(sys.argv[1:]))
+"""
+REACHED = {"GROVE_ADDRESS": "http://127.0.0.1:9", "GROVE_TOKEN": "grove_x\n"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another account, which only root can")
+@pytest.mark.parametrize(
+    ("variables", "arguments", "status", "said"),
+    [
+        (REACHED, ["runs"], 3, "the server cannot be reached"),
+        ({"GROVE_ADDRESS": "http://127.0.0.1:9"}, ["runs"], 1, "no home folder: set GROVE_ADDRESS"),
+        ({**REACHED, "GROVE_TOKEN": "grove\u00e4x"}, ["runs"], 1, "GROVE_TOKEN: its character 6"),
+    ],
+)
+def test_an_unknown_account_without_a_home_gets_one_line(variables, arguments, status, said):
+    left = {n: v for n, v in os.environ.items() if n not in ("HOME", "XDG_CONFIG_HOME")}
+    done = subprocess.run(
+        [sys.executable, "-c", AS_NOBODY_KNOWN, *arguments],
+        env={**left, "PYTHONUTF8": "1", **variables}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (status, "")
+    (line,) = done.stderr.splitlines()
+    assert said in line and "grove_x" not in line and "grove\u00e4x" not in line
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [("engine.__main__", "['config', 'demo']"), ("webapp.manage", "['manage.py', 'version']")],
+)
+def test_a_sigchld_that_is_ignored_is_not_for_children(module, arguments):
+    code = f"""
+import signal, sys
+from {module} import main
+assert signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+try:
+    main({arguments})
+except SystemExit:
+    pass
+print(signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "True", done.stderr

@@ -1,0 +1,32 @@
+"""Refusal of a proxy that puts the site below a path of its host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+
+SENTENCE = (
+    "Grove works only at the root of a host name, and this proxy puts it below {path}. "
+    "Give it a name of its own, such as grove.example.org.\n"
+)
+
+
+class NoSubPath:
+    """Links and scripts of all pages begin at the root. A proxy says its path in X-Forwarded-Prefix
+    or X-Script-Name, an ASGI server in `root_path`."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]):
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        said = (
+            request.META.get("SCRIPT_NAME"),
+            request.META.get("HTTP_X_FORWARDED_PREFIX"),
+            request.META.get("HTTP_X_SCRIPT_NAME"),
+        )
+        path = next((one for one in said if one and one.strip("/")), "")
+        if path and request.path_info != "/healthz":
+            text = SENTENCE.format(path=ascii(path[:100]))
+            return HttpResponse(text, status=501, content_type="text/plain; charset=utf-8")
+        return self._get_response(request)
