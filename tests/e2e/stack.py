@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -80,7 +81,7 @@ class Stack:
             self.stop()
             raise AssertionError(f"the stack did not start: {error}\n{self.said()}") from None
         (self.address,) = re.findall(r"Grove is at (\S+)", self.said())
-        self.port = int(self.address.rpartition(":")[2])
+        self.port = urlsplit(self.address).port or 443
         self.processes()
 
     def _has_started(self) -> bool:

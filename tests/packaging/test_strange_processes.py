@@ -9,7 +9,7 @@ import pytest
 
 AS_NOBODY_KNOWN = """
 import os, sys
-import certifi
+import certifi, encodings.idna
 from webapp.client.cli import main
 certifi.where()  # what is needed later is loaded now: the account may not enter root's home
 os.setuid(54321)

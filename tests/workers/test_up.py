@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import signal
 import subprocess
@@ -194,3 +195,21 @@ def _answers(stack):
         return httpx.get(f"{stack.address}/healthz", timeout=30 * patience()).status_code == 200
     except httpx.HTTPError:
         return False
+
+
+@pytest.mark.large
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("environment", "address"),
+    [
+        ({"http_proxy": "http://127.0.0.1:9"}, r"http://localhost:\d+"),
+        ({"GROVE_HTTPS": "1", "GROVE_TRUSTED_PROXIES": "127.0.0.1"}, "https://localhost"),
+        ({"GROVE_ALLOWED_HOSTS": "grove.example.org"}, r"http://grove\.example\.org:\d+"),
+    ],
+    ids=["a web proxy", "TLS", "another host"],
+)
+def test_up_starts_whatever_is_in_front_of_it(folder, environment, address):
+    engine = {"GROVE_ENGINE_COMMAND": shlex.join(small_engine(steps=1))}
+    with Stack(folder / next(iter(environment)), {**engine, **environment}) as stack:
+        assert re.fullmatch(address, stack.address)
+        assert stack.sign_in_link().startswith(stack.address)
