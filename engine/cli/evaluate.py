@@ -26,6 +26,7 @@ from engine.cli.search import (
 from engine.config.schema import RunConfig
 from engine.problems.problem import Problem
 from engine.recipes import parse_override
+from engine.resources.whole_files import save_json
 
 GENERATED = "generated"
 SAMPLES, NODES, IN_FLIGHT, GENERATED_PROBLEMS = 1, 8, 4, 300
@@ -116,7 +117,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         print(json.dumps(result))
         return 0
     if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=1) + "\n")
+        save_json(arguments.json, result)
     _print_figures(result)
     if against:
         _print_comparison(result["against"])

@@ -27,6 +27,7 @@ from engine.problems.formats import DETECTED
 from engine.problems.load import format_names, load_dataset
 from engine.problems.problem import Problem
 from engine.recipes import parse_override
+from engine.resources.whole_files import check_writable, save_json
 
 if TYPE_CHECKING:  # the other commands must not import these
     from engine.cli.progress import Progress
@@ -115,7 +116,8 @@ def _search(arguments: argparse.Namespace) -> int:
     config = _search_config(arguments)
     prepare_forks(config)
     problem = _one_problem(arguments)
-    check_writable(arguments.out)
+    if arguments.out:
+        check_writable(arguments.out)
     try:
         line = Progress(STARTING)
         with ended_alike(), started_team(config, "searching", line) as (team, scorer):
@@ -123,7 +125,7 @@ def _search(arguments: argparse.Namespace) -> int:
             with stopping(team):
                 outcome = search_problem(team, problem, scorer, progress)
                 if arguments.out:
-                    arguments.out.write_text(json.dumps(record(outcome, team), indent=1) + "\n")
+                    save_json(arguments.out, record(outcome, team))
     except KeyboardInterrupt:
         print("interrupted before the search ended", file=sys.stderr)
         return INTERRUPTED
@@ -217,14 +219,6 @@ def _one_problem(arguments: argparse.Namespace) -> Problem:
             f"for example {examples}; `evaluate` takes them all"
         )
     return problems[0]
-
-
-def check_writable(file: Path | None) -> None:
-    """Raises `OSError` if the file cannot be written, before hours are spent."""
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("a"):
-            pass
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from engine.cli.search import (
 from engine.config.schema import RunConfig
 from engine.problems.overlap import THRESHOLD
 from engine.problems.source import GENERATED
+from engine.resources.whole_files import save_json
 
 if TYPE_CHECKING:
     from engine.evaluation.selection import Selection, Source
@@ -72,7 +73,7 @@ def add_select(actions: Any, share: Any) -> None:
 
 def _select(arguments: argparse.Namespace) -> int:
     from engine.cli.evaluate import temperature_note
-    from engine.evaluation.selection import Selection, overlaps_with, read_attempts, save_report
+    from engine.evaluation.selection import Selection, overlaps_with, read_attempts
     from engine.problems.jsonl import save_problems
 
     config = _config(arguments)
@@ -87,12 +88,12 @@ def _select(arguments: argparse.Namespace) -> int:
     selection = Selection(sources, overlaps_with(sources, tests, arguments.threshold), attempts)
     for file in (out, report_file):
         file.parent.mkdir(parents=True, exist_ok=True)
-    save_report(report_file, selection.report(about))
+    save_json(report_file, selection.report(about))
     if note := temperature_note(config):
         print(note, file=sys.stderr)
     if selection.pending():
         for _ in _measured(selection, config, arguments):
-            save_report(report_file, selection.report(about))
+            save_json(report_file, selection.report(about))
     if selected := selection.selected():
         save_problems(out, _with_own_ids(selected))
     _print(arguments, selection.report(about)["totals"])

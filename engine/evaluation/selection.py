@@ -11,7 +11,6 @@ Invariants:
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -152,16 +151,6 @@ def overlaps_with(
             for overlap in overlaps(source.problems, test.problems, threshold):
                 result.setdefault(contents[overlap.first], (test.path, overlap))
     return result
-
-
-def save_report(path: Path, report: Mapping[str, Any]) -> None:
-    """Writes a report whole or not at all."""
-    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
-    try:
-        partial.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def read_attempts(path: Path, about: Mapping[str, Any]) -> dict[str, Attempts]:

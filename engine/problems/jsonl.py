@@ -6,7 +6,6 @@ Invariant: a file is read whole or not at all; `DatasetError` names every issue 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from engine.problems.containers.text import lines_of
 from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.problem import Problem
 from engine.problems.records import RecordReader, record
+from engine.resources.whole_files import whole_file
 from engine.sandbox.guest.literals import MAX_DEPTH
 
 SEARCHED_FILE = "problem.jsonl"
@@ -65,19 +65,13 @@ def problem_of_line(line: bytes, where: str) -> Problem:
 
 
 def save_problems(path: str | Path, problems: Iterable[Problem]) -> None:
-    """Writes a file that `load_problems` reads back equal; replaces it whole or not at all.
+    """Writes a file that `load_problems` reads back equal; whole or not at all.
 
     Raises:
         LiteralError: a test holds a value that is not plain.
     """
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(record(problem)) + "\n" for problem in problems)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(Path(path)) as file:
+        file.writelines((json.dumps(record(problem)) + "\n").encode() for problem in problems)
 
 
 def _problem(reader: RecordReader, line: bytes) -> Problem | None:

@@ -23,6 +23,7 @@ from webapp import __version__
 from webapp.client import doctor, hub, local, login, models, pushing
 from webapp.client.client import Grove
 from webapp.client.types import Event, ModelImport, Refused, Run, Waiting
+from webapp.client.whole_files import whole_file
 
 TABLES = ("runs", "metrics", "nodes", "evaluations")
 FORMATS = ("csv", "jsonl", "parquet")
@@ -364,14 +365,9 @@ def _push_dataset(options: argparse.Namespace) -> int:
 
 
 def _pull_dataset(options: argparse.Namespace) -> int:
-    draft = options.file.with_name(f"{options.file.name}.partial")
-    try:
-        with _grove() as grove, draft.open("wb") as file:
-            for block in grove.dataset_content(options.version):
-                file.write(block)
-        draft.replace(options.file)
-    finally:
-        draft.unlink(missing_ok=True)
+    with _grove() as grove, whole_file(options.file) as file:
+        for block in grove.dataset_content(options.version):
+            file.write(block)
     return 0
 
 

@@ -40,6 +40,7 @@ from webapp.client.types import (
     Waiting,
     Workspace,
 )
+from webapp.client.whole_files import whole_file
 
 Kind = TypeVar("Kind")
 
@@ -253,19 +254,17 @@ class Grove:
         Raises:
             Refused: it is not ready. ValueError: the digest differs from the written file's.
         """
-        draft, digest = path.with_name(f"{path.name}.part"), hashlib.sha256()
-        try:
-            with self._http.stream("GET", f"/exports/{export.id}/file") as response:
-                _check(response)
-                with draft.open("wb") as file:
-                    for piece in response.iter_bytes():
-                        digest.update(piece)
-                        file.write(piece)
+        digest = hashlib.sha256()
+        with (
+            self._http.stream("GET", f"/exports/{export.id}/file") as response,
+            whole_file(path) as file,
+        ):
+            _check(response)
+            for piece in response.iter_bytes():
+                digest.update(piece)
+                file.write(piece)
             if digest.hexdigest() != export.sha256:
                 raise ValueError(f"{path}: the downloaded file is damaged; download it again")
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
 
     def upload(self, file: Path, project: int, kind: str) -> Upload:
         """Uploads a file of `kind` dataset or model; an interrupted upload resumes at the server's

@@ -13,6 +13,7 @@ import httpx
 
 from webapp.client.client import RETRIES, Grove
 from webapp.client.types import Model, ModelImport, ModelVersion
+from webapp.client.whole_files import whole_file
 
 POLL_SECONDS = 1.0
 GGUF = ".gguf"
@@ -87,13 +88,6 @@ def push_gguf(
 def pull_model(grove: Grove, model: int, number: int, file: Path) -> int:
     """Writes a version's zip and returns its size in bytes. The file appears complete or not at
     all."""
-    draft = file.with_name(f"{file.name}.draft")
-    try:
-        with draft.open("wb") as target:
-            for block in grove.blocks(f"/models/{model}/versions/{number}/archive"):
-                target.write(block)
-        written = draft.stat().st_size
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)
-    return written
+    with whole_file(file) as target:
+        blocks = grove.blocks(f"/models/{model}/versions/{number}/archive")
+        return sum(target.write(block) for block in blocks)

@@ -56,13 +56,27 @@ def push(grove: Grove, run_id: str, directory: Path, *, follow: bool) -> IngestS
 
 
 def last_seq(file: Path) -> int:
-    """Returns the seq of the last event in a pulled file; 0 if it has none."""
-    if not file.exists():
+    """Returns the seq of the last event in a pulled file; 0 if it has none. Cuts off the beginning
+    of a line that a pull which was killed left at its end, even if only the line end is missing.
+
+    Raises:
+        ValueError: a line is no event; names it.
+    """
+    if not file.is_file():
         return 0
-    last = 0
-    with file.open("rb") as lines:
-        for line in lines:
-            last = msgspec.json.decode(line, type=Event).seq
+    last, end = 0, 0
+    with file.open("r+b") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n"):
+                lines.truncate(end)
+                break
+            try:
+                last = msgspec.json.decode(line, type=Event).seq
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise ValueError(
+                    f"{file}, line {number}: {error}: it is no event; pull into another file"
+                ) from None
+            end += len(line)
     return last
 
 

@@ -1,0 +1,44 @@
+"""Files that the client writes whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file for writing; under its name it appears when the block has ended, and not if that
+    raised. A symbolic link stays one: its target is written. What is no plain file, such as a FIFO,
+    a device or /dev/stdout, is written through.
+
+    Raises:
+        OSError: it cannot be written; names the file.
+    """
+    if _is_written_through(path):
+        with path.open("wb") as file:
+            yield file
+        return
+    target = Path(os.path.realpath(path))
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    try:
+        with draft.open("xb") as file:
+            yield file
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _is_written_through(path: Path) -> bool:
+    # /dev/stdout may be a plain file, which another program has open.
+    if path.absolute().is_relative_to("/dev") or path.absolute().is_relative_to("/proc"):
+        return True
+    try:
+        return not stat.S_ISREG(path.stat().st_mode) and not path.is_dir()
+    except OSError:
+        return False
