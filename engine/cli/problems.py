@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli.pull import add_pull
 from engine.cli.select import add_select
+from engine.config.printable import printable
 from engine.hub.reference import RepoType
 from engine.problems.errors import DatasetIssue
 from engine.problems.formats import DETECTED
@@ -188,8 +189,10 @@ def _print(titles: Sequence[str], rows: Sequence[Sequence[str]], end: str) -> No
 
 
 def _printable(text: str, encoding: str) -> str:
-    """Returns the start of a text, with escapes for what the terminal's encoding lacks."""
-    return text[:_REASON_CHARS].encode(encoding, "backslashreplace").decode(encoding)
+    """Returns the start of a text, with escapes for what the terminal's encoding lacks and for what
+    would steer it."""
+    shown = printable(text[:_REASON_CHARS])
+    return shown.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _overlap(arguments: argparse.Namespace) -> int:

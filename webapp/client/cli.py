@@ -240,7 +240,13 @@ def _runs(options: argparse.Namespace) -> int:
 
 
 def _line(run: Run) -> str:
-    return f"{run.id}  {run.state:9} {run.step:5}/{run.steps:<5} {run.name} #{run.number}"
+    name = _printable(run.name)
+    return f"{run.id}  {run.state:9} {run.step:5}/{run.steps:<5} {name} #{run.number}"
+
+
+def _printable(text: str) -> str:
+    """Returns a text of other people as one line that steers no terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _start(options: argparse.Namespace) -> int:
@@ -267,7 +273,7 @@ def _search(options: argparse.Namespace) -> int:
         answer = grove.answer(search.id)
         error = grove.run(search.id).error
     if answer is None or answer.node is None:
-        print(f"no answer{': ' + error if error else ''}", file=sys.stderr)
+        print(f"no answer{': ' + _printable(error) if error else ''}", file=sys.stderr)
         return 1
     print(answer.program.rstrip())
     summary = (
@@ -295,13 +301,16 @@ def _watch(options: argparse.Namespace) -> int:
                 flush=True,
             )
         run = grove.run(options.run)
-    print(f"{run.state} at step {run.step}{': ' + run.error if run.error else ''}", file=sys.stderr)
+    print(
+        f"{run.state} at step {run.step}{': ' + _printable(run.error) if run.error else ''}",
+        file=sys.stderr,
+    )
     return 1 if run.state == "failed" else 0
 
 
 def _format_event(event: Event) -> str:
     payload = json.dumps(event.payload, ensure_ascii=False)
-    return f"{event.seq:8} {event.kind:16} {payload[:160]}"
+    return f"{event.seq:8} {event.kind:16} {_printable(payload[:160])}"
 
 
 def _stop(options: argparse.Namespace) -> int:
@@ -359,7 +368,7 @@ def _push_dataset(options: argparse.Namespace) -> int:
         version = grove.add_dataset(options.project, options.name, options.files, options.note)
     print(version.id)
     for text in version.left_out:
-        print(f"left out: {text}", file=sys.stderr)
+        print(f"left out: {_printable(text)}", file=sys.stderr)
     print(f"{version.reference}: {version.statistics['problems']} problems", file=sys.stderr)
     return 0
 

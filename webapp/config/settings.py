@@ -71,12 +71,13 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "webapp.http.sub_path.NoSubPath",
+    "webapp.http.port_of_proxy.PortOfProxy",
     "django.middleware.security.SecurityMiddleware",
     "webapp.http.content_security_policy.ContentSecurityPolicy",
     "webapp.rest.etag.RestETags",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "webapp.http.csrf.CsrfMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "webapp.http.audit_context.AuditContext",
     "webapp.http.method_not_allowed.MethodNotAllowedPage",

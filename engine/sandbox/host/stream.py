@@ -11,6 +11,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
+from engine.config.printable import printable
 from engine.events.vocabulary import Verdict
 from engine.sandbox.guest import wire
 from engine.sandbox.guest.literals import LiteralError, read_literal
@@ -204,9 +205,4 @@ def _outcome(kind: int, payload: bytes, bounds: Bounds) -> CallOutcome:
     kind -= 0 if loaded else wire.NOT_LOADED
     if kind not in FAILURES:
         raise _Malformed
-    return CallOutcome(FAILURES[kind], None, _harmless(text[: wire.MAX_ERROR_CHARS]), loaded)
-
-
-def _harmless(text: str) -> str:
-    """Returns text for logs, databases and pages, with unprintable characters escaped."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return CallOutcome(FAILURES[kind], None, printable(text[: wire.MAX_ERROR_CHARS]), loaded)
