@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponse
 
 
 class PortOfProxy:
-    """A proxy that sends `Host` without its port (nginx's `$host`) makes Django take each form of its
-    pages for one of another site. The browser names the port in `Origin`: behind a trusted proxy it
-    counts, if the rest is the same. A page of another port of this host is no stranger: it has the
-    same cookies, and the websocket compares the name alone, too."""
+    """A proxy that sends `Host` without its port (nginx's `$host`) makes Django take each form of
+    its pages for one of another site. The browser names the port in `Origin`: behind a trusted
+    proxy it counts, if the rest is the same. A page of another port of this host is no stranger: it
+    has the same cookies, and the websocket compares the name alone, too."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]):
         self._get_response = get_response
