@@ -13,7 +13,7 @@ _VARIABLES = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY"
 
 
 def connected(address: str, **options: Any) -> httpx.Client:
-    """Returns a client for the server at `address`. A server of this machine is never asked through
+    """Returns a client for the server at `address`. A server of this machine is never reached through
     a proxy, whatever the environment says.
 
     Raises:

@@ -9,7 +9,7 @@ from webapp.config.addresses import allowed_host
 
 def health(port: int, seconds: float) -> int | None:
     """Returns the status of /healthz on a port of this machine; None if nothing answers within the
-    seconds. It is asked directly, whatever proxy the environment names."""
+    seconds. It is queried directly, whatever proxy the environment names."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
     try:
         connection.request("GET", "/healthz", headers={"Host": allowed_host()})
