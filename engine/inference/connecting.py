@@ -16,8 +16,8 @@ _VARIABLES = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY"
 
 
 def connected(kind: type[Kind], address: str, **options: Any) -> Kind:
-    """Returns a client for the server at `address`. A server of this machine is never reached through
-    a proxy, whatever the environment says.
+    """Returns a client for the server at `address`. A server of this machine is never reached
+    through a proxy, whatever the environment says.
 
     Raises:
         ValueError: the environment names a proxy that cannot be used.
