@@ -26,7 +26,8 @@ from engine.events.vocabulary import StopReason
 from engine.inference.backends import AgentRequest, BackendError
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
 from engine.policy.types import Answer, Generation
-from engine.problems.extraction import extract_program
+from engine.problems.extraction import extract
+from engine.problems.problem import Problem
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 _TOO_LONG = {400, 413, 422}
@@ -124,7 +125,8 @@ class EndpointBackend:
                 continue  # use the fullest prompt that fits; only the server can count its tokens
             break
         seconds = time.perf_counter() - started
-        return self._read(response, prompt, seconds, self._temperature(temperature))
+        temperature = self._temperature(temperature)
+        return self._read(response, request.problem, prompt, seconds, temperature)
 
     async def _completion(
         self, prompt: list[Message], temperature: float | None, seed: int | None
@@ -183,7 +185,12 @@ class EndpointBackend:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _read(
-        self, response: httpx.Response, prompt: list[Message], seconds: float, temperature: float
+        self,
+        response: httpx.Response,
+        problem: Problem,
+        prompt: list[Message],
+        seconds: float,
+        temperature: float,
     ) -> Answer:
         if not response.is_success:
             raise self._error(f"answered {self._status_text(response)}{self._remedy(response)}")
@@ -212,7 +219,8 @@ class EndpointBackend:
         )
         # Half a surrogate pair, which JSON can hold, cannot be encoded in any file.
         text = text.encode("utf-8", "replace").decode()
-        return Answer(generation, extract_program(text), text, tuple(prompt))
+        found = extract(text, problem.entry_point, cut=generation.is_cut)
+        return Answer(generation, found.program, text, tuple(prompt), no_program=found.reason)
 
     async def _models(self) -> list[str] | None:
         """Returns the names of the server's models; None if it does not list them."""
