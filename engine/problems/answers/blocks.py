@@ -236,8 +236,9 @@ class _Reader:
         lines = [*self.lines[start : end.index], *([end.last] if end.last else [])]
         readings = _unindented(lines, fence.lead)
         # Code may begin on the line of the fence.
-        rest = fence.info.partition(" ")[2].strip()
-        if re.match(r"(?:def|class|import|from|@|\w+\s*=)\b", rest):
+        whole = not fence.tag.is_known
+        rest = fence.info if whole else fence.info.partition(" ")[2].strip()
+        if re.match(r"(?:def|class|import|from) |@\w|\w+ = ", rest):
             readings = [f"{rest}\n{reading}" for reading in readings] + readings
         # The language may stand on the line after the fence.
         if not fence.info and (named := _LANGUAGE_LINE.match(readings[0])):

@@ -88,6 +88,7 @@ FENCES = {
     "longer markdown": f"````md\nSo:\n\n{FENCED}\nThat is all.\n````\n",
     "markdown with output": f"```markdown\nSo:\n\n{FENCED}\nGives\n\n```\n12\n```\nDone.\n```\n",
     "code on the fence's line": f"```python {ADD}```\n",
+    "code on the fence's line without a language": f"```{ADD}```\n",
     "language in braces": f"```{{.python .numberLines}}\n{ADD}```\n",
     "language with a title": f'```python title="add.py"\n{ADD}```\n',
     "capital language": f"```Python3\n{ADD}```\n",
