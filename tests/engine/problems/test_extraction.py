@@ -6,6 +6,7 @@ import textwrap
 import pytest
 
 from engine.events.states import NoProgram
+from engine.problems.answers.marks import is_thought_mark, opened_thought
 from engine.problems.extraction import MAX_CHARS, extract, extract_program
 from tests.helpers.luck import luck
 
@@ -240,8 +241,20 @@ def test_a_thought_never_counts(start, end, draft):
     assert same(extract_program(f"{thought}{FENCED}{thought}", "add"), ADD)
     assert same(extract_program(f"{DRAFTS[draft]}\n{end}\n{FENCED}", "add"), ADD)
     assert extract(f"{thought}I cannot.", "add").program == ""
+    assert extract(f"{DRAFTS[draft]}\n{thought}{end}\nI cannot.", "add").program == ""
     unfinished = extract(f"{start}\n{DRAFTS[draft]}\n", "add")
     assert (unfinished.program, unfinished.reason) == ("", NoProgram.NO_CODE)
+
+
+def test_a_prompt_may_begin_the_thought():
+    for start, _ in THOUGHTS[:-1]:
+        assert opened_thought(f"<|im_start|>assistant\n{start}\n").strip() == start.strip()
+        assert opened_thought(f"{start} Add two numbers.<|im_start|>assistant\n") == ""
+    assert opened_thought("<|im_start|>assistant\n<think>\n\n</think>\n\n") == ""
+    marks = ["[THINK]", "<|channel|>", "<|END_THINKING|>", "◁/think▷"]
+    assert [
+        one for one in (*marks, "<|im_end|>", "</s>", "[INST]") if is_thought_mark(one)
+    ] == marks
 
 
 def test_channels_whose_special_tokens_were_not_decoded():
@@ -338,6 +351,12 @@ def test_a_program_for_stdin_reads_and_prints(name):
 def test_ways_to_read_and_print(program):
     answer = f"```python\n{program}```\n```python\nprint('Yes')\n```\n"
     assert extract_program(answer, "") == program
+
+
+def test_an_excerpt_of_a_program_for_stdin_is_not_the_program():
+    whole = "import sys\n\ndef f(n):\n    return n * 3\n\nfor n in sys.stdin:\n    print(f(n))\n"
+    excerpt = "n = int(input())\nprint(f(n))\n"
+    assert extract_program(f"```python\n{whole}```\nIt is\n```python\n{excerpt}```\n", "") == whole
 
 
 def test_the_last_of_two_programs_for_stdin_counts():
