@@ -46,7 +46,7 @@ _BEGINNING = re.compile(r"[<◁⟨\[]")
 _SENTENCE = re.compile(r"[<◁⟨\[]|(?<=\n)[ \t]*(?=[Hh]ere is my )|\A\s*(?=[Hh]ere is my )")
 """Where a mark may begin, so that the patterns of marks are tried there alone."""
 # What is left of gpt-oss's channels when its special tokens are not decoded.
-_BARE_CHANNELS = re.compile(r"\A\s*analysis(?:.*?)assistant\s?final(?=[^a-z]|\Z)", re.DOTALL)
+_BARE_CHANNELS = re.compile(r"\A\s*analysis.*assistantfinal", re.DOTALL)
 _BARE_THOUGHT = re.compile(r"\A\s*analysis[A-Z][\w']* ")
 
 _LONGEST_MARK = _LINE = 200

@@ -259,6 +259,7 @@ def test_a_prompt_may_begin_the_thought():
 
 def test_channels_whose_special_tokens_were_not_decoded():
     answer = f"analysisWe add.\n```python\n{SUB}```\nassistantfinal{FENCED}"
+    assert extract_program(answer.replace(FENCED, ADD), "add") == ADD
     assert extract_program(answer, "add") == ADD
     assert extract_program(f"analysisWe add.\n```python\n{SUB}```", "add") == ""
 
