@@ -52,6 +52,7 @@ def test_every_figure_has_its_cost_and_agrees_with_the_problems(server, files, c
         assert figure["nodes"] > 0 and figure["tokens"] > 0 and figure["seconds"] > 0
     assert figures["tree/pass@1"]["nodes"] == figures["samples/pass@1"]["nodes"] == 4 * 4
     names = {"hacking/oak", "hacking/fern", "hacking/team", "tree/hacking"}
+    names |= {"no_program/oak", "no_program/team", "no_program.cut_at_limit/fern"}
     assert names <= set(figures)
     assert result["nodes"] == 4 * (2 * 2 + 4 + 4) == len(server.prompts)
     for row in result["problems"]:
