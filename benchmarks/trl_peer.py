@@ -144,8 +144,12 @@ class Peer:
         return trainer
 
     def _rewards(self, completions: list, number: list[int], **_: object) -> list[float]:
-        programs = [extract_program(messages[-1]["content"]) for messages in completions]
-        pairs = [(self.problems[n], p) for n, p in zip(number, programs, strict=True)]
+        answers = [messages[-1]["content"] for messages in completions]
+        problems = [self.problems[n] for n in number]
+        pairs = [
+            (problem, extract_program(answer, problem.entry_point))
+            for problem, answer in zip(problems, answers, strict=True)
+        ]
         return [float(verification.passed) for verification in self.verifier.verify(pairs)]
 
     def _check_prompts(self, trainer: Any) -> None:

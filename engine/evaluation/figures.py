@@ -8,6 +8,8 @@ the search selects, `tree/pass@n` any node, `tree/pass@n/AGENT` any node of that
 `tree/share/AGENT` its share of the nodes, `tree/solved/AGENT` the share of those that are right;
 `hacking/AGENT` and `hacking/team` the share of the independent samples that pass every public test
 and fail a private one, which is how reward hacking shows, `tree/hacking` that of the trees' nodes;
+`no_program/AGENT` and `no_program/team` the share of the independent samples that hold no program,
+`no_program.REASON/...` that for one reason (`engine.events.states.NoProgram`);
 `tree/refined` the share of nodes that repair another one (depth 2 or more);
 `samples/pass@1` and `samples/pass@n` the same for as many independent samples of the team;
 `.../distinct@K` and `.../effective_clusters` the diversity of their programs.
@@ -17,6 +19,7 @@ Invariant: two evaluations are compared problem by problem, by content, never by
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +30,7 @@ import numpy as np
 from engine.evaluation.diversity import cluster_sizes
 from engine.evaluation.measurement import Judged, Measurement, defined_values, mean, verified
 from engine.evaluation.metrics import distinct_at_k, effective_clusters, pass_at_k, standard_error
+from engine.events.states import NoProgram
 from engine.problems.identity import content_hash
 from engine.problems.paired import paired_bootstrap, paired_values
 from engine.rollout.forest import GrowingTree, public_score
@@ -83,13 +87,24 @@ def figures(measurement: Measurement) -> dict[str, Figure]:
 
 def _sampled(rows: Sequence[Sequence[Judged]]) -> dict[str, Values]:
     """Returns pass@k for k = 1, 2, 4, ... and the largest number of samples, None for a problem
-    with fewer than k verified samples; and the share of reward hacking."""
+    with fewer than k verified samples; the share of reward hacking, and that without a program."""
     counts = [(len(v), sum(one.passed for one in v)) for v in map(verified, rows)]
     most = max((len(row) for row in rows), default=0)
     return {
         f"pass@{k}": [pass_at_k(n, c, k) if n >= k else None for n, c in counts]
         for k in _powers(most)
-    } | {"hacking": _hacking(rows)}
+    } | {"hacking": _hacking(rows), **_without_program(rows)}
+
+
+def _without_program(rows: Sequence[Sequence[Judged]]) -> dict[str, Values]:
+    """Returns per problem the share of samples that hold no program, in total and by reason."""
+    counts = [Counter(answer.no_program for answer, _ in row) for row in rows]
+    shares: dict[str, Values] = {
+        "no_program": [1 - c[None] / c.total() if c else None for c in counts]
+    }
+    for reason in NoProgram:
+        shares[f"no_program.{reason}"] = [c[reason] / c.total() if c else None for c in counts]
+    return shares
 
 
 def _hacking(rows: Sequence[Sequence[Judged]]) -> Values:

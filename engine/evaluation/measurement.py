@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
 
+from msgspec import UNSET, UnsetType
+
 from engine.config.schema import RunConfig
+from engine.events.states import NoProgram
 from engine.inference.selection import Candidate, Scorer, rewards_of, select_answer, tree_answer
-from engine.policy.types import Request
+from engine.policy.types import Answer, Request
 from engine.problems.problem import Problem
 from engine.rollout.forest import Forest, GrowingTree, public_score
 from engine.rollout.types import Judged
@@ -174,6 +178,14 @@ def solved_shares(judged: Sequence[Sequence[Judged]]) -> list[float | None]:
 def verified(row: Sequence[Judged]) -> list[Verification]:
     """Returns the verifications of a row without technical failures."""
     return [v for _, v in row if public_score(v) is not None]
+
+
+def no_program_shares(answers: Sequence[Answer]) -> dict[str, float] | UnsetType:
+    """Returns the share of answers that hold no program, by each reason; unset if all hold one."""
+    reasons = Counter(answer.no_program for answer in answers)
+    if reasons[None] == len(answers):
+        return UNSET
+    return {reason: reasons[reason] / len(answers) for reason in NoProgram}
 
 
 def mean(values: Sequence[float | None]) -> float:

@@ -19,7 +19,14 @@ from engine.config.generator_support import start_deadline
 from engine.config.problems import ProblemsConfig
 from engine.config.schema import RunConfig, read_config
 from engine.evaluation.figures import Figure, figures
-from engine.evaluation.measurement import CONTENT_CHARS, Measurement, defined_values, mean, measure
+from engine.evaluation.measurement import (
+    CONTENT_CHARS,
+    Measurement,
+    defined_values,
+    mean,
+    measure,
+    no_program_shares,
+)
 from engine.evaluation.metrics import standard_error
 from engine.events.log import EventLog
 from engine.events.vocabulary import (
@@ -169,6 +176,7 @@ def _result_events(
         rollouts=len(answers),
         tokens=sum(answer.generation.tokens for answer in answers),
         seconds=seconds,
+        no_program=no_program_shares(answers),
     )
     contents = [content_hash(problem)[:CONTENT_CHARS] for problem in measurement.problems]
     values = {name: figure.values for name, figure in all_figures.items()}

@@ -55,3 +55,15 @@ class StopReason(StrEnum):
     END_OF_TEXT = "end_of_text"
     MAX_TOKENS = "max_tokens"
     CONTEXT_LIMIT = "context_limit"
+
+
+class NoProgram(StrEnum):
+    """Reason why an answer holds no program for its problem."""
+
+    NO_CODE = "no_code"
+    """Nothing is fenced, and nothing else is code."""
+    DOES_NOT_PARSE = "does_not_parse"
+    NO_ENTRY_POINT = "no_entry_point"
+    """Its code parses and does not define the entry point; where there is none, prints nothing."""
+    CUT_AT_LIMIT = "cut_at_limit"
+    """The answer was cut at the limit of tokens or of the context before its program ended."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from engine.events.states import RunState, StopReason, Verdict
+from engine.events.states import NoProgram, RunState, StopReason, Verdict
 
 
 class TestReport(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -134,6 +134,9 @@ class NodeClosed(Payload, tag="node.close"):
     policy_version: int
     seconds: float
     error: str = ""
+    no_program: NoProgram | msgspec.UnsetType = msgspec.UNSET
+    """Why the answer holds no program for its problem, if it holds none. `program` may then be what
+    else of it parses."""
 
 
 class NodeCredited(Payload, tag="node.credit"):
@@ -234,6 +237,8 @@ class EvaluationResult(Payload, tag="eval.result"):
     seconds: float = 0.0
     families: dict[str, FamilyFigures] | msgspec.UnsetType = msgspec.UNSET
     """The same by family of problem, `stated` and `underspecified`, where there are both."""
+    no_program: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
+    """Share of all answers that hold no program, by reason, if some hold none."""
 
 
 class EvaluationOutcomes(Payload, tag="eval.outcomes"):

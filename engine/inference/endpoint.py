@@ -29,7 +29,8 @@ from engine.inference.connecting import connected, secret_of
 from engine.inference.dialect import Dialect, error_of, text_of
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
 from engine.policy.types import Answer, Generation
-from engine.problems.extraction import extract_program
+from engine.problems.extraction import extract
+from engine.problems.problem import Problem
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 _TOO_LONG = {400, 413, 422}
@@ -140,7 +141,7 @@ class EndpointBackend:
             break
         seconds = time.perf_counter() - started
         used = self._dialect.temperature(self._temperature(temperature))
-        return self._read(response, prompt, seconds, used)
+        return self._read(response, request.problem, prompt, seconds, used)
 
     async def _completion(
         self, prompt: list[Message], temperature: float | None, seed: int | None
@@ -203,7 +204,12 @@ class EndpointBackend:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _read(
-        self, response: httpx.Response, prompt: list[Message], seconds: float, temperature: float
+        self,
+        response: httpx.Response,
+        problem: Problem,
+        prompt: list[Message],
+        seconds: float,
+        temperature: float,
     ) -> Answer:
         text, tokens, stop = "", 0, None
         try:
@@ -223,7 +229,8 @@ class EndpointBackend:
         )
         # Half a surrogate pair, which JSON can hold, cannot be encoded in any file.
         text = text.encode("utf-8", "replace").decode()
-        return Answer(generation, extract_program(text), text, tuple(prompt))
+        found = extract(text, problem.entry_point, cut=generation.is_cut)
+        return Answer(generation, found.program, text, tuple(prompt), no_program=found.reason)
 
     def _completed(self, response: httpx.Response) -> tuple[str, int, str | None]:
         """Returns text, tokens and stop reason of a chat completion.

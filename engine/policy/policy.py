@@ -48,7 +48,9 @@ from engine.policy.types import (
     Size,
     Stream,
 )
-from engine.problems.extraction import extract_program
+from engine.problems.answers.marks import is_thought_mark, opened_thought
+from engine.problems.extraction import extract
+from engine.problems.problem import Problem
 from engine.resources.model_files.templates import TemplateFailed
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ class Policy:
         self.seed = seed
         self.loaded = loaded
         self._texts = TokenTexts(loaded.tokenizer)
+        self._marks_thoughts = any(map(is_thought_mark, loaded.tokenizer.all_special_tokens))
         self.weights = weights
         self.learner: Learner | RankedLearner | None = None
         self._given_version = 0
@@ -90,6 +93,8 @@ class Policy:
         self._drafts = Drafts(self.generator, loaded.tokenizer, drafts) if drafts else None
         self._numbers: dict[int, int] = {}
         """Request numbers of the answers in flight, by the generator's ticket."""
+        self._problems: dict[int, Problem] = {}
+        """Problems of the answers in flight, by ticket."""
         self._ended: dict[int, Answer] = {}
         """Finished answers that `write` has not returned yet, by request number."""
         self.end_step()
@@ -132,8 +137,8 @@ class Policy:
             self.generator.use(model, version)
             written = self._generate(pairs, prompts, sampling, version, seeds)
         answers: dict[str, list[Answer]] = {name: [] for name in requests}
-        for (name, _), generation in zip(pairs, written, strict=True):
-            answers[name].append(self._answer(generation))
+        for (name, request), generation in zip(pairs, written, strict=True):
+            answers[name].append(self._answer(generation, request.problem))
         return answers
 
     def _generate(
@@ -174,6 +179,7 @@ class Policy:
             if self._drafts:
                 self._drafts.begin(tickets, pairs)
             self._numbers |= zip(tickets, requests, strict=True)
+            self._problems |= zip(tickets, (one.problem for _, one in pairs), strict=True)
         pending = len(self._numbers) + len(self._ended)
         target = max(int(TURN_SHARE * pending), min(TURN_MINIMUM, pending))
         urgent_open = {*self._numbers.values(), *self._ended}.intersection(urgent)
@@ -313,7 +319,8 @@ class Policy:
         if self._drafts:
             self._drafts.end(written)
         for ticket, generation in written.items():
-            self._ended[self._numbers.pop(ticket)] = self._answer(generation)
+            answer = self._answer(generation, self._problems.pop(ticket))
+            self._ended[self._numbers.pop(ticket)] = answer
 
     def _rows(
         self,
@@ -369,11 +376,17 @@ class Policy:
     def _encode(self, messages: list[Message]) -> list[int]:
         return conversation_ids(self.loaded.tokenizer, messages, add_generation_prompt=True)
 
-    def _answer(self, generation: Generation) -> Answer:
-        text = self.loaded.tokenizer.decode(generation.output_ids, skip_special_tokens=True)
+    def _answer(self, generation: Generation, problem: Problem) -> Answer:
+        tokenizer: Any = self.loaded.tokenizer
+        text: str = tokenizer.decode(generation.output_ids, skip_special_tokens=True)
         prompt = self._texts.whole(generation.prompt_ids)[-SHOWN_CHARACTERS:]
         tokens = self._texts.each(generation.output_ids[:SHOWN_TOKENS])
-        return Answer(generation, extract_program(text), text, prompt=prompt, tokens=tokens)
+        # Some templates begin the thought, and some tokenizers have special tokens for thoughts.
+        said = self._texts.whole(generation.output_ids) if self._marks_thoughts else text
+        found = extract(opened_thought(prompt) + said, problem.entry_point, cut=generation.is_cut)
+        return Answer(
+            generation, found.program, text, prompt=prompt, tokens=tokens, no_program=found.reason
+        )
 
     def _check_template(self, agent: AgentConfig) -> None:
         """Raises `ModelError` if the chat template fails; some take no system message (a role)."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from engine.events.states import NoProgram
 from engine.events.vocabulary import StopReason
 from engine.policy.prompts import Feedback, Message
 from engine.problems.problem import Plain, Problem
@@ -38,6 +39,11 @@ class Generation:
     temperature: float = 1.0
     reported_tokens: int | None = None
     """Length of the output where a server reports it without ids; None: that of `output_ids`."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the answer ended at a limit of tokens."""
+        return self.stop != StopReason.END_OF_TEXT
 
     @property
     def tokens(self) -> int:
@@ -81,6 +87,8 @@ class Answer(Plain):
     """The prompt as text, or its last `SHOWN_CHARACTERS` if it is longer."""
     tokens: tuple[str, ...] = ()
     """Text of each of the first `SHOWN_TOKENS` tokens of the output, special ones included."""
+    no_program: NoProgram | None = None
+    """Why the answer holds no program for its problem; None if it holds one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,56 +1,169 @@
 """Extraction of the program from a model's answer.
 
 Invariant: the verifier, the feedback of a refinement and answer selection all use the same program,
-because all of them call `extract_program`; text is parsed here, never run.
+because all of them call `extract`; text is parsed here, never run. What stands in a thought never
+counts.
 """
 
 from __future__ import annotations
 
-import ast
-import re
-import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from engine.events.states import NoProgram
+from engine.problems.answers import code as codes
+from engine.problems.answers.blocks import INVISIBLE, CodeOf, blocks, cleaned, segments, with_ticks
+from engine.problems.answers.code import Code, Grade
+from engine.problems.answers.marks import turn, without_marks, without_thoughts, wrapped
 
 MAX_CHARS = 200_000  # larger than any real program; bounds the parser's work
-_SOURCE = "<answer>"
-_FENCE = re.compile(r" {0,3}(`{3,})[ \t]*([^`]*)$")
-
-# Warnings about invalid escapes in a model's program do not belong in our log.
-warnings.filterwarnings("ignore", module=re.escape(_SOURCE))
 
 
-def extract_program(answer: str) -> str:
-    """Returns the last fenced block that parses as Python; the whole answer if nothing is fenced.
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The program of an answer, and why it holds none."""
 
-    A fence that is still open at the end of the answer counts as closed there. Returns an empty
-    string if nothing parses, or if the answer is longer than MAX_CHARS.
+    program: str
+    """Empty if there is none. With a reason it may be what else of the answer parses, which fails:
+    a refinement shows it."""
+    reason: NoProgram | None = None
+
+
+def extract_program(answer: str, entry_point: str | None = None) -> str:
+    """Returns the program of an answer as `extract` does, without the reason."""
+    return extract(answer, entry_point).program
+
+
+def extract(answer: str, entry_point: str | None = None, *, cut: bool = False) -> Extraction:
+    """Returns the program of an answer to a problem with this entry point.
+
+    `entry_point` is that of the problem: a function `name`, a method `Class.name`, or empty for a
+    program that reads stdin and prints; None if it is unknown. `cut` says that the answer ended at
+    a limit.
+
+    The program is the last fenced block that defines the entry point, with what it lacks from the
+    other blocks; for stdin, the one that reads and prints. Blocks of other languages never count.
+    Without such a block, code within prose counts. A fence that is still open at the end of the
+    answer counts as closed there. Nothing counts in an answer of more than MAX_CHARS outside its
+    thoughts.
     """
-    if len(answer) > MAX_CHARS:
-        return ""
-    blocks = fenced_blocks(answer)
-    candidates = [answer] if blocks is None else reversed(blocks)
-    return next((text for text in candidates if text.strip() and parses(text)), "")
+    code_of = cache(Code.of)
+    if len(answer) <= MAX_CHARS and _is_program(code_of(answer), entry_point):
+        return Extraction(answer)
+    spoken = without_thoughts(answer)
+    text = spoken.text.replace("\r\n", "\n").replace("\r", "\n").lstrip(_INVISIBLE)
+    found = Extraction("", NoProgram.DOES_NOT_PARSE)
+    if len(text) <= MAX_CHARS:
+        found = _found(text, entry_point, code_of)
+    if found.reason and (cut or spoken.unfinished):
+        reason = NoProgram.CUT_AT_LIMIT if cut else NoProgram.NO_CODE
+        return Extraction(found.program, reason)
+    return found
 
 
-def fenced_blocks(answer: str) -> list[str] | None:
-    """Returns the contents of the fenced blocks in order; None if there is no fence."""
-    blocks: list[list[str]] = []
-    fence = ""
-    for line in answer.splitlines(keepends=True):
-        match = _FENCE.match(line.rstrip())
-        if fence and match and len(match[1]) >= len(fence) and not match[2]:
-            fence = ""
-        elif fence:
-            blocks[-1].append(line)
-        elif match:
-            fence = match[1]
-            blocks.append([])
-    return ["".join(block) for block in blocks] if blocks else None
+_INVISIBLE = "".join(map(chr, INVISIBLE))
 
 
-def parses(text: str) -> bool:
-    """Returns whether the text parses as a Python module within the parser's limits."""
-    try:
-        ast.parse(text, filename=_SOURCE)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return False
-    return True
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    code: Code
+    grade: Grade
+    is_tagged: bool = True
+    """Whether its block names Python, or no language."""
+
+
+def _is_program(code: Code | None, entry_point: str | None) -> bool:
+    return bool(code and _grade(code, entry_point) and codes.without_remarks(code) is code)
+
+
+def _grade(code: Code, entry_point: str | None) -> Grade:
+    if entry_point is None:
+        return Grade.WHOLE if code.defines_functions else Grade.NONE
+    return code.grade(entry_point)
+
+
+def _found(text: str, entry_point: str | None, code_of: CodeOf) -> Extraction:
+    """Returns the program of an answer without thoughts."""
+    own = turn(text)
+    readings = [without_marks(one) for one in (wrapped(own), own)]
+    for reading in dict.fromkeys((*readings, text, with_ticks(readings[-1]))):
+        if reading.strip() and (program := _chosen(reading, entry_point, code_of)):
+            return Extraction(program)
+    return _rest(readings[-1], code_of)
+
+
+def _chosen(text: str, entry_point: str | None, code_of: CodeOf) -> str:
+    """Returns the program of one reading of an answer; empty if there is none."""
+    fenced = [
+        _Candidate(block.code, _grade(block.code, entry_point), block.tag.may_be_python)
+        for block in blocks(text, code_of)
+        if block.code
+    ]
+    best = _best(fenced, entry_point)
+    if best and best.grade == Grade.WHOLE:
+        return best.code.text
+    if not codes.may_define(text, entry_point):
+        return best.code.text if best else ""
+    loose = [_Candidate(code, _grade(code, entry_point)) for code in _loose(text)]
+    other = _best(loose, entry_point)
+    if other and (best is None or other.grade > best.grade):
+        best = other
+    return best.code.text if best else ""
+
+
+def _best(candidates: Sequence[_Candidate], entry_point: str | None) -> _Candidate | None:
+    """Returns the candidate that is most of what the problem needs, completed; the last
+    one of equals.
+
+    Of programs for stdin, one that needs nothing from the others comes first: the other is mostly
+    an excerpt.
+    """
+    parts = [candidate.code for candidate in candidates]
+    ranked: list[tuple[tuple[Grade, bool, bool, int], _Candidate]] = []
+    for index, candidate in enumerate(candidates):
+        code = candidate.code
+        if entry_point == "":
+            code = codes.completed(parts, index)
+        grade = _grade(code, entry_point)
+        if grade:
+            rank = grade, candidate.is_tagged, code is candidate.code, index
+            ranked.append((rank, _Candidate(code, grade)))
+    if not ranked:
+        return None
+    rank, best = max(ranked, key=lambda one: one[0])
+    return _Candidate(codes.completed(parts, rank[-1]), best.grade) if entry_point else best
+
+
+def _loose(text: str) -> Iterator[Code]:
+    """Yields the code within prose, and within blocks that hold prose."""
+    for segment in segments(text):
+        found = False
+        for reading in (segment, *cleaned(segment)):
+            for code in codes.regions(reading):
+                found = True
+                yield code
+            if found:
+                break
+
+
+def _rest(text: str, code_of: CodeOf) -> Extraction:
+    """Returns the last program of an answer without its entry point, and the reason."""
+    fenced = [block for block in blocks(text, code_of) if not block.is_inline]
+    found = [block.code for block in fenced if block.code]
+    if not fenced:
+        return _unfenced(text)
+    if not found:
+        return Extraction("", NoProgram.DOES_NOT_PARSE)
+    programs = [code.text for code in found if not code.is_expression]
+    return Extraction(programs[-1] if programs else "", NoProgram.NO_ENTRY_POINT)
+
+
+def _unfenced(text: str) -> Extraction:
+    if not text.strip():
+        return Extraction("", NoProgram.NO_CODE)
+    if (tree := codes.parsed(text)) is not None:
+        is_code = not Code(text, tree).is_expression
+        return Extraction(text, NoProgram.NO_ENTRY_POINT if is_code else NoProgram.NO_CODE)
+    is_code = codes.looks_like_code(text)
+    return Extraction("", NoProgram.DOES_NOT_PARSE if is_code else NoProgram.NO_CODE)

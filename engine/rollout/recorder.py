@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
 from engine.events.log import EventLog
 from engine.events.vocabulary import NodeClosed, NodeOpened, NodeText, TreeClosed, TreeOpened
 from engine.rollout.forest import ClosedNode, GrowingTree, OpenNode
@@ -49,6 +51,7 @@ class TreeRecorder:
             policy_version=generation.policy_version,
             seconds=generation.seconds + verification.seconds,
             error=verification.error,
+            no_program=node.answer.no_program or UNSET,
         )
         self.log.append(payload, tree=tree.id, node=node.node)
 

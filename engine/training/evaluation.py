@@ -18,6 +18,7 @@ from engine.evaluation.measurement import (
     defined_values,
     mean,
     measure,
+    no_program_shares,
     solved_shares,
 )
 from engine.evaluation.metrics import standard_error
@@ -97,6 +98,7 @@ class Evaluator:
             tokens=sum(answer.generation.tokens for answer, _ in rollouts),
             seconds=time.monotonic() - started,
             families=by_family(problems, agents, by_problem),
+            no_program=no_program_shares([answer for answer, _ in rollouts]),
         )
         contents = [content_hash(problem)[:CONTENT_CHARS] for problem in problems]
         return result, EvaluationOutcomes(step, split, contents, by_problem)

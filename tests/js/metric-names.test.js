@@ -39,6 +39,16 @@ test("the shares of reward hacking are one chart, its number another", () => {
   ]);
 });
 
+test("answers without a program are one chart, a line for each reason, in training and evaluations", () => {
+  const names = ["no_program.no_code", "no_program.cut_at_limit", "validation.no_program.does_not_parse", "test.no_program.no_entry_point"];
+  const charts = chartsFrom([run("a", ...names)]);
+  equal(charts.map(({ id, section, share, title, lines }) => [id, section, share, title, lines.map(({ label }) => label)]), [
+    ["no_program", "Search quality", true, "Answers without a program", ["no code", "cut at the limit"]],
+    ["test.no_program", "Evaluation", true, "Test: answers without a program", ["no entry point"]],
+    ["validation.no_program", "Evaluation", true, "Validation: answers without a program", ["does not parse"]],
+  ]);
+});
+
 test("machines and their devices are lines of one chart for each figure", () => {
   const names = ["node_cpu_percent.node0", "node_cpu_percent.node1", "gpu_percent.node1:0", "gpu_power_w.node1:3"];
   const charts = chartsFrom([run("a", ...names.map((name) => `system.${name}`), "system.cpu_percent")]);

@@ -177,7 +177,7 @@ def _node_close(state: State, payload: Payload, time: int, seq: int) -> None:
         return
     node |= {"closed": True, "closedAt": time, "closedSeq": seq}
     node |= {name: payload[key] for name, key in _OF_CLOSE.items() if key in payload}
-    node["error"] = payload.get("error", "")
+    node |= {"error": payload.get("error", ""), "noProgram": payload.get("no_program", "")}
     if node["score"] == 1:
         state.trees[payload["tree"]]["solved"] = True
 

@@ -34,7 +34,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "node.text": ("prompt", "tokens", "logprobs"),
     "node.close": (
         *("program", "verdict", "score", "fraction", "tests", "tokens", "stop", "mean_logprob"),
-        *("policy_version", "seconds", "error"),
+        *("policy_version", "seconds", "error", "no_program"),
     ),
     "node.credit": ("shaped", "advantage"),
     "tree.close": ("nodes", "solved", "mean_score", "filtered"),
@@ -46,7 +46,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "tree.learned": ("agent", "step", "version", "nodes"),
     "eval.result": (
         *("step", "split", "agents", "standard_errors", "problems", "tree", "samples"),
-        *("tree_nodes", "rollouts", "tokens", "seconds", "families"),
+        *("tree_nodes", "rollouts", "tokens", "seconds", "families", "no_program"),
     ),
     "eval.outcomes": ("step", "split", "contents", "outcomes"),
     "checkpoint.saved": ("step", "final", "validation", "best"),
@@ -73,7 +73,7 @@ _STATUS = ("state", "stop_requested", "step", "steps", "restarts", "queued_at", 
 
 _SERIES = frozenset({
     "reward", "solved", "phase", "share", "validation", "test", "search", "best", "within", "ends",
-    "stops", "hacking", "cost", *EVENT_FIELDS["agent.update"],
+    "stops", "no_program", "hacking", "cost", *EVENT_FIELDS["agent.update"],
 }) - {"step"}  # fmt: skip
 """First words of the names of series (`telemetry.series.scalars`), but for `step.FIELD`."""
 _STEP_SERIES = frozenset({"filtered_share", *EVENT_FIELDS["step.end"]})

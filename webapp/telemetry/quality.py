@@ -8,6 +8,7 @@ Per tree the nodes count in the order in which they were closed:
   one of their first K nodes solved, which is Pass@K of the search; K = 1, 2, 4, ... up to the
   largest tree (a smaller tree counts with what it has);
 - `ends.VERDICT`, `stops.REASON`: shares of all nodes;
+- `no_program.REASON`: share of all nodes whose answers hold no program, by reason;
 - `search.hacking_nodes`: number of programs that pass every public test and fail a private one,
   which is how reward hacking shows; `hacking.share`: their share of all verified programs, and
   `hacking.of_public` of those that pass every public test (absent while none does);
@@ -20,7 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from engine.events.states import Verdict
+from engine.events.states import NoProgram, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class ClosedNode:
     """Key that two nodes share if and only if they wrote the same program."""
     passes_public: bool
     """Whether the program passes every public test."""
+    no_program: str = ""
+    """Why its answer holds no program; empty if it holds one, or if that was not recorded."""
 
 
 def quality(nodes: Iterable[ClosedNode]) -> Iterator[tuple[str, float]]:
@@ -84,6 +87,9 @@ def _ends(trees: list[list[ClosedNode]]) -> Iterator[tuple[str, float]]:
     ):
         for name, number in sorted(ends.items()):
             yield f"{prefix}.{name}", number / len(nodes)
+    reasons = Counter(node.no_program for node in nodes)
+    for reason in NoProgram:
+        yield f"no_program.{reason}", reasons[reason] / len(nodes)
 
 
 def _hacking(trees: list[list[ClosedNode]]) -> Iterator[tuple[str, float]]:

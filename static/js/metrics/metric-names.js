@@ -5,19 +5,19 @@
  * runs that belong together, one line for each; `share` if values are fractions of a whole.
  */
 
-const FAMILIES = ["phase", "ends", "stops", "best", "within", "hacking"];
+const FAMILIES = ["phase", "ends", "stops", "best", "within", "hacking", "no_program", "validation.no_program", "test.no_program"];
 const BUDGETS = ["best", "within"];
 const PHASES = ["generate", "verify", "credit", "learn", "sync", "validate", "checkpoint"];
 const SPLIT = "(validation|test)(?:\\.(?:stated|underspecified))?";
 const OF_ONE_AGENT = new RegExp(`^(reward|share|${SPLIT}\\.(agent|error))$`);
 const OF_TEAM = new RegExp(`^(${SPLIT})\\.(tree|samples)$`);
 const SHARES = new RegExp(
-  "^(reward|solved|share|ends|stops|best|within|hacking|clip_fraction|search\\.duplicates|step\\.filtered_share|" +
-    `${SPLIT}\\.(agent|error|tree|samples))$`,
+  "^(reward|solved|share|ends|stops|best|within|hacking|no_program|clip_fraction|search\\.duplicates|step\\.filtered_share|" +
+    `${SPLIT}\\.(agent|error|tree|samples|no_program))$`,
 );
 const SECTIONS = [
   ["Learning", [new RegExp(`^${SPLIT}\\.(agent|tree|samples)$`), /^(reward|solved|share)/]],
-  ["Search quality", [/^(best|within|hacking|search|ends|stops|cost)/]],
+  ["Search quality", [/^(best|within|hacking|search|ends|no_program|stops|cost)/]],
   ["Training health", [
     /^(entropy|kl|clip_fraction|mismatch|lag|stale_nodes|gradient_norm|loss|policy_loss)/,
     /^step\.(filtered|dropped|refilled|carried)/, /^learning_rate/,
@@ -35,6 +35,9 @@ const TITLES = {
   hacking: "Reward hacking",
   "search.hacking_nodes": "Reward hacking (number of programs)",
   ends: "Node outcomes",
+  no_program: "Answers without a program",
+  "validation.no_program": "Validation: answers without a program",
+  "test.no_program": "Test: answers without a program",
   stops: "Generation stop reasons",
   phase: "Seconds per phase",
   "validation.agent": "Validation Pass@1",
@@ -82,7 +85,11 @@ const HINTS = {
   share: "nodes by agent",
   phase: "where a step's time goes",
   hacking: "pass every public test, fail a private one",
+  no_program: "by reason, of all answers",
   "search.hacking_nodes": "pass every public test, fail a private one",
+};
+const NO_PROGRAM = {
+  no_code: "no code", does_not_parse: "does not parse", no_entry_point: "no entry point", cut_at_limit: "cut at the limit",
 };
 const HACKING = { share: "of all programs", of_public: "of those that pass the public tests" };
 
@@ -138,6 +145,7 @@ function split(name, run) {
 
 function partOf(head, tail) {
   if (BUDGETS.includes(head)) return `k = ${tail}`;
+  if (head.endsWith("no_program") && NO_PROGRAM[tail]) return NO_PROGRAM[tail];
   return (head === "hacking" && HACKING[tail]) || tail.replaceAll("_", " ");
 }
 

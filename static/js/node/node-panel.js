@@ -173,6 +173,7 @@ function facts(node) {
   if (node.closed) {
     rows.push(
       ["Verdict", words(node.verdict)],
+      ...(node.noProgram ? [["No program", words(node.noProgram)]] : []),
       ["Score", number(node.score)],
       ["Tests passed", percent(node.fraction, 0)],
       ["Policy version", node.policyVersion],

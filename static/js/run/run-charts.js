@@ -14,7 +14,7 @@ import { MetricBoard } from "../metrics/metric-board.js";
 import { chartsFrom } from "../metrics/metric-names.js";
 import { readZoom, withZoom } from "../metrics/metric-view.js";
 
-const CHART_IDS = ["validation.agent", "reward", "solved", "entropy", "kl", "share", "hacking", "phase"];
+const CHART_IDS = ["validation.agent", "reward", "solved", "entropy", "kl", "share", "hacking", "no_program", "phase"];
 const PAUSE_MS = 700; // between two requests
 const RETRY_MS = 3_000;
 const VIEW = { x: "step", smooth: 0, logX: false, logY: false, band: "none" };

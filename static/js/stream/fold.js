@@ -131,6 +131,7 @@ const HANDLERS = {
       policyVersion: payload.policy_version,
       seconds: payload.seconds,
       error: payload.error ?? "",
+      noProgram: payload.no_program ?? "",
     });
     // Shown solved as soon as a node passes; tree.close only confirms it.
     if (node.score === 1) tree.solved = true;

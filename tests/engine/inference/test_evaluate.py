@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import UNSET
 
 from engine.__main__ import main
 from engine.evaluation.diversity import canonical, cluster_sizes
 from engine.evaluation.figures import compare, figures
-from engine.evaluation.measurement import Measurement
+from engine.evaluation.measurement import Measurement, no_program_shares
 from engine.events import vocabulary
+from engine.events.states import NoProgram
 from engine.events.vocabulary import StopReason, Verdict
 from engine.policy.types import Answer, Generation
 from engine.problems.jsonl import save_problems
@@ -50,6 +52,7 @@ def test_every_figure_has_its_cost_and_agrees_with_the_problems(server, files, c
         assert figure["nodes"] > 0 and figure["tokens"] > 0 and figure["seconds"] > 0
     assert figures["tree/pass@1"]["nodes"] == figures["samples/pass@1"]["nodes"] == 4 * 4
     names = {"hacking/oak", "hacking/fern", "hacking/team", "tree/hacking"}
+    names |= {"no_program/oak", "no_program/team", "no_program.cut_at_limit/fern"}
     assert names <= set(figures)
     assert result["nodes"] == 4 * (2 * 2 + 4 + 4) == len(server.prompts)
     for row in result["problems"]:
@@ -101,6 +104,29 @@ def test_samples_that_pass_only_the_public_tests_count_as_reward_hacking():
     rows = [[right, hacking, wrong, failed], [hacking] * 4, [failed] * 4]
     measurement = Measurement(PROBLEMS[:3], {"oak": rows}, seconds={"alone": 1.0})
     assert figures(measurement)["hacking/oak"].values == [pytest.approx(1 / 3), 1.0, None]
+
+
+def test_answers_without_a_program_are_counted_by_reason():
+    def judged(reason=None):
+        generation = Generation((), (1,), (0.0,), StopReason.END_OF_TEXT, 0, 0.0)
+        reports = (vocabulary.TestReport(Verdict.WRONG_ANSWER, "1", "2"),)
+        verification = Verification(Verdict.WRONG_ANSWER, 0.0, reports, 0, False)
+        return Answer(generation, "x", no_program=reason), verification
+
+    prose, cut = judged(NoProgram.NO_CODE), judged(NoProgram.CUT_AT_LIMIT)
+    rows = [[judged(), prose, prose, cut], [judged()] * 2]
+    measurement = Measurement(PROBLEMS[:2], {"oak": rows}, seconds={"alone": 1.0})
+    shown = {name: figure.values for name, figure in figures(measurement).items()}
+    assert shown["no_program/oak"] == [0.75, 0.0]
+    assert shown["no_program.no_code/oak"] == [0.5, 0.0]
+    assert shown["no_program.cut_at_limit/oak"] == [0.25, 0.0]
+    assert shown["no_program.does_not_parse/oak"] == [0.0, 0.0]
+    answers = [answer for answer, _ in measurement.all()]
+    shares = no_program_shares(answers)
+    assert shares == {
+        "no_code": 1 / 3, "cut_at_limit": 1 / 6, "no_entry_point": 0, "does_not_parse": 0,
+    }  # fmt: skip
+    assert no_program_shares(answers[-2:]) is UNSET
 
 
 @pytest.mark.large

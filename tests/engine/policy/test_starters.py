@@ -355,5 +355,7 @@ def pass_at_1(directory, temperature=1.0):
         for g in generator.generate(prompts, sampling, 0)
     ]
     with Sandbox(SandboxConfig()) as sandbox:
-        pairs = [(p, extract_program(t)) for p, t in zip(problems, texts, strict=True)]
+        pairs = [
+            (p, extract_program(t, p.entry_point)) for p, t in zip(problems, texts, strict=True)
+        ]
         return sum(v.passed for v in verify(sandbox, pairs)) / PROBLEMS

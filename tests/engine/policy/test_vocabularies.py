@@ -63,7 +63,7 @@ def test_one_tree_holds_ids_of_two_vocabularies(hosts, forest):
             prompt = tokenizer.decode(generation.prompt_ids)
             assert tree.problem.statement.strip() in prompt
             text = tokenizer.decode(generation.output_ids, skip_special_tokens=True)
-            assert node.answer.program == extract_program(text)
+            assert node.answer.program == extract_program(text, tree.problem.entry_point)
             parent = tree.written.get(node.parent)
             if parent and parent.agent != node.agent and parent.answer.program:
                 # The other's program, passed on as text and encoded in the agent's own ids.

@@ -103,13 +103,13 @@ def test_batches_make_no_difference(cast, size):
     assert values_of(run, "within.5") == [end["solved"] for end in ends]
 
 
-def node_events(first, node, verdict, *public):
+def node_events(first, node, verdict, *public, **more):
     """A node of tree 2, opened and closed, with the verdicts of its public tests."""
     opened = an_event(first, "node.open", tree=2, node=node, agent="oak", parent=0, depth=1)
     tests = [{"verdict": one, "input": "1", "expected": "2"} for one in public]
     closed = an_event(
         first + 1, "node.close", tree=2, node=node, program=f"p{node}", verdict=verdict, score=0.0,
-        tests=tests, tokens=3, stop="end_of_text",
+        tests=tests, tokens=3, stop="end_of_text", **more,
     )  # fmt: skip
     return [opened, closed]
 
@@ -132,6 +132,24 @@ def test_programs_that_pass_the_public_and_fail_a_private_test_are_counted(cast)
     assert values_of(run, "search.hacking_nodes") == [2]
     assert values_of(run, "hacking.share") == [pytest.approx(2 / 5)]
     assert values_of(run, "hacking.of_public") == [pytest.approx(2 / 3)]
+
+
+def test_answers_without_a_program_are_counted_by_reason(cast):
+    events = [
+        an_event(1, "step.start", step=1, trees=1),
+        an_event(2, "tree.open", tree=2, step=1, problem="p", statement="s"),
+        *node_events(3, 1, "passed", "passed"),
+        *node_events(5, 2, "no_program", no_program="no_code"),
+        *node_events(7, 3, "runtime_error", no_program="no_entry_point"),
+        *node_events(9, 4, "no_program", no_program="no_code"),
+        an_event(11, "tree.close", tree=2, nodes=4, solved=True, mean_score=0.2, filtered=False),
+        an_event(12, "step.end", step=1, reward=0.2, solved=1.0, training_seconds=1.0),
+    ]
+    run, _ = shipped(cast, events)
+    shares = {"no_code": 0.5, "does_not_parse": 0, "no_entry_point": 0.25, "cut_at_limit": 0}
+    assert {r: values_of(run, f"no_program.{r}") for r in shares} == {
+        reason: [share] for reason, share in shares.items()
+    }
 
 
 def test_reward_hacking_is_absent_where_nothing_is_verified(cast):

@@ -42,7 +42,8 @@ SELECT ended.seq, grown.tree, node.opened->>'parent', node.opened->>'depth',
        node.closed->>'score', node.closed->>'verdict', node.closed->>'stop',
        node.closed->>'tokens', md5(node.closed->>'program'),
        node.closed->'tests' @? '$[0]'
-           AND NOT node.closed->'tests' @? '$[*] ? (@.verdict != "passed")'
+           AND NOT node.closed->'tests' @? '$[*] ? (@.verdict != "passed")',
+       node.closed->>'no_program'
 FROM unnest(%(ends)s::bigint[]) AS ended (seq)
 CROSS JOIN LATERAL (
     SELECT coalesce(max(seq), 0) AS seq FROM telemetry_event
@@ -225,6 +226,7 @@ def _node(
     tokens: str | None,
     program: str | None,
     passes_public: bool | None,
+    no_program: str | None,
 ) -> ClosedNode:
     return ClosedNode(
         tree=tree,
@@ -236,6 +238,7 @@ def _node(
         tokens=int(tokens or 0),
         program=program or "",
         passes_public=bool(passes_public),
+        no_program=no_program or "",
     )
 
 

@@ -2,11 +2,11 @@
 
 Names: `reward`, `solved`, `step.FIELD`, `step.filtered_share` (of the step's trees), `phase.NAME`,
 `reward.AGENT`, `share.AGENT` of a step's end; `FIELD.AGENT` of an agent's update;
-`SPLIT.agent.AGENT`, `SPLIT.error.AGENT`, `SPLIT.FIELD` of an evaluation, and of a family of its
-problems `SPLIT.FAMILY.agent.AGENT` and `SPLIT.FAMILY.FIELD`; `system.FIELD` of a
-sample, `system.METRIC.NODE` and `system.METRIC.NODE:DEVICE` of the machines of its cluster;
-`search.*`, `best.K`, `within.K`, `ends.*`, `stops.*`, `hacking.*` and `cost.*` of the trees of a
-step (`telemetry.quality`). A field that events gain later is included.
+`SPLIT.agent.AGENT`, `SPLIT.error.AGENT`, `SPLIT.no_program.REASON`, `SPLIT.FIELD` of an evaluation,
+and of a family of its problems `SPLIT.FAMILY.agent.AGENT` and `SPLIT.FAMILY.FIELD`; `system.FIELD`
+of a sample, `system.METRIC.NODE` and `system.METRIC.NODE:DEVICE` of the machines of its cluster;
+`search.*`, `best.K`, `within.K`, `ends.*`, `stops.*`, `no_program.*`, `hacking.*` and `cost.*` of
+the trees of a step (`telemetry.quality`). A field that events gain later is included.
 """
 
 from __future__ import annotations

@@ -1,0 +1,466 @@
+"""Python code in an answer: what it defines, reads and prints, and what it lacks.
+
+A piece of code is parsed, never run.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import symtable
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+SOURCE = "<answer>"
+_ROUNDS = 8
+"""Rounds of looking for names that code of earlier rounds needs."""
+_ALWAYS = frozenset(dir(builtins)) | {
+    "__name__", "__file__", "__doc__", "__annotations__", "__builtins__", "__spec__",
+}  # fmt: skip
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_SCOPES = (
+    *_DEFINITIONS, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
+_READERS = frozenset({"input", "raw_input", "stdin", "fileinput"})
+_PRINTERS = frozenset({"print", "stdout"})
+
+# Warnings about invalid escapes in a model's program do not belong in our log.
+warnings.filterwarnings("ignore", module=re.escape(SOURCE))
+
+
+class Grade(IntEnum):
+    """How much a piece of code is what a problem needs."""
+
+    NONE = 0
+    PART = 1
+    """A stub, an import or an alias of the entry point; prints without reading input."""
+    WHOLE = 2
+    """Defines the entry point; reads input and prints."""
+
+
+def parsed(text: str) -> ast.Module | None:
+    """Returns the syntax tree of a Python module; None if it does not parse within the parser's
+    limits."""
+    try:
+        return ast.parse(text, filename=SOURCE)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
+@dataclass(frozen=True)
+class Code:
+    """A piece of code that parses."""
+
+    text: str
+    tree: ast.Module
+
+    @classmethod
+    def of(cls, text: str) -> Code | None:
+        """Returns the code of a text; None if it does not parse or is empty."""
+        if not text.strip() or (tree := parsed(text)) is None or not tree.body:
+            return None
+        return cls(text, tree)
+
+    def grade(self, entry_point: str) -> Grade:
+        """Returns how far it defines `entry_point`, a function `name` or a method `Class.name`; if
+        that is empty, how far it is a program that reads input and prints."""
+        if not entry_point:
+            return self._grade_of_program
+        owner, _, name = entry_point.rpartition(".")
+        grades = [_grade(node, owner, name) for node in _statements(self.tree.body)]
+        return max(grades, default=Grade.NONE)
+
+    @cached_property
+    def _grade_of_program(self) -> Grade:
+        names = set(_used_names(self.tree))
+        if not names & _PRINTERS:
+            return Grade.NONE
+        return Grade.WHOLE if names & _READERS else Grade.PART
+
+    @property
+    def defines_functions(self) -> bool:
+        """Whether it defines a function or class that is no test."""
+        return any(
+            isinstance(node, _DEFINITIONS) and not re.match(r"[Tt]est|check$|main$", node.name)
+            for node in _statements(self.tree.body)
+        )
+
+    @property
+    def is_expression(self) -> bool:
+        """Whether it does nothing: sample output, JSON, `O(1)`."""
+        return all(isinstance(node, ast.Expr) for node in self.tree.body)
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """Names that its top level binds."""
+        return frozenset(name for node in self.tree.body for name in _bound_names(node))
+
+    @cached_property
+    def missing(self) -> frozenset[str]:
+        """Names that it uses and neither binds nor has from Python itself."""
+        try:
+            table = symtable.symtable(self.text, SOURCE, "exec")
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return frozenset()
+        return frozenset(_global_names(table)) - self.bound - _ALWAYS
+
+    def statements_of(self, names: frozenset[str], with_values: bool) -> list[ast.stmt]:
+        """Returns the top-level statements that define one of the names, or change its value;
+        without `with_values` only imports, functions and classes."""
+        kinds = (ast.Import, ast.ImportFrom, *_DEFINITIONS)
+        return [
+            node
+            for node in self.tree.body
+            if (with_values or isinstance(node, kinds))
+            and not names.isdisjoint([*_bound_names(node), *_changed_names(node)])
+        ]
+
+    def source_of(self, nodes: Sequence[ast.stmt]) -> str:
+        """Returns the lines of some of its statements."""
+        lines = self.text.split("\n")
+        rows = {row for node in nodes for row in range(_first_line(node), _last_line(node) + 1)}
+        return "".join(f"{lines[row - 1]}\n" for row in sorted(rows))
+
+
+def completed(codes: Sequence[Code], index: int) -> Code:
+    """Returns a piece of code with what it lacks from the others: imports, functions, classes and
+    values of earlier ones, the latest first; else imports, functions and classes of later ones."""
+    main = codes[index]
+    if len(codes) == 1 or not main.missing:
+        return main
+    taken: dict[int, set[ast.stmt]] = {}
+    missing, had = main.missing, set(main.bound)
+    order = [*reversed(range(index)), *range(index + 1, len(codes))]
+    for _ in range(_ROUNDS):
+        fresh: list[str] = []
+        for name in sorted(missing):
+            other = next((i for i in order if name in codes[i].bound), None)
+            if other is None:
+                continue
+            nodes = codes[other].statements_of(frozenset({name}), with_values=other < index)
+            if not nodes:
+                continue
+            had.add(name)
+            taken.setdefault(other, set()).update(nodes)
+            fresh.append(codes[other].source_of(nodes))
+        lacking = Code.of("".join(fresh)) if fresh else None
+        missing = lacking.missing - had if lacking else frozenset()
+        if not missing:
+            break
+    if not taken:
+        return main
+    pieces = {i: codes[i].source_of(list(nodes)) for i, nodes in sorted(taken.items())}
+    before = "".join(text for i, text in pieces.items() if i < index)
+    after = "".join(text for i, text in pieces.items() if i > index)
+    head, body = _future_imports(main)
+    body = body if body.endswith("\n") else f"{body}\n"
+    return Code.of(f"{head}{before}{body}{after}") or main
+
+
+def without_remarks(code: Code) -> Code | None:
+    """Returns code without prose at its beginning and end that happens to parse, such as `O(n)`:
+    bare expressions and annotations whose names nothing defines."""
+    body, known = code.tree.body, code.bound | _ALWAYS
+    start, end = 0, len(body)
+    while end > start and _is_remark(body[end - 1], known):
+        end -= 1
+    while start < end and _is_remark(body[start], known):
+        start += 1
+    if (start, end) == (0, len(body)):
+        return code
+    if start == end:
+        return None
+    first = _first_line(body[start]) - 1 if start else 0
+    lines = code.text.split("\n")[first : _last_line(body[end - 1])]
+    return Code.of("\n".join(lines) + "\n")
+
+
+def regions(text: str) -> Iterator[Code]:
+    """Yields the pieces of prose that are code: whole statements with prose, or nothing, around."""
+    lines = text.split("\n")
+    index, before, tries = 0, "", _TRIES
+    while index < len(lines) and tries > 0:
+        line = lines[index]
+        if not line.strip():
+            index += 1
+            continue
+        if _CODE.match(line) and (not before or is_prose(before)):
+            code, after, used = _region(lines, index, tries)
+            tries -= used
+            if code is not None:
+                if (kept := without_remarks(code)) is not None:
+                    yield kept
+                index, before = after, ""
+                continue
+        before = line
+        index += 1
+
+
+def may_define(text: str, entry_point: str | None) -> bool:
+    """Returns whether code in a text may define the entry point, as `Code.grade` has it: a quick
+    look at its words, which spares most prose the search."""
+    if not entry_point:
+        words = ("def ", "class ") if entry_point is None else _PRINTERS | {"write"}
+        return any(word in text for word in words)
+    owner, _, name = entry_point.rpartition(".")
+    return re.search(rf"\b{re.escape(owner or name)}\b", text) is not None
+
+
+def looks_like_code(text: str) -> bool:
+    """Returns whether a line of the text begins as a Python statement that prose never is."""
+    return bool(_SURELY_CODE.search(text))
+
+
+def is_prose(line: str) -> bool:
+    """Returns whether a line is a sentence, a heading or an item of a list, not broken code."""
+    text = line.strip()
+    if _SURELY_CODE.match(text) or _CODE_LIKE.search(text):
+        return False
+    if _MARKUP.match(text):
+        return True
+    words = [word for word in _WORD.findall(text) if word not in _KEYWORDS]
+    if not words:
+        return False
+    if not re.search(r"[=(){}\[\];]", text):
+        return True
+    return len(words) >= 2 and _WORDS_IN_A_ROW.search(text) is not None
+
+
+_KEYWORDS = frozenset(
+    {"def", "class", "return", "import", "lambda", "yield", "raise", "assert", "del", "global",
+     "nonlocal", "pass", "elif", "break", "continue", "async", "await", "None", "True", "False"}
+)  # fmt: skip
+_CODE_LIKE = re.compile(r"^[\w.\[\], ]+[-+*/%]?=[^=]|[;{]$|^(?:[\w.]+\.)?\w+\(.*\)$")
+_MARKUP = re.compile(
+    r"#{1,6} \S|[-*+•>] |\d+[.)] |[*_]{2}\S|\||[-=*_#~]{3,}$|</?\w[^<>]*>$|\\|[^\x00-\x7f]"
+)
+"""Headings, items, bold text, tables, rules, tags, and what is written in no Latin letters."""
+_WORD = re.compile(r"[^\W\d_][\w'’-]*")
+_WORDS_IN_A_ROW = re.compile(r"[^\W\d_]{2,}[,:;.]?\s+[(\"'`*]*[^\W\d_]+")
+_SURELY_CODE = re.compile(
+    r"^[ \t]*(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]|import[ \t]+[\w.]+"
+    r"|from[ \t]+[\w.]+[ \t]+import\b|return\b(?![ \t]+the\b)|@\w+[\w.]*(?:\(|[ \t]*$)"
+    r"|(?:if|for|while|elif|with)\b.*:[ \t]*(?:\#.*)?$|(?:else|try|finally)[ \t]*:)",
+    re.MULTILINE,
+)
+_CODE = re.compile(
+    _SURELY_CODE.pattern + r"|^[ \t]*(?:[\w.\[\], ]+(?::[^=]+)?[-+*/%|&^]?=[^=]|[a-zA-Z_][\w.]*\("
+    r"|#|[rbuf]?\"\"\"|[rbuf]?'''|try:|with\b|if\b|for\b|while\b)"
+)
+
+
+_TRIES = 60
+"""Attempts to parse pieces of one text."""
+
+
+def _region(lines: Sequence[str], start: int, tries: int) -> tuple[Code | None, int, int]:
+    """Returns the code that begins at a line, the line after it, and how often it was parsed; None
+    if it is broken there."""
+    first = lines[start]
+    lead = first[: len(first) - len(first.lstrip(" \t"))]
+    end = start
+    while end < len(lines) and (not lines[end].strip() or lines[end].startswith(lead)):
+        end += 1
+    while not lines[end - 1].strip():
+        end -= 1
+    chunk = [line[len(lead) :] if line.strip() else "" for line in lines[start:end]]
+    for used in range(1, tries + 1):
+        text = "\n".join(chunk) + "\n"
+        error = _error_line(text)
+        if error is None:
+            return Code.of(text), start + len(chunk), used
+        cut = min(error, len(chunk)) - 1
+        while cut > 0 and (not chunk[cut].strip() or chunk[cut][:1] in " \t"):
+            cut -= 1
+        if cut <= 0 or not is_prose(chunk[cut]):
+            return None, start + 1, used
+        chunk = chunk[:cut]
+        while not chunk[-1].strip():
+            chunk.pop()
+    return None, start + 1, tries
+
+
+def _error_line(text: str) -> int | None:
+    """Returns the line at which a text does not parse; None if it parses."""
+    try:
+        ast.parse(text, filename=SOURCE)
+    except SyntaxError as error:
+        return error.lineno or 1
+    except (ValueError, MemoryError, RecursionError):
+        return 1
+    return None
+
+
+def _statements(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Returns the statements of a module's top level, also those within `if`, `try` and `with`."""
+    found: list[ast.stmt] = []
+    stack: list[ast.AST] = list(body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.stmt):
+            found.append(node)
+        if not isinstance(node, _DEFINITIONS):
+            for name in ("body", "orelse", "finalbody", "handlers"):
+                inner = getattr(node, name, ())
+                stack += inner if isinstance(inner, list) else ()
+    return found
+
+
+def _grade(node: ast.stmt, owner: str, name: str) -> Grade:
+    target = owner or name
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if owner or node.name != target:
+            return Grade.NONE
+        return Grade.PART if _is_stub(node.body) else Grade.WHOLE
+    if isinstance(node, ast.ClassDef):
+        if node.name != target:
+            return Grade.NONE
+        methods = [_grade(inner, "", name) for inner in node.body]
+        inherited = Grade.PART if node.bases else Grade.NONE
+        return max(methods, default=inherited) or inherited if owner else Grade.WHOLE
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        bound = [alias.asname or alias.name for alias in node.names]
+        return Grade.PART if target in bound else Grade.NONE
+    if isinstance(node, ast.Assign | ast.AnnAssign) and target in _bound_names(node):
+        if isinstance(node.value, ast.Lambda):
+            return Grade.WHOLE
+        callable_ = isinstance(node.value, ast.Name | ast.Attribute | ast.Call)
+        return Grade.PART if callable_ else Grade.NONE
+    return Grade.NONE
+
+
+def _is_stub(body: Sequence[ast.stmt]) -> bool:
+    """Returns whether a function does nothing: `pass`, `...`, a docstring."""
+    return all(
+        isinstance(node, ast.Pass)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        or (isinstance(node, ast.Raise) and "NotImplementedError" in _loaded_names(node))
+        for node in body
+    )
+
+
+def _used_names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            continue
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+            if _is_of_os(node, "read"):
+                yield "stdin"
+            elif _is_of_os(node, "write"):
+                yield "stdout"
+        elif isinstance(node, ast.Call) and _opens_stdin(node):
+            yield "stdin"
+        elif isinstance(node, ast.ImportFrom) and node.module == "sys":
+            yield from (alias.name for alias in node.names)
+
+
+def _is_of_os(node: ast.Attribute, name: str) -> bool:
+    return node.attr == name and isinstance(node.value, ast.Name) and node.value.id == "os"
+
+
+def _opens_stdin(node: ast.Call) -> bool:
+    first = node.args[0] if node.args else None
+    return (
+        isinstance(node.func, ast.Name)
+        and node.func.id == "open"
+        and isinstance(first, ast.Constant)
+        and first.value in (0, "/dev/stdin", "/dev/fd/0")
+    )
+
+
+def _bound_names(node: ast.stmt) -> Iterator[str]:
+    """Yields the names that a top-level statement binds in its module."""
+    for inner in _of_module(node):
+        if isinstance(inner, _DEFINITIONS):
+            yield inner.name
+        elif isinstance(inner, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in inner.names)
+        elif isinstance(inner, ast.Name):
+            if not isinstance(inner.ctx, ast.Load):
+                yield inner.id
+        elif isinstance(inner, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and inner.name:
+            yield inner.name
+
+
+def _changed_names(node: ast.stmt) -> Iterator[str]:
+    """Yields the names whose values a top-level statement changes: by an item (`table[0] = 1`), an
+    attribute, or a method (`table.append(1)`)."""
+    for inner in _of_module(node):
+        if isinstance(inner, ast.Subscript | ast.Attribute):
+            if not isinstance(inner.ctx, ast.Load):
+                yield from _root(inner)
+        elif isinstance(inner, ast.Expr) and isinstance(call := inner.value, ast.Call):
+            yield from _root(call.func) if isinstance(call.func, ast.Attribute) else ()
+
+
+def _of_module(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields the nodes of a statement that belong to its module's own scope."""
+    stack = [node]
+    while stack:
+        inner = stack.pop()
+        yield inner
+        if not isinstance(inner, _SCOPES):
+            stack += ast.iter_child_nodes(inner)
+
+
+def _root(node: ast.expr) -> Iterator[str]:
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    if isinstance(node, ast.Name):
+        yield node.id
+
+
+def _global_names(table: symtable.SymbolTable) -> Iterator[str]:
+    top = table.get_type() == "module"
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (top or symbol.is_global()):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _global_names(child)
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators = getattr(node, "decorator_list", ())
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _last_line(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _future_imports(code: Code) -> tuple[str, str]:
+    """Returns the code up to its last `from __future__` import, and the rest."""
+    last = 0
+    for node in code.tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            last = _last_line(node)
+    lines = code.text.split("\n")
+    return "".join(f"{line}\n" for line in lines[:last]), "\n".join(lines[last:])
+
+
+def _is_remark(node: ast.stmt, known: frozenset[str]) -> bool:
+    if not isinstance(node, ast.Expr) and not (
+        isinstance(node, ast.AnnAssign) and node.value is None
+    ):
+        return False
+    calls = {
+        inner.func.id
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name)
+    }
+    return calls.isdisjoint(known) and not known.issuperset(_loaded_names(node))
+
+
+def _loaded_names(node: ast.AST) -> set[str]:
+    return {
+        inner.id
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
+    }

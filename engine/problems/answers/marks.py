@@ -1,0 +1,214 @@
+"""Marks of chat templates in an answer: thoughts, wrappers of the answer, ends of a turn.
+
+Sources: the chat templates of the models that write them: `<think>` (DeepSeek-R1, Qwen3 and most
+others), `<thought>`, `<reasoning>`, `<seed:think>` (Seed-OSS), `◁think▷` (Kimi), `[THINK]`
+(Magistral), `<|begin_of_thought|>` (Sky-T1), `<|START_THINKING|>` (Command A), `<|inner_prefix|>`
+(Apertus), `<|channel|>analysis<|message|>` (gpt-oss), `<|channel>thought` (Gemma 4), "Here is my
+thought process:" (Granite 3).
+
+A mark that stands within quotes, as code or prose cites it, is no mark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_THOUGHT = (
+    r"(?:\w+:)?(?:think(?:ing)?(?:[_ -]process)?|(?:inner[_ -]|chain[_ -]of[_ -])?thoughts?"
+    r"(?:[_ -]process)?|reason(?:ing)?|analysis|reflection|rationale|scratch_?pad|deliberation|cot"
+    r"|(?:inner|internal)[_ -]monologue)"
+)
+_WORD = r"(?:THINK(?:ING)?|THOUGHTS?|REASON(?:ING)?|ANALYSIS|SCRATCHPAD)"
+_THOUGHT_MARK = re.compile(
+    rf"""
+    (?P<open>
+        [<◁⟨]\s?\|?(?:(?:begin|start)[_-](?:of[_-])?)?{_THOUGHT}(?:[_-](?:start|begin))?
+            (?:\s[^<>\n]{{0,100}})?\|?\s?[>▷⟩]
+      | <\|inner_prefix\|>
+      | <\|channel\|>\s*(?!final\b)\w(?:(?!<\|message)[^\n]){{0,200}}<\|message\|>
+      | <\|channel>\s*(?!final\b)\w+
+      | here\ is\ my\ thought\ process:
+    ) | (?P<close>
+        [<◁⟨]\s?\|?/\s?\|?{_THOUGHT}\s?\|?\s?[>▷⟩]
+      | [<◁⟨]\|?end[_-](?:of[_-])?{_THOUGHT}\|?[>▷⟩]
+      | [<◁⟨]\|?{_THOUGHT}[_-]end\|?[>▷⟩]
+      | <\|inner_suffix\|>
+      | <\|channel\|>\s*final\b[^<\n]{{0,100}}<\|message\|>
+      | <channel\|> | <\|channel>\s*final\b
+      | here\ is\ my\ response:
+    ) | (?P<square>(?-i:\[(?P<slash>/?){_WORD}\]))
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_BEGINNING = re.compile(r"[<◁⟨\[]")
+_SENTENCE = re.compile(r"[<◁⟨\[]|(?<=\n)[ \t]*(?=[Hh]ere is my )|\A\s*(?=[Hh]ere is my )")
+"""Where a mark may begin, so that the patterns of marks are tried there alone."""
+# What is left of gpt-oss's channels when its special tokens are not decoded.
+_BARE_CHANNELS = re.compile(r"\A\s*analysis.*assistantfinal", re.DOTALL)
+_BARE_THOUGHT = re.compile(r"\A\s*analysis[A-Z][\w']* ")
+
+_LONGEST_MARK = _LINE = 200
+"""Characters in which a mark, and what cites it, are looked for."""
+
+_ANSWER = r"(?:final[_ -])?(?:answer|solution|response|code|program|python(?:[_ -]code)?)"
+_WRAPPER = re.compile(
+    rf"""
+    (?P<open><(?:{_ANSWER}|final)(?:\s[^<>\n]{{0,100}})?> | <\|(?:begin|start)_(?:of_)?{_ANSWER}\|>
+      | (?-i:\[(?:PYTHON|CODE|ANSWER|SOLUTION|PROGRAM)\]))
+  | (?P<close></(?:{_ANSWER}|final)> | <\|end_(?:of_)?{_ANSWER}\|>
+      | (?-i:\[/(?:PYTHON|CODE|ANSWER|SOLUTION|PROGRAM)\]))
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+_END = re.compile(
+    r"<[|｜](?:im_)?(?:end(?!_header)|eo[a-z](?![a-z]))[\w▁]*[|｜]>"
+    r"|<[|｜](?:return|call|user|im_start|im_sep|start)[|｜]>"
+    r"|<(?:end_of_turn|end_of_text|end_of_utterance|eos|eot|start_of_turn|turn\|)>"
+    r"|(?:</s>|\[EOS\]|\[/INST\]|\[INST\])(?=\s*(?:\Z|\n|<|\[))",
+    re.IGNORECASE,
+)
+_HEADER = re.compile(
+    r"\A\s*(?:(?:<s>|<bos>|<\|begin_of_text\|>)\s*)?"
+    r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|start\|>|<\|turn>)\s*"
+    r"(?:assistant|model)[ \t]*(?:<\|end_header_id\|>|\n)?"
+)
+_SPECIAL = re.compile(r"<[|｜][\w▁]{1,40}[|｜]>|</?s>(?=[ \t]*$)|<(?:bos|pad|unk)>", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Text of an answer outside its thoughts."""
+
+    text: str
+    unfinished: bool = False
+    """Whether a thought never ends."""
+
+
+def without_thoughts(answer: str) -> Spoken:
+    """Returns the answer without its thoughts.
+
+    A mark of an end without that of a beginning ends a thought that the prompt began: everything
+    before it is thought. A thought that never ends takes the rest of the answer.
+    """
+    if bare := _BARE_CHANNELS.match(answer):
+        return Spoken(answer[bare.end() :])
+    if _BARE_THOUGHT.match(answer):
+        return Spoken("", unfinished=True)
+    spoken: list[str] = []
+    position, thought = 0, False
+    for mark in _thought_marks(answer):
+        start = mark.start()
+        if start < position or mark[0].endswith("/>") or _is_cited(answer, mark):
+            continue
+        if _opens(mark):
+            if not thought and not _in_closed_fence(answer, position, mark):
+                spoken.append(answer[position:start])
+                position, thought = mark.end(), True
+        elif thought:
+            position, thought = mark.end(), False
+        elif not _in_comment(answer, mark):
+            spoken.clear()
+            position = mark.end()
+    if not thought:
+        spoken.append(answer[position:])
+    return Spoken("\n".join(spoken), thought)
+
+
+def is_thought_mark(token: str) -> bool:
+    """Returns whether a token of a vocabulary begins or ends a thought."""
+    return bool(_THOUGHT_MARK.fullmatch(token)) or token in ("<|channel|>", "<|message|>")
+
+
+def opened_thought(prompt: str) -> str:
+    """Returns the mark of a thought that a prompt begins at its end; empty if there is none."""
+    tail = prompt[-_LONGEST_MARK:].rstrip()
+    marks = [mark for mark in _thought_marks(tail) if mark.end() == len(tail)]
+    return marks[-1][0] if marks and _opens(marks[-1]) else ""
+
+
+def turn(text: str) -> str:
+    """Returns the text up to the mark that ends the turn, without marks of its beginning."""
+    text = _HEADER.sub("", text)
+    for mark in _marks(_END, text):
+        if text[: mark.start()].strip() and not _is_cited(text, mark):
+            return text[: mark.start()]
+    return text
+
+
+def without_marks(text: str) -> str:
+    """Returns the text with a line break for each wrapper and special token."""
+    for pattern in (_WRAPPER, _END, _SPECIAL):
+        pieces: list[str] = []
+        position = 0
+        for mark in _marks(pattern, text):
+            if not _is_cited(text, mark):
+                pieces += text[position : mark.start()], "\n"
+                position = mark.end()
+        text = "".join((*pieces, text[position:]))
+    return text
+
+
+def wrapped(text: str) -> str:
+    """Returns what the last wrapper of an answer (`<answer>`, `[PYTHON]`) holds; empty without."""
+    start: int | None = None
+    inside = ""
+    for mark in _marks(_WRAPPER, text):
+        if _is_cited(text, mark):
+            continue
+        if mark["close"]:
+            inside = text[start : mark.start()] if start is not None else inside
+            start = None
+        elif start is None:
+            start = mark.end()
+    return inside if start is None else text[start:]
+
+
+def _marks(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    position = 0
+    for beginning in _BEGINNING.finditer(text):
+        if beginning.start() >= position and (mark := pattern.match(text, beginning.start())):
+            position = mark.end()
+            yield mark
+
+
+def _thought_marks(text: str) -> Iterator[re.Match[str]]:
+    beginnings = _SENTENCE if "ere is my " in text else _BEGINNING
+    for beginning in beginnings.finditer(text):
+        start = beginning.start() if text[beginning.start()] in "<◁⟨[" else beginning.end()
+        if mark := _THOUGHT_MARK.match(text, start):
+            yield mark
+
+
+def _opens(mark: re.Match[str]) -> bool:
+    return bool(mark["open"]) or (bool(mark["square"]) and not mark["slash"])
+
+
+def _is_cited(text: str, mark: re.Match[str]) -> bool:
+    """Returns whether code or prose cites the mark: it stands within quotes on its line."""
+    before, after = text[mark.start() - 1 : mark.start()], text[mark.end() : mark.end() + 1]
+    if after == "`":
+        return not text.startswith("```", mark.end())
+    if after and after in "'\"\\":
+        return True
+    if before and before in "'\"`":
+        return before in _rest_of_line(text, mark)
+    return before == "\\"
+
+
+def _in_comment(text: str, mark: re.Match[str]) -> bool:
+    line = text[max(0, mark.start() - _LINE) : mark.start()].rpartition("\n")[2]
+    return "# " in line and bool(_rest_of_line(text, mark).strip())
+
+
+def _rest_of_line(text: str, mark: re.Match[str]) -> str:
+    return text[mark.end() : mark.end() + _LINE].partition("\n")[0]
+
+
+def _in_closed_fence(text: str, start: int, mark: re.Match[str]) -> bool:
+    """Returns whether the mark stands in a fenced block, which is closed later."""
+    fences = re.findall(r"^[ \t>]*(`{3,}|~{3,})", text[start : mark.start()], re.MULTILINE)
+    closes = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})[ \t]*$", re.MULTILINE)
+    return len(fences) % 2 == 1 and bool(closes.search(text, mark.end()))
