@@ -266,3 +266,26 @@ def test_a_folder_of_several_layouts_has_one_line_for_each_other_file(tmp_path):
     files = sorted(map(str, loaded.left_out), key=lambda text: "layout" in text)[2:]
     assert "b.jsonl" in files[0] and "is of the layout codecontests" in files[0]
     assert "c.json" in files[1] and "of a layout that is not known" in files[1]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        human("    ships.sort()\n", "def check(candidate):\n    x = [2, 1]\n    candidate(x)\n"
+              "    assert x == [1, 2]\n", "def masts(ships):\n"),
+        {"task_id": 1, "text": "Sort.", "code": "def order(x): x.sort()",
+         "test_list": ["x = [2, 1]\norder(x)\nassert x == [1, 2]"]},
+    ],
+)  # fmt: skip
+def test_tests_of_what_a_function_changes_are_left_out_with_that_reason(row):
+    with pytest.raises(RowError, match="to change its argument x; only results are judged"):
+        read(row)
+
+
+def test_tests_that_an_argument_stays_as_it_was_are_judged(sandbox):
+    test = (
+        "def check(candidate):\n    x = [2, 1]\n    assert candidate(x) == [1, 2]\n"
+        "    assert x == [2, 1]\n    try:\n        candidate(None)\n"
+        "    except TypeError:\n        x = 0\n    assert candidate([x]) == [0]\n"
+    )
+    assert judged(sandbox, human("    return sorted(ships)\n", test, "def masts(ships):\n")).passed
