@@ -134,20 +134,21 @@ def _in_order(name: str) -> list[tuple[int, str]]:
 
 
 def _refuse_layers(config: Mapping[str, Any], shapes: Shapes) -> None:
-    """Refuses weights none of whose stacks has as many layers as config.json says."""
+    """Refuses weights with another number of layers than config.json says. Models of several stacks
+    have settings of their own for each: these are left to the loader."""
     layers = _layers_of(config)
     stacks: dict[str, set[int]] = {}
     for name in shapes:
         if found := _LAYER.match(name):
             stacks.setdefault(found[1], set()).add(int(found[2]))
-    if layers is None or not stacks:
+    if layers is None or len(stacks) != 1:
         return
     # Some models come with layers that predict further tokens, after all others.
     spare = _number(config, "num_nextn_predict_layers") or 0
     needed = set(range(layers))
-    if any(needed <= held <= set(range(layers + spare)) for held in stacks.values()):
+    ((stack, held),) = stacks.items()
+    if needed <= held <= set(range(layers + spare)):
         return
-    stack, held = max(stacks.items(), key=lambda one: len(one[1]))
     if missing := sorted(needed - held):
         lacking = _list([f"{stack}.{number}" for number in missing])
         what = f"lacks {len(missing):,} of the {layers:,} layers of config.json: {lacking}"
@@ -163,7 +164,7 @@ def _layers_of(config: Mapping[str, Any]) -> int | None:
 
 def _number(config: Mapping[str, Any], key: str) -> int | None:
     inner = config.get("text_config")
-    for part in (config, inner if isinstance(inner, Mapping) else {}):
+    for part in (inner if isinstance(inner, Mapping) else {}, config):
         if type(part.get(key)) is int:
             return part[key]
     return None
