@@ -44,7 +44,7 @@ class BatchBackend:
         run: RunConfig,
         position: int,
         run_dir: Path | None,
-        clock: str | None,
+        clock: str | None = None,
     ):
         self._process = _process(agents, run, position, run_dir, clock)
 
@@ -79,7 +79,7 @@ class LocalBackend:
         run: RunConfig,
         position: int,
         run_dir: Path | None,
-        clock: str | None,
+        clock: str | None = None,
     ):
         self._process = _process(agents, run, position, run_dir, clock)
         self._lock = threading.RLock()
