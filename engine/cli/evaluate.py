@@ -89,6 +89,8 @@ class _ProblemSet:
 def _evaluate(arguments: argparse.Namespace) -> int:
     from engine.evaluation.figures import compare, read_report, report
     from engine.evaluation.measurement import measure, samples_planned
+    from engine.problems.identity import set_hash
+    from engine.rollout.long_statements import divided_by_length
 
     against = read_report(arguments.against) if arguments.against else None
     config = _config(arguments)
@@ -101,7 +103,11 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     search, problems = not arguments.no_search, problem_set.problems
     planned = samples_planned(config, len(problems), search=search)
     progress = Progress(STARTING, arguments.progress_seconds)
+    long: list[tuple[Problem, str]] = []
     with started_team(config, "measuring", progress, planned) as (team, scorer):
+        problems, long = divided_by_length(problems, team.too_long)
+        if not problems:
+            raise ValueError(f"no problem is left: {_left_out(*long[0])}")
         measured = measure(
             team,
             config,
@@ -110,7 +116,14 @@ def _evaluate(arguments: argparse.Namespace) -> int:
             search=search,
             scorer=scorer,
         )
-    result = report(measured, {"dataset": problem_set.about, **_about(config)})
+    for problem, why in long:
+        print(f"left out: {_left_out(problem, why)}", file=sys.stderr)
+    about = problem_set.about
+    if long:
+        left_out = about["left_out"] + len(long)
+        size = {"problems": len(problems), "hash": set_hash(problems), "left_out": left_out}
+        about = {**about, **size}
+    result = report(measured, {"dataset": about, **_about(config)})
     if against:
         result["against"] = {"file": str(arguments.against), **compare(against, result)}
     if to_stdout:
@@ -122,6 +135,10 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     if against:
         _print_comparison(result["against"])
     return 0
+
+
+def _left_out(problem: Problem, why: str) -> str:
+    return f"{ascii(problem.id)[1:-1]}: its statement {why}"
 
 
 def temperature_note(config: RunConfig) -> str:

@@ -234,11 +234,14 @@ def started_team(
     """
     from engine.inference.backends import BackendError, scoring
     from engine.inference.local_team import LocalTeam
+    from engine.policy.models.load import model_warnings
     from engine.resources.requirements import require_bounds
     from engine.sandbox.host.errors import SandboxUnavailable
     from engine.sandbox.limits import SandboxCaps
 
     require_bounds(SandboxCaps.from_environment().of_run(config))
+    for line in model_warnings(config.agents):
+        print(f"warning: {line}", file=sys.stderr)
     try:
         with (
             progress,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-MOST_DIGITS = 4300
-"""Digits of a number, unless the caller reads longer ones: Python prints no more."""
-_PIECE = 4000  # Python converts no more than 4300 at once
+from engine import MOST_DIGITS
+
+_PIECE = 4000  # Python converts no more than 4300 at once by default
 _MOST_SHOWN = 200
 
 
@@ -38,7 +38,7 @@ class _Refused:
     reason: str
 
 
-def loads(text: bytes | str, most_digits: int = MOST_DIGITS, **hooks: Any) -> Any:
+def loads(text: bytes | str, **hooks: Any) -> Any:
     """Returns the JSON value; `hooks` are those of `json.loads`.
 
     Raises:
@@ -49,7 +49,7 @@ def loads(text: bytes | str, most_digits: int = MOST_DIGITS, **hooks: Any) -> An
     refused: list[_Refused] = []
 
     def number(convert: Callable[[str], Any], digits: str) -> Any:
-        value = _too_long(digits, most_digits) or convert(digits)
+        value = _too_long(digits) or convert(digits)
         if isinstance(value, _Refused):
             refused.append(value)
         return value
@@ -60,7 +60,7 @@ def loads(text: bytes | str, most_digits: int = MOST_DIGITS, **hooks: Any) -> An
     except ValueError as error:
         if "integer string conversion" not in str(error):
             raise
-        # Python refuses to convert integers of more than 4300 digits; published tests have some.
+        # Python refuses to convert integers of more than MOST_DIGITS digits.
         hooks["parse_int"] = partial(number, _integer)
         value = json.loads(text, **hooks)
     if refused:
@@ -68,9 +68,11 @@ def loads(text: bytes | str, most_digits: int = MOST_DIGITS, **hooks: Any) -> An
     return value
 
 
-def _too_long(digits: str, most: int) -> _Refused | None:
+def _too_long(digits: str) -> _Refused | None:
     number = len(digits.lstrip("-"))
-    return _Refused(f"a number of {number:,} digits ({most:,} at most)") if number > most else None
+    if number <= MOST_DIGITS:
+        return None
+    return _Refused(f"a number of {number:,} digits ({MOST_DIGITS:,} at most)")
 
 
 def _float(digits: str) -> float | _Refused:

@@ -41,7 +41,7 @@ from engine.events.vocabulary import (
 from engine.hub.pins import pin_run
 from engine.inference.local_team import LocalTeam
 from engine.inference.sources import Interrupted
-from engine.policy.models.load import check_agent
+from engine.policy.models.load import check_agent, model_warnings
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.identity import content_hash
 from engine.problems.load import load_dataset
@@ -49,6 +49,8 @@ from engine.problems.problem import Problem
 from engine.problems.source import GENERATED
 from engine.problems.splits import shuffled
 from engine.resources.requirements import require_bounds
+from engine.rollout.long_statements import divided_by_length
+from engine.run.clock import run_clock
 from engine.run.lease import LeaseGuard
 from engine.run.system_samples import sampling
 from engine.sandbox.limits import SandboxCaps
@@ -125,12 +127,20 @@ def _measured(
     if stop.is_set():
         raise Interrupted
     log.append(RunWaiting("agents to start", start_deadline(config.agents).seconds))
-    with LocalTeam(config, _ProgressLog(log)) as team:
+    clock = run_clock(config.agents, run_dir)
+    with LocalTeam(config, _ProgressLog(log), clock=clock) as team:
         threading.Thread(target=_leave, args=(team, stop), daemon=True).start()
         team.ready()
         log.append(RunWaiting(""))
+        for line in model_warnings(config.agents):
+            log.append(LogLine("warning", line))
         for cut in team.sandbox.caps.cuts(config.sandbox, problems):
             log.append(LogLine("warning", cut))
+        problems, long = divided_by_length(problems, team.too_long)
+        for problem, why in long:
+            log.append(LogLine("warning", f"problem left out: {problem.id}: its statement {why}"))
+        if not problems:
+            raise ValueError(f"no problem is left: {long[0][0].id}: its statement {long[0][1]}")
         log.append(RunStateChanged(RunState.RUNNING))
         started = time.monotonic()
         search = config.evaluation.tree_nodes > 1

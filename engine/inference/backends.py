@@ -66,6 +66,10 @@ class AnswerBackend(Protocol):
         """Returns the answers, in order of `batch`; `temperature` overrides that of the agents."""
         ...
 
+    def too_long(self, statements: Sequence[str]) -> dict[int, str]:
+        """Returns, by index, why a statement exceeds the prompt limit of some agent."""
+        ...
+
     def close(self) -> None: ...
 
 

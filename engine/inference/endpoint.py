@@ -103,6 +103,9 @@ class EndpointBackend:
     ) -> Future[list[Answer]]:
         return self._begin(self._answers(batch, temperature))
 
+    def too_long(self, statements: Sequence[str]) -> dict[int, str]:
+        return {}  # a server alone knows its tokenizer and its limit
+
     def close(self) -> None:
         """Cancels all requests in flight."""
         seconds = ENDPOINT_CLOSE.seconds

@@ -39,9 +39,14 @@ class BatchBackend:
     requests_per_call = LOCAL_BATCH
 
     def __init__(
-        self, agents: Sequence[AgentConfig], run: RunConfig, position: int, run_dir: Path | None
+        self,
+        agents: Sequence[AgentConfig],
+        run: RunConfig,
+        position: int,
+        run_dir: Path | None,
+        clock: str | None = None,
     ):
-        self._process = _process(agents, run, position, run_dir)
+        self._process = _process(agents, run, position, run_dir, clock)
 
     def ready(self, deadline: Deadline) -> None:
         self._process.ready(deadline)
@@ -50,6 +55,9 @@ class BatchBackend:
         self, batch: Sequence[AgentRequest], temperature: float | None
     ) -> Future[list[Answer]]:
         return self._process.call(_answer, list(batch), temperature)
+
+    def too_long(self, statements: Sequence[str]) -> dict[int, str]:
+        return self._process.call(_too_long, list(statements)).result()
 
     def close(self) -> None:
         self._process.close()
@@ -66,9 +74,14 @@ class LocalBackend:
     requests_per_call = 1
 
     def __init__(
-        self, agents: Sequence[AgentConfig], run: RunConfig, position: int, run_dir: Path | None
+        self,
+        agents: Sequence[AgentConfig],
+        run: RunConfig,
+        position: int,
+        run_dir: Path | None,
+        clock: str | None = None,
     ):
-        self._process = _process(agents, run, position, run_dir)
+        self._process = _process(agents, run, position, run_dir, clock)
         self._lock = threading.RLock()
         """Reentrant: a turn that has ended already calls back at once."""
         self._count = 0
@@ -97,6 +110,9 @@ class LocalBackend:
             if not self._in_turn:
                 self._begin_turn()
         return future
+
+    def too_long(self, statements: Sequence[str]) -> dict[int, str]:
+        return self._process.call(_too_long, list(statements)).result()
 
     def close(self) -> None:
         self._process.close()
@@ -135,16 +151,24 @@ def _cause_of(turn: Future[Any]) -> BaseException | None:
 
 
 def _process(
-    agents: Sequence[AgentConfig], run: RunConfig, position: int, run_dir: Path | None
+    agents: Sequence[AgentConfig],
+    run: RunConfig,
+    position: int,
+    run_dir: Path | None,
+    clock: str | None,
 ) -> ModelProcess:
     names = ", ".join(agent.name for agent in agents)
     title = f"agent{'s' if len(agents) > 1 else ''} {names}"
     apart = needs_own_start(run, agents)
-    return ModelProcess(title, _load_agents, agents, run, position, run_dir, apart=apart)
+    return ModelProcess(title, _load_agents, agents, run, position, run_dir, clock, apart=apart)
 
 
 def _load_agents(
-    agents: Sequence[AgentConfig], run: RunConfig, position: int, run_dir: Path | None
+    agents: Sequence[AgentConfig],
+    run: RunConfig,
+    position: int,
+    run_dir: Path | None,
+    clock: str | None,
 ) -> Any:
     if run.compute.deterministic:
         sums_in_one_order()
@@ -158,7 +182,11 @@ def _load_agents(
     # Frozen: no optimizer and no reference, because nothing learns here.
     frozen = {"trainable": False, "lora": None, "shares_weights_with": None}
     group = [agent.model_copy(update=frozen) for agent in agents]
-    return PolicyHost([group], run, [run.seed + 7919 * position], run_dir=run_dir)
+    return PolicyHost([group], run, [run.seed + 7919 * position], run_dir=run_dir, clock=clock)
+
+
+def _too_long(host: Any, statements: Sequence[str]) -> dict[int, str]:
+    return host.too_long(statements)
 
 
 def _answer(host: Any, batch: Sequence[AgentRequest], temperature: float | None) -> list[Answer]:

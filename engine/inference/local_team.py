@@ -24,6 +24,7 @@ from engine.rollout.forest import Forest, GrowingTree
 from engine.rollout.growth import close_node, opened_tasks
 from engine.rollout.scheduler import Task, VerifiedTask
 from engine.rollout.types import Judged, RolloutSink
+from engine.run.clock import run_clock
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.self_check import SelfCheck
 from engine.sandbox.host.verdict_cache import CachingVerifier
@@ -41,10 +42,12 @@ class LocalTeam:
         report: Callable[[str], None] = lambda text: None,
         waiting: Callable[[str, float], None] = lambda name, deadline: None,
         run_dir: Path | None = None,
+        clock: str | None = None,
     ):
         """`report` receives the progress of trees and samples; `waiting` receives the name and the
         deadline in seconds of every longer wait, and an empty name when it is over. With `run_dir`
-        local models write drafts there (`engine.events.drafts`)."""
+        local models write drafts there (`engine.events.drafts`). `clock` is the time that chat
+        templates write (default: the run's, `engine.run.clock`)."""
         self.config = config
         self.report = report
         self.count: Callable[[], None] = lambda: None
@@ -58,6 +61,7 @@ class LocalTeam:
         self.backends: dict[str, AnswerBackend] = {}
         """Backend of each agent; agents of one model share one."""
         try:
+            clock = clock or run_clock(config.agents, run_dir)
             waiting(_START, start_deadline(config.agents).seconds)
             self.sandbox = self._open.enter_context(Sandbox(config.sandbox))
             self.check = SelfCheck(self.sandbox)
@@ -67,7 +71,7 @@ class LocalTeam:
             # While the processes of the models import what they need, which takes seconds.
             self._checked = self.threads.submit(self.check.when_due)
             for agents in _same_model(config.agents):
-                backend = _backend(agents, config, run_dir)
+                backend = _backend(agents, config, run_dir, clock)
                 self._open.callback(backend.close)
                 self.backends |= dict.fromkeys((agent.name for agent in agents), backend)
         except BaseException:
@@ -94,6 +98,13 @@ class LocalTeam:
         for backend in set(self.backends.values()):
             backend.ready(deadline)
         self.waiting("", 0.0)
+
+    def too_long(self, statements: Sequence[str]) -> dict[int, str]:
+        """Returns, by index, why a statement exceeds the prompt limit of some agent."""
+        reasons: dict[int, str] = {}
+        for backend in dict.fromkeys(self.backends.values()):
+            reasons = backend.too_long(statements) | reasons
+        return reasons
 
     def samples(
         self, part: str, requests: Sequence[Request], temperature: float | None = None
@@ -187,11 +198,11 @@ def _same_model(agents: Sequence[AgentConfig]) -> list[list[AgentConfig]]:
 
 
 def _backend(
-    agents: Sequence[AgentConfig], config: RunConfig, run_dir: Path | None
+    agents: Sequence[AgentConfig], config: RunConfig, run_dir: Path | None, clock: str | None
 ) -> AnswerBackend:
     if is_endpoint(agents[0].model):
         from engine.inference.endpoint import EndpointBackend
 
         return EndpointBackend(agents[0], config.inference)
     local = BatchBackend if config.compute.deterministic else LocalBackend
-    return local(agents, config, config.agents.index(agents[0]), run_dir)
+    return local(agents, config, config.agents.index(agents[0]), run_dir, clock)

@@ -22,7 +22,7 @@ from engine.inference.local_team import LocalTeam
 from engine.inference.search import Outcome, search_problem
 from engine.inference.signals import ended_alike, stopping
 from engine.inference.telemetry import SearchRecorder
-from engine.policy.models.load import check_agent
+from engine.policy.models.load import check_agent, model_warnings
 from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.jsonl import SEARCHED_FILE, load_problems, save_problems
 from engine.problems.problem import Problem
@@ -95,6 +95,8 @@ def _search(
             team.ready()
             log.append(LogLine("info", f"agents are ready: {', '.join(team.names)}"))
             log.append(isolation_line(team.sandbox.tier()))
+            for line in model_warnings(config.agents):
+                log.append(LogLine("warning", line))
             for cut in team.sandbox.caps.cuts(config.sandbox, [problem]):
                 log.append(LogLine("warning", cut))
             log.append(RunStateChanged(RunState.RUNNING))

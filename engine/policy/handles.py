@@ -37,6 +37,7 @@ class PolicyHandle(Protocol):
     """Handle of `engine.training.actors.PolicyActor`."""
 
     sizes: RemoteMethod[[], dict[str, Size]]
+    too_long: RemoteMethod[[Sequence[str]], dict[int, str]]
     answer: RemoteMethod[
         [Mapping[str, Sequence[Request]], float | None, bool, Stream | None],
         dict[str, list[Answer]],

@@ -39,9 +39,11 @@ class PolicyHost:
         seeds: Sequence[int],
         generator_index: int | None = None,
         run_dir: Path | None = None,
+        clock: str | None = None,
     ):
         """With `generator_index` these policies only generate, as the generator of that index, with
-        weights of a learner elsewhere. With `run_dir` they write drafts there."""
+        weights of a learner elsewhere. With `run_dir` they write drafts there. `clock` is
+        the local time that chat templates write (`engine.run.clock`)."""
         torch.set_num_threads(run.compute.threads_per_agent)
         torch.use_deterministic_algorithms(run.compute.deterministic)
         torch.manual_seed(seeds[0])
@@ -58,7 +60,7 @@ class PolicyHost:
             tokenizer = copy.deepcopy(loaded.tokenizer) if shared else loaded.tokenizer
             own = replace(loaded, tokenizer=tokenizer)
             learns, drafts = generator_index is None, self._drafts(agents[0].name, run_dir)
-            policy = Policy(agents, run, own, weights, seed, learns, drafts)
+            policy = Policy(agents, run, own, weights, seed, learns, drafts, clock)
             self.policies[agents[0].name] = policy
 
     def _drafts(self, owner: str, run_dir: Path | None) -> DraftWriter | None:
@@ -69,6 +71,13 @@ class PolicyHost:
     def sizes(self) -> dict[str, Size]:
         """Returns the number of weights by agent."""
         return {name: policy.size() for policy in self.policies.values() for name in policy.agents}
+
+    def too_long(self, statements: Sequence[str]) -> dict[int, str]:
+        """Returns, by index, why a statement exceeds the limit of an agent (`Policy.too_long`)."""
+        reasons: dict[int, str] = {}
+        for policy in self.policies.values():
+            reasons = policy.too_long(statements) | reasons
+        return reasons
 
     def answer(
         self,

@@ -37,7 +37,7 @@ from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.models.conversations import conversation_ids
 from engine.policy.models.load import LoadedModel, ModelError, chat_template
 from engine.policy.models.weights import Weights
-from engine.policy.prompts import Message, refinement_prompts, root_prompt
+from engine.policy.prompts import Message, refinement_prompts, root_prompt, statement_prompt
 from engine.policy.token_texts import TokenTexts
 from engine.policy.types import (
     SHOWN_CHARACTERS,
@@ -75,9 +75,11 @@ class Policy:
         seed: int,
         learns: bool = True,
         drafts: DraftWriter | None = None,
+        clock: str | None = None,
     ):
         """Without `learns` it generates with weights that a learner elsewhere sends; `drafts`
-        receives what is being written."""
+        receives what is being written; `clock` is the time that chat templates write."""
+        self._clock = clock
         self.owner = agents[0]
         self.agents = {agent.name: agent for agent in agents}
         self.seed = seed
@@ -373,8 +375,31 @@ class Policy:
             f"{sampling.max_prompt_tokens}; raise it"
         )
 
+    def too_long(self, statements: Sequence[str]) -> dict[int, str]:
+        """Returns, by index, why the prompt of a statement alone exceeds an agent's limit.
+
+        Statements in ASCII have at most as many tokens as characters, and are not encoded if they
+        fit even so.
+        """
+        reasons: dict[int, str] = {}
+        for agent in self.agents.values():
+            limit = agent.sampling.max_prompt_tokens
+            around = len(self._encode(statement_prompt("", agent.role)))
+            for index, text in enumerate(statements):
+                if index in reasons or (text.isascii() and around + len(text) <= limit):
+                    continue
+                count = len(self._encode(statement_prompt(text, agent.role)))
+                if count > limit:
+                    reasons[index] = (
+                        f"takes {count:,} tokens, more than agents.{agent.name}.sampling."
+                        f"max_prompt_tokens = {limit:,}; a new run with a larger limit keeps it"
+                    )
+        return reasons
+
     def _encode(self, messages: list[Message]) -> list[int]:
-        return conversation_ids(self.loaded.tokenizer, messages, add_generation_prompt=True)
+        return conversation_ids(
+            self.loaded.tokenizer, messages, add_generation_prompt=True, now=self._clock
+        )
 
     def _answer(self, generation: Generation, problem: Problem) -> Answer:
         tokenizer: Any = self.loaded.tokenizer

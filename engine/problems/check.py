@@ -7,7 +7,7 @@ together with `left_out` (rows that could not be read) they are the whole data s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.events.vocabulary import Verdict
 from engine.problems.errors import DatasetIssue
@@ -36,7 +36,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """Result of a check; `passed` are the problems whose reference passes every test."""
+    """Result of a check; `passed` are the problems whose reference passes every test, or with
+    another one of theirs that does."""
 
     format: str
     passed: list[Problem] = field(default_factory=list)
@@ -64,13 +65,27 @@ def check(
     for batch in _batches(list(zip(dataset.locations, dataset.problems, strict=True))):
         results = verify([(problem, problem.reference) for _, problem in batch])
         for (location, problem), result in zip(batch, results, strict=True):
-            _add_result(report, location, problem, result)
+            _add_result(report, location, *_with_right_reference(problem, result, verify))
             tests += len(problem.public_tests) + len(problem.private_tests)
         done += len(batch)
         progress(done)
     return Report(
         report.format, report.passed, report.failed, report.unverified, report.left_out, tests
     )
+
+
+def _with_right_reference(
+    problem: Problem, result: Verification, verify: Verify
+) -> tuple[Problem, Verification]:
+    """Returns the problem with the first of its further references that passes, and its result;
+    problem and result unchanged if there is none."""
+    if result.passed or result.verdict == Verdict.SANDBOX_FAILURE:
+        return problem, result
+    for other in problem.other_references:
+        (tried,) = verify([(problem, other)])
+        if tried.passed:
+            return replace(problem, reference=other, other_references=()), tried
+    return problem, result
 
 
 def _add_result(

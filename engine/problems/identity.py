@@ -29,6 +29,8 @@ def content_hash(problem: Problem) -> str:
         *_tests("public", problem.public_tests),
         *_tests("private", problem.private_tests),
     ]
+    if comparison.output:  # later than the others: a problem without it keeps its hash
+        parts.append(f"output {comparison.output}")
     return _digest(parts)
 
 

@@ -9,14 +9,15 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from engine.hub.download import snapshot
 from engine.hub.reference import RepoType, is_hub, parse
-from engine.problems.containers import Row, files_below, is_folder, is_jsonl, rows_of
+from engine.problems.containers import Row, files_below, is_folder, is_jsonl, parts_of, rows_of
 from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.formats import DETECTED, FORMATS, OWN, format_of
 from engine.problems.formats.fields import Fields, RowError
@@ -100,7 +101,11 @@ def _own(path: Path) -> LoadedDataset:
     """Reads our own format: JSONL, or any other container, or a folder of them."""
     problems: list[tuple[RowLocation, Problem]] = []
     issues: list[DatasetIssue] = []
-    for file in files_below(path) if is_folder(path) else [path]:
+    in_folder = is_folder(path)
+    for file in files_below(path) if in_folder else [path]:
+        if in_folder and (other := _foreign_to_own(file)):
+            issues.append(other)
+            continue
         if is_jsonl(file):
             problems += [
                 (RowLocation(str(file), line), one) for line, one in numbered_problems(file)
@@ -117,10 +122,37 @@ def _own(path: Path) -> LoadedDataset:
     return _collected(OWN, problems)
 
 
+def _foreign_to_own(file: Path) -> DatasetIssue | None:
+    """Returns an issue for a file none of whose first rows has a field that ours need."""
+    first = [row.data for row in islice(rows_of(file), _TRIED_ROWS)]
+    dicts = [row for row in first if isinstance(row, dict)]
+    if len(dicts) < len(first) or not dicts or any(REQUIRED[1] in row for row in dicts):
+        return None
+    return _other_layout(file, OWN, dicts[0])
+
+
 def _published(path: Path, format: str) -> LoadedDataset:
-    one = FORMATS[format]
-    rows = rows_of(path, one.FIELDS)
-    return _collected(format, ((RowLocation(r.file, r.line), _problem(r, format)) for r in rows))
+    return _collected(format, _read(path, format))
+
+
+def _read(path: Path, format: str) -> Iterator[tuple[RowLocation, Problem | DatasetIssue]]:
+    """Yields what every row becomes; of a file of another layout in a folder, one issue."""
+    one, in_folder = FORMATS[format], is_folder(path)
+    for file, rows in parts_of(path, one.FIELDS):
+        first = list(islice(rows, _TRIED_ROWS))
+        dicts = [row.data for row in first if isinstance(row.data, dict)]
+        if in_folder and dicts and not any(map(one.recognises, dicts)):
+            yield RowLocation(str(file), 0), _other_layout(file, format, dicts[0])
+            continue
+        for row in chain(first, rows):
+            yield RowLocation(row.file, row.line), _problem(row, format)
+
+
+def _other_layout(file: Path, format: str, row: dict[str, Any]) -> DatasetIssue:
+    other = format_of(row)
+    layout = f"of the layout {other}" if other else "of a layout that is not known"
+    remedy = f"is {layout}, and the folder is read as {format}; give it alone, or in its own folder"
+    return DatasetIssue(str(file), 0, "file", sorted(map(str, row))[:20], remedy)
 
 
 def _problem(row: Row, format: str) -> Problem | DatasetIssue:

@@ -48,3 +48,6 @@ class Problem(Plain):
     statement promises."""
     comparison: Comparison = EXACT
     limits: Limits = NO_LIMITS
+    other_references: tuple[str, ...] = ()
+    """Further programs of which the data set says that they pass; one takes the reference's place
+    if that fails (`engine.problems.check`)."""

@@ -5,7 +5,7 @@
      "private_tests": [{"arguments_literal": "((1, 2),)", "expected_literal": "{1, 2}"}],
      "reference": "def solve(x): ...", "difficulty": 1, "tags": ["sorting"],
      "prelude": "import math", "comparison": {"tolerance": 1e-6, "loose_types": true,
-     "checker": "def check(given, expected, actual): ..."},
+     "checker": "def check(given, expected, actual): ...", "output": "words"},
      "limits": {"seconds": 2.0, "memory_mb": 256}}
 
 Everything after `private_tests` may be left out. `entry_point` is a function, a method
@@ -16,9 +16,10 @@ Everything after `private_tests` may be left out. `entry_point` is a function, a
     {"code": "assert candidate(1, 2) == 3"}                     Python that asserts
 
 `arguments` is the JSON list of arguments, `expected` the JSON value and `accepted` the list of
-other right answers; values that JSON cannot represent (tuples, sets, bytes, nan, keys that are not
-strings) are written as the text of a Python literal in `arguments_literal`, `expected_literal` or
-`accepted_literal`.
+other right answers; `comparison.output` says how printed texts are compared
+(`engine.sandbox.cases.OUTPUTS`); values that JSON cannot represent (tuples, sets, bytes, nan, keys
+that are not strings) are written as the text of a Python literal in `arguments_literal`,
+`expected_literal` or `accepted_literal`.
 
 Invariant: `RecordReader` reads back equal what `record` writes, or names every issue in it.
 """
@@ -40,6 +41,7 @@ from engine.problems.problem import (
     StdinTest,
     Test,
 )
+from engine.sandbox.cases import OUTPUTS
 from engine.sandbox.guest.literals import LiteralError, from_literal, to_literal
 
 REQUIRED = ("id", "statement", "entry_point", "public_tests", "private_tests")
@@ -209,7 +211,11 @@ class RecordReader:
         if type(checker) is not str or (checker and "def check(" not in checker):
             remedy = "must be Python that defines check(given, expected, actual), or left out"
             self.add_issue("comparison.checker", checker, remedy)
-        return Comparison(tolerance, loose, checker)
+        output = value.get("output", "")
+        if output not in OUTPUTS:
+            remedy = f"must be one of {', '.join(filter(None, OUTPUTS))}, or left out"
+            self.add_issue("comparison.output", output, remedy)
+        return Comparison(tolerance, loose, checker, output)
 
     def _limits(self, data: dict[str, Any]) -> Limits:
         value = self._object(data, "limits", Limits.__slots__)

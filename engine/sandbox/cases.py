@@ -71,6 +71,15 @@ class Comparison(Plain):
     checker: str = ""
     """Python that defines `check(given, expected, actual) -> bool`, run in a separate sandboxed
     process; `given` is the tuple of arguments, or the text of stdin. Empty: no checker."""
+    output: str = ""
+    """How a printed text is compared (`OUTPUTS`)."""
+
+
+OUTPUTS = ("", "lines", "words", "decimals")
+"""Comparisons of printed texts: of lines, but for blanks at their ends; as APPS, of lines without
+blanks around them and without empty ones, numerals by value; as CodeContests, of words without
+case, numbers within the tolerance; as LiveCodeBench, of lines without blanks around them, or of
+their words as exact decimals."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class PolicyActor:
         seeds: Sequence[int],
         number: int | None = None,
         run_dir: Path | None = None,
+        clock: str | None = None,
     ):
         if run.compute.device != "cuda":
             keep_freed_memory()
@@ -37,10 +38,13 @@ class PolicyActor:
             os.nice(GIVES_WAY)
         from engine.policy.host import PolicyHost
 
-        self.host = PolicyHost(groups, run, seeds, number, run_dir)
+        self.host = PolicyHost(groups, run, seeds, number, run_dir, clock)
 
     def sizes(self) -> dict[str, Size]:
         return self.host.sizes()
+
+    def too_long(self, statements: Sequence[str]) -> dict[int, str]:
+        return self.host.too_long(statements)
 
     def answer(
         self,

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from engine.problems.check import Finding, Verify, check
 from engine.problems.errors import DatasetError, DatasetIssue
@@ -33,13 +34,18 @@ def without_failing_references(problems: ProblemSet, run_dir: Path, verify: Veri
     if not problems.locations:
         return problems
     used = [*problems.train, *problems.validation, *problems.test]
-    issues = _remembered(run_dir, used)
-    if issues is None:
-        issues = _failing_references(problems, used, verify)
-        _remember(run_dir, used, issues)
+    checked = _remembered(run_dir, used)
+    if checked is None:
+        checked = _checked(problems, used, verify)
+        _remember(run_dir, used, checked)
+    issues, right = checked
     failing = {issue.value for issue in issues}
     left = {
-        split: [p for p in getattr(problems, split) if p.id not in failing]
+        split: [
+            replace(p, reference=right.get(p.id, p.reference))
+            for p in getattr(problems, split)
+            if p.id not in failing
+        ]
         for split in ("train", "validation", "test")
     }
     if any(getattr(problems, split) and not left[split] for split in left):
@@ -47,15 +53,20 @@ def without_failing_references(problems: ProblemSet, run_dir: Path, verify: Veri
     return replace(problems, **left, left_out=[*problems.left_out, *issues])
 
 
-def _failing_references(
-    problems: ProblemSet, used: Sequence[Problem], verify: Verify
-) -> list[DatasetIssue]:
+Checked = tuple[list[DatasetIssue], dict[str, str]]
+"""Problems whose references fail; by id, the right reference of those whose first one fails."""
+
+
+def _checked(problems: ProblemSet, used: Sequence[Problem], verify: Verify) -> Checked:
     with_reference = [problem for problem in used if problem.reference.strip()]
     report = check(
         LoadedDataset("", with_reference, [problems.locations[p.id] for p in with_reference]),
         verify,
     )
-    return [_issue(finding) for finding in (*report.failed, *report.unverified)]
+    issues = [_issue(finding) for finding in (*report.failed, *report.unverified)]
+    first = {problem.id: problem.reference for problem in used}
+    right = {p.id: p.reference for p in report.passed if p.reference != first[p.id]}
+    return issues, right
 
 
 def _issue(finding: Finding) -> DatasetIssue:
@@ -66,18 +77,25 @@ def _issue(finding: Finding) -> DatasetIssue:
     return DatasetIssue(finding.place.file, finding.place.line, "reference", finding.id, remedy)
 
 
-def _remember(run_dir: Path, used: Sequence[Problem], issues: list[DatasetIssue]) -> None:
-    record = {"problems": set_hash(used), "left_out": [asdict(issue) for issue in issues]}
+def _remember(run_dir: Path, used: Sequence[Problem], checked: Checked) -> None:
+    issues, right = checked
+    record: dict[str, Any] = {
+        "problems": set_hash(used),
+        "left_out": [asdict(issue) for issue in issues],
+    }
+    if right:
+        record["references"] = right
     draft = run_dir / f"{FILE_NAME}.draft"
     draft.write_text(json.dumps(record))
     draft.replace(run_dir / FILE_NAME)
 
 
-def _remembered(run_dir: Path, used: Sequence[Problem]) -> list[DatasetIssue] | None:
+def _remembered(run_dir: Path, used: Sequence[Problem]) -> Checked | None:
     file = run_dir / FILE_NAME
     if not file.is_file():
         return None
     record = json.loads(file.read_text())
     if record["problems"] != set_hash(used):
         return None
-    return [DatasetIssue(**issue) for issue in record["left_out"]]
+    issues = [DatasetIssue(**issue) for issue in record["left_out"]]
+    return issues, record.get("references", {})

@@ -19,7 +19,7 @@ from engine.events.log import EventLog
 from engine.events.vocabulary import LogLine, RunState, RunStateChanged, RunWaiting
 from engine.hub.pins import pin_run
 from engine.hub.reference import is_hub
-from engine.policy.models.load import check_agent
+from engine.policy.models.load import check_agent, model_warnings
 from engine.problems.check import Verify
 from engine.problems.errors import DatasetIssue
 from engine.problems.problem import Problem
@@ -36,6 +36,7 @@ from engine.sandbox.limits import SandboxCaps
 from engine.training.compatibility import ResumeError, RunRecord, check_compatible
 from engine.training.fork import is_fork, origin_line, origin_of
 from engine.training.reference_check import without_failing_references
+from engine.training.statement_check import without_long_statements
 from engine.training.team import Team
 from engine.training.trainer import Trainer
 
@@ -107,6 +108,8 @@ def _train(
     try:
         log.append(RunStateChanged(RunState.STARTING))
         _log_left_out(log, problems.left_out)
+        for line in model_warnings(config.agents):
+            log.append(LogLine("warning", line))
         for cut in SandboxCaps.from_environment().cuts(config.sandbox, _of_a_file(problems)):
             log.append(LogLine("warning", cut))
         record = RunRecord.of(config, problems)
@@ -121,7 +124,8 @@ def _train(
         sizes = ", ".join(f"{name} {size}" for name, size in team.ready().items())
         log.append(LogLine("info", f"agents are ready: {sizes}"))
         log.append(isolation_line(team.verifier.tier()))
-        trusted = without_failing_references(problems, run_dir, _verifying(team, stop))
+        fitting = without_long_statements(problems, team.too_long)
+        trusted = without_failing_references(fitting, run_dir, _verifying(team, stop))
         _log_left_out(log, trusted.left_out[len(problems.left_out) :])
         log.append(RunStateChanged(RunState.RUNNING))
         with sampling(log, run_dir):

@@ -32,6 +32,7 @@ from engine.policy.types import Request, Size, Stream
 from engine.preload.environment import runtime_environment
 from engine.rollout.types import AnswerBatch
 from engine.rollout.verification import VerifierPool
+from engine.run.clock import run_clock
 from engine.run.own_ray import run_nodes
 from engine.run.waits import Waiting, wait_for, wait_for_any
 from engine.training.actors import PolicyActor
@@ -47,6 +48,7 @@ class Team:
         self.config = config
         self.run_dir = run_dir
         self.waiting = waiting
+        self._clock = run_clock(config.agents, run_dir)
         self._disconnect = connect(config, waiting, run_dir)
         self.agents: dict[str, PolicyHandle] = {}
         """The learner of each agent; for a frozen agent, the actor that generates for it."""
@@ -82,6 +84,12 @@ class Team:
         by_actor = self.get([a.sizes.remote() for a in self.actors], "agents to load", deadline)
         self.verifier.ready()
         return {name: ChainMap(*by_actor)[name] for name in self.agents}
+
+    def too_long(self, statements: Sequence[str]) -> dict[int, str]:
+        """Returns, by index, why a statement exceeds the prompt limit of some agent."""
+        actors = dict.fromkeys(self.agents.values())
+        calls = [actor.too_long.remote(statements) for actor in actors]
+        return dict(ChainMap(*self.get(calls, "statements to be measured")))
 
     def answer(
         self,
@@ -194,7 +202,7 @@ class Team:
                 options |= seated(self._placed, seat)
                 # All have the same seeds: a node's answer does not depend on the actor that writes.
                 actor = ray.remote(PolicyActor).options(**options)
-                started = actor.remote(mine, self.config, seeds, number, self.run_dir)
+                started = actor.remote(mine, self.config, seeds, number, self.run_dir, self._clock)
                 role = "learner" if number is None else f"generator {number}"
                 owned = " and ".join(group[0].name for group in mine)
                 self._roles[started._actor_id.hex()] = f"{role} of {owned}"

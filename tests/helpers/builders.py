@@ -7,6 +7,7 @@ stranger.
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import dataclass
 from datetime import timedelta
@@ -184,17 +185,42 @@ def a_model_folder(path: Path, shards: int = 1, seed: int = 0) -> Path:
     path.mkdir(parents=True)
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
         (path / name).write_bytes((oak / name).read_bytes())
+    config = json.loads((path / "config.json").read_text()) | _TINY
+    (path / "config.json").write_text(json.dumps(config | {"num_hidden_layers": shards}))
     rng = np.random.default_rng(seed)
-    weights = {f"layer.{n}": rng.random((2, 3), dtype=np.float32) for n in range(shards)}
+    parts = [
+        {name: rng.random(shape, dtype=np.float32) for name, shape in _layer(number).items()}
+        for number in range(shards)
+    ]
     if shards == 1:
-        save_file(weights, path / "model.safetensors")
+        save_file(parts[0], path / "model.safetensors")
         return path
-    files = {key: f"model-{n:05}-of-{shards:05}.safetensors" for n, key in enumerate(weights, 1)}
-    for key, name in files.items():
-        save_file({key: weights[key]}, path / name)
-    index = {"metadata": {}, "weight_map": files}
+    files = {f"model-{n:05}-of-{shards:05}.safetensors": part for n, part in enumerate(parts, 1)}
+    for name, part in files.items():
+        save_file(part, path / name)
+    index = {"metadata": {}, "weight_map": {key: name for name in files for key in files[name]}}
     (path / "model.safetensors.index.json").write_text(json.dumps(index))
     return path
+
+
+_TINY = {"hidden_size": 2, "intermediate_size": 3, "num_attention_heads": 1,
+         "num_key_value_heads": 1, "head_dim": 2}  # fmt: skip
+
+
+def _layer(number: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of the tensors of a layer; of the first with those that no layer has."""
+    at, square = f"model.layers.{number}.", (2, 2)
+    own = {f"{at}self_attn.{name}_proj.weight": square for name in "qkvo"}
+    own |= {f"{at}mlp.{name}_proj.weight": (3, 2) for name in ("gate", "up")}
+    own |= {f"{at}mlp.down_proj.weight": (2, 3)}
+    own |= {f"{at}{n}_layernorm.weight": (2,) for n in ("input", "post_attention")}
+    rest = {"model.embed_tokens.weight": (1024, 2), "model.norm.weight": (2,)}
+    return own | ({} if number else rest)
+
+
+def parameters_of(shards: int = 1) -> int:
+    """Returns the number of weights of `a_model_folder`."""
+    return sum(math.prod(shape) for n in range(shards) for shape in _layer(n).values())
 
 
 def a_registry(cast: Cast) -> dict[str, int]:

@@ -386,9 +386,17 @@ def _push_model(options: argparse.Namespace) -> int:
         return _push_gguf(options, source)
     name = options.name or source.name
     with _grove() as grove:
-        made = models.push_model(grove, options.project, name, source, options.parent)
+        made = models.push_model(
+            grove, options.project, name, source, options.parent, _print_left_out
+        )
+    for line in made.warnings:
+        print(f"warning: {line}", file=sys.stderr)
     print(f"{name} v{made.number} {made.sha256}")
     return 0
+
+
+def _print_left_out(name: str, why: str) -> None:
+    print(f"left out: {ascii(name)[1:-1]}: {why}", file=sys.stderr)
 
 
 def _push_gguf(options: argparse.Namespace, file: Path) -> int:

@@ -89,6 +89,12 @@ class ModelVersion(msgspec.Struct, frozen=True):
     parameters: int
     created: datetime
     parent: str | None
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the server noticed about its files and accepted nevertheless."""
+        return list(self.metadata.get("warnings") or [])
 
 
 class Model(msgspec.Struct, frozen=True):

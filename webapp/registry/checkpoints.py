@@ -22,13 +22,12 @@ from webapp.accounts.models import User
 from webapp.disk import cause_of
 from webapp.experiments.launch.checkpoints import checkpoint_path, checkpoint_steps
 from webapp.experiments.models import Run
+from webapp.model_names import REQUIRED, is_of_a_model
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.model_files.checking import checked
 from webapp.registry.model_files.layout import (
-    REQUIRED,
     files_of,
     inspect_with_digests,
-    is_of_a_model,
 )
 from webapp.registry.models import ModelVersion
 from webapp.registry.services import add_folder, lock, origin_of

@@ -13,6 +13,8 @@ from engine.config.model_settings import SettingsFault
 
 MAX_ADDED = 100_000
 MAX_ADDED_CHARACTERS = 1_000
+MAX_BEYOND = 64
+"""Added tokens beyond the vocabulary of a model; with more it is another model's tokenizer."""
 MAX_VOCABULARY_CHARACTERS = 4_000
 _TOKEN_LISTS = ("additional_special_tokens", "extra_special_tokens", "added_tokens_decoder",
                 "model_specific_special_tokens")  # fmt: skip
@@ -30,6 +32,38 @@ def check_tokens(tokenizer: Mapping[str, Any]) -> None:
     vocabulary = model.get("vocab") if isinstance(model, Mapping) else None
     for text in _vocabulary_texts(vocabulary):
         _check_length("model.vocab", text, MAX_VOCABULARY_CHARACTERS)
+
+
+def tokens_beyond(tokenizer: Mapping[str, Any], vocabulary: int) -> dict[str, int]:
+    """Returns the ids, by text, of the added tokens of tokenizer.json that no row of an embedding
+    of so many rows stands for; empty if there are none, or more than a model brings by design.
+
+    Text-only Gemma 3 has one, of pictures. Tokens of the vocabulary itself are no such: then the
+    tokenizer is another model's.
+    """
+    added, model = tokenizer.get("added_tokens"), tokenizer.get("model")
+    held = model.get("vocab") if isinstance(model, Mapping) else None
+    beyond = {
+        one["content"]: one["id"]
+        for one in (added if isinstance(added, list) else [])
+        if isinstance(one, Mapping)
+        and isinstance(one.get("content"), str)
+        and type(one.get("id")) is int
+        and one["id"] >= vocabulary
+    }
+    in_vocabulary = held.keys() if isinstance(held, Mapping) else set(_vocabulary_texts(held))
+    few = len(beyond) <= MAX_BEYOND
+    return beyond if few and not in_vocabulary & beyond.keys() else {}
+
+
+def beyond_text(beyond: Mapping[str, int], vocabulary: int) -> str:
+    """Returns a sentence about `tokens_beyond`."""
+    names = ", ".join(f"{text[:40]!r} ({number:,})" for text, number in list(beyond.items())[:3])
+    more = ", ..." if len(beyond) > 3 else ""
+    return (
+        f"tokens beyond config.json's vocabulary of {vocabulary:,} are left out: {names}{more}; "
+        "their texts are read as any other text"
+    )
 
 
 def check_special_tokens(settings: Mapping[str, Any]) -> None:

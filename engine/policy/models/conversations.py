@@ -16,9 +16,10 @@ def conversation_ids(
     messages: Sequence[Mapping[str, Any]],
     *,
     add_generation_prompt: bool = False,
+    now: str | None = None,
 ) -> list[int]:
     """Returns the ids that the tokenizer's own `apply_chat_template` returns, which would run the
-    template in this process.
+    template in this process. `now`: the local time that the template writes (`engine.run.clock`).
 
     Raises:
         TemplateFailed: the template has an error, raises one, or exceeds a limit.
@@ -29,5 +30,6 @@ def conversation_ids(
         messages,
         tokenizer.special_tokens_map,
         add_generation_prompt=add_generation_prompt,
+        now=now,
     )
     return tokenizer(text, add_special_tokens=False)["input_ids"]

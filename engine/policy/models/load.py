@@ -8,7 +8,7 @@ of `engine.config.model_settings` reach transformers or peft, and no file that t
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError, safe_open
 
 from engine.config.agents import AgentConfig
-from engine.config.generator_support import uses_vllm
+from engine.config.generator_support import is_endpoint, uses_vllm
+from engine.config.model_settings.tokens import beyond_text, tokens_beyond
 from engine.config.pretrained import (
     PACKAGE_PREFIX,
     installed_directory,
@@ -32,6 +33,7 @@ from engine.policy.models.settings import (
     first_line,
     named_config,
     read_json,
+    refuse_pointer,
     settings_of,
     tokenizer_settings,
 )
@@ -43,6 +45,12 @@ from engine.resources.model_files.templates import (
     check_template_file,
 )
 from engine.resources.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
+from engine.resources.model_files.weights_fit import (
+    BUFFERS,
+    WeightsMisfit,
+    refuse_differences,
+    refuse_misfit,
+)
 
 if TYPE_CHECKING:  # a run is refused without their import, which takes seconds
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -121,7 +129,11 @@ def chat_template(agent: AgentConfig) -> str:
     """
     assert agent.chat_template is not None
     try:
-        return Path(agent.chat_template).expanduser().read_text("utf-8")
+        file = Path(agent.chat_template).expanduser()
+        refuse_pointer(file)
+        return file.read_text("utf-8")
+    except ModelError as error:
+        raise ModelError(f"agents.{agent.name}.chat_template = {error}") from None
     except (OSError, RuntimeError, UnicodeDecodeError) as error:
         raise ModelError(
             f"agents.{agent.name}.chat_template = {agent.chat_template}: "
@@ -149,8 +161,35 @@ def check_model_directory(reference: str, adapters: int = 0) -> Path:
         return directory
     named_config(directory)
     _check_tokenizer(directory)
-    config_settings(directory, weight_shapes(weight_files(directory)))
+    shapes = weight_shapes(weight_files(directory))
+    with _fitting(directory):
+        refuse_misfit(config_settings(directory, shapes), shapes)
     return directory
+
+
+def model_warnings(agents: Iterable[AgentConfig]) -> list[str]:
+    """Returns what the logs of a run should say about models that passed `check_agent`."""
+    lines: dict[str, None] = {}
+    for model in dict.fromkeys(one.model for one in agents if not is_endpoint(one.model)):
+        folders = model_folders(model)
+        vocabulary = _stated_vocabulary(folders[-1])
+        for folder in folders:
+            file = folder / "tokenizer.json"
+            if vocabulary is None or not file.is_file():
+                continue
+            if beyond := tokens_beyond(read_json(file, "the tokenizer"), vocabulary):
+                lines[f"{file}: {beyond_text(beyond, vocabulary)}"] = None
+            break  # an adapter's own tokenizer counts
+    return list(lines)
+
+
+def _stated_vocabulary(directory: Path) -> int | None:
+    config = read_json(directory / "config.json", "the model's shape")
+    inner = config.get("text_config")
+    for part in (config, inner if isinstance(inner, dict) else {}):
+        if type(part.get("vocab_size")) is int:
+            return part["vocab_size"]
+    return None
 
 
 def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> LoadedModel:
@@ -165,8 +204,8 @@ def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> 
     directory = check_model_directory(reference)
     if is_adapter(directory):
         return _load_adapted(directory, device, dtype)
-    tokenizer = load_tokenizer(directory)
-    return _policy(directory, _load_model(directory, dtype, device), tokenizer)
+    model = _load_model(directory, dtype, device)
+    return _policy(directory, model, load_tokenizer(directory, _vocabulary(model)))
 
 
 def _load_model(directory: Path, dtype: str, device: str) -> PreTrainedModel:
@@ -186,12 +225,15 @@ def _load_model(directory: Path, dtype: str, device: str) -> PreTrainedModel:
             # Slices are read one at a time, as transformers itself would.
             tensors |= {name: stored.get_slice(name) for name in names}
         try:
-            model: Any = type(empty).from_pretrained(
+            loader: Any = type(empty)
+            model, found = loader.from_pretrained(
                 None,
                 config=empty.config,
                 state_dict=tensors,
                 dtype=kind,
                 generation_config=generation_config_of(directory),
+                ignore_mismatched_sizes=True,  # reported, and refused below
+                output_loading_info=True,
             )
         except ModelError:
             raise
@@ -199,8 +241,28 @@ def _load_model(directory: Path, dtype: str, device: str) -> PreTrainedModel:
             raise ModelError(
                 f"{directory / 'model.safetensors'} with config.json: {first_line(error)}"
             ) from error
+    with _fitting(directory):
+        _refuse_replaced(found, tensors)
     model.config.name_or_path = str(directory)
     return model.to(device)
+
+
+def _refuse_replaced(found: Mapping[str, Any], stored: Iterable[str]) -> None:
+    """Refuses a model of which transformers filled a weight with random numbers, or left out a
+    tensor of the files. Known buffers of older files are no weights."""
+    surplus = {name for name in found["unexpected_keys"] if not BUFFERS.search(name)}
+    refuse_differences(found["missing_keys"], surplus, found["mismatched_keys"], stored)
+    if errors := found["error_msgs"]:
+        remedy = "give the config.json and all weights of one model"
+        raise WeightsMisfit(f"cannot be loaded: {str(errors[0])[:300]}", remedy)
+
+
+@contextmanager
+def _fitting(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except WeightsMisfit as fault:
+        raise ModelError(f"{directory / 'model.safetensors'}: {fault}") from None
 
 
 def model_folders(reference: str) -> list[Path]:
@@ -223,7 +285,12 @@ def _load_adapted(directory: Path, device: str, dtype: str) -> LoadedModel:
     base = load_policy(_base_of(directory), device, dtype)
     model = with_adapter(base.model, directory)
     own = (directory / "tokenizer.json").is_file()
-    return _policy(directory, model, load_tokenizer(directory) if own else base.tokenizer)
+    tokenizer = load_tokenizer(directory, _vocabulary(model)) if own else base.tokenizer
+    return _policy(directory, model, tokenizer)
+
+
+def _vocabulary(model: Any) -> int:
+    return model.get_input_embeddings().num_embeddings
 
 
 def _policy(directory: Path, model, tokenizer) -> LoadedModel:
@@ -231,10 +298,11 @@ def _policy(directory: Path, model, tokenizer) -> LoadedModel:
         raise ModelError(
             f"{directory / 'tokenizer_config.json'}: it names no eos_token; answers would never end"
         )
-    if len(tokenizer) > model.get_input_embeddings().num_embeddings:
+    largest = max(tokenizer.get_vocab().values(), default=0)
+    if largest >= _vocabulary(model):
         raise ModelError(
-            f"{directory / 'tokenizer.json'}: {len(tokenizer)} tokens, but config.json has a "
-            f"vocabulary of {model.get_input_embeddings().num_embeddings}; not a pair"
+            f"{directory / 'tokenizer.json'}: has a token of id {largest:,}, but config.json has a "
+            f"vocabulary of {_vocabulary(model):,}; not a pair"
         )
     model.eval()
     return LoadedModel(model, tokenizer, _end_ids(model, tokenizer), _pad_id(tokenizer))
@@ -292,6 +360,7 @@ def _check_tokenizer(directory: Path) -> None:
         check_config_templates(options)
     template = directory / "chat_template.jinja"
     if template.is_file():
+        refuse_pointer(template)
         with _within_limits(str(template)):
             check_template_file(template, options)
 
@@ -337,6 +406,7 @@ def weight_shapes(files: Iterable[Path]) -> dict[str, list[int]]:
     for file in files:
         if not file.is_file():
             raise ModelError(f"{file} is missing: weights must be in safetensors format")
+        refuse_pointer(file)
         try:
             with safe_open(file, framework="numpy") as weights:
                 names = weights.keys()

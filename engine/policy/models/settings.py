@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from engine.config import git_lfs
 from engine.config.model_settings import (
     CONFIG,
     SPECIAL_TOKENS,
@@ -80,6 +81,7 @@ def read_json(file: Path, what: str) -> dict[str, Any]:
     """
     if not file.is_file():
         raise ModelError(f"{file} is missing: it holds {what}")
+    refuse_pointer(file)
     try:
         data = json.loads(file.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -87,6 +89,12 @@ def read_json(file: Path, what: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise ModelError(f"{file} holds {type(data).__name__}, not an object")
     return data
+
+
+def refuse_pointer(file: Path) -> None:
+    """Raises `ModelError` if a file of a clone was not fetched."""
+    if git_lfs.is_pointer_file(file):
+        raise ModelError(f"{file} is {git_lfs.WHAT}; {git_lfs.REMEDY}")
 
 
 def first_line(error: Exception) -> str:

@@ -8,6 +8,7 @@ and hand it all the others, of which `vocab` and its like are paths of files tha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer
 from transformers import PreTrainedTokenizerFast
 
+from engine.config.model_settings.tokens import tokens_beyond
 from engine.policy.models.settings import ModelError, first_line, tokenizer_settings
 
 _NAMED = frozenset(PreTrainedTokenizerFast.SPECIAL_TOKENS_ATTRIBUTES)
@@ -23,9 +25,10 @@ _PLAIN = ("clean_up_tokenization_spaces", "model_max_length", "padding_side", "t
 _FLAGS = ("lstrip", "rstrip", "normalized", "single_word", "special")
 
 
-def load_tokenizer(directory: Path) -> PreTrainedTokenizerFast:
+def load_tokenizer(directory: Path, vocabulary: int | None = None) -> PreTrainedTokenizerFast:
     """Returns the tokenizer of `tokenizer.json` with the special tokens, chat template and length
-    of the settings next to it.
+    of the settings next to it. With `vocabulary`, the rows of the model's embedding, it is without
+    added tokens whose ids are beyond them: their texts are read as any other text.
 
     Raises:
         ModelError: a file is missing or damaged, or a setting is refused; names it.
@@ -33,15 +36,59 @@ def load_tokenizer(directory: Path) -> PreTrainedTokenizerFast:
     file = directory / "tokenizer.json"
     settings = tokenizer_settings(directory)
     try:
-        backend = Tokenizer.from_str(file.read_text("utf-8"))
+        text = file.read_text("utf-8")
+        if vocabulary is not None:
+            text, settings = _within(vocabulary, text, settings, file)
+        backend = Tokenizer.from_str(text)
         return PreTrainedTokenizerFast(
             tokenizer_object=backend,
             chat_template=_template(directory, settings),
             **_special(settings, backend),
             **{key: settings[key] for key in _PLAIN if key in settings},
         )
+    except ModelError:
+        raise
     except Exception as error:
         raise ModelError(f"{file}: {first_line(error)}") from error
+
+
+def _within(
+    vocabulary: int, text: str, settings: dict[str, Any], file: Path
+) -> tuple[str, dict[str, Any]]:
+    """Returns tokenizer.json and the settings without the added tokens beyond the vocabulary."""
+    tokenizer = json.loads(text)
+    beyond = tokens_beyond(tokenizer, vocabulary)
+    if not beyond:
+        return text, settings
+    for name in ("eos_token", "pad_token", "bos_token"):
+        needed = _text_of(settings.get(name))
+        if needed is not None and needed in beyond:
+            raise ModelError(
+                f"{file}: {name} has the id {beyond[needed]:,}, and config.json a vocabulary of "
+                f"{vocabulary:,}; give the tokenizer of this model"
+            )
+    tokenizer["added_tokens"] = [
+        one for one in tokenizer["added_tokens"] if one["content"] not in beyond
+    ]
+    return json.dumps(tokenizer), {
+        key: _without(value, beyond)
+        for key, value in settings.items()
+        if not (key.endswith("_token") and _text_of(value) in beyond)
+    }
+
+
+def _without(value: Any, texts: Mapping[str, int]) -> Any:
+    """Returns a list or an object of tokens without those of `texts`."""
+    if isinstance(value, list):
+        return [one for one in value if _text_of(one) not in texts]
+    if isinstance(value, Mapping) and "content" not in value:
+        return {key: one for key, one in value.items() if _text_of(one) not in texts}
+    return value
+
+
+def _text_of(token: Any) -> str | None:
+    text = token.get("content") if isinstance(token, Mapping) else token
+    return text if isinstance(text, str) else None
 
 
 def _template(directory: Path, settings: Mapping[str, Any]) -> Any:

@@ -44,15 +44,28 @@ def rows_of(path: Path, fields: Collection[str] | None = None) -> Iterator[Row]:
     Raises:
         DatasetError: the path cannot be read, or is a folder without files of rows.
     """
+    for _, rows in parts_of(path, fields):
+        yield from rows
+
+
+def parts_of(
+    path: Path, fields: Collection[str] | None = None
+) -> Iterator[tuple[Path, Iterator[Row]]]:
+    """Yields each file of a folder, or the one file, with its rows; otherwise as `rows_of`.
+
+    Raises:
+        DatasetError: as `rows_of`.
+    """
     if not is_folder(path):
-        yield from _rows_of_file(path, fields)
+        yield path, _rows_of_file(path, fields)
         return
     files = files_below(path)
     if not files:
         remedy = f"holds no file that ends in {', '.join(_SUFFIXES)} (or with .gz or .zst)"
         raise DatasetError([DatasetIssue(str(path), 0, "folder", str(path), remedy)])
     for file in files:
-        yield from _question_folder(file) if file.name == _QUESTION else _rows_of_file(file, fields)
+        is_question = file.name == _QUESTION
+        yield file, _question_folder(file) if is_question else _rows_of_file(file, fields)
 
 
 def is_folder(path: Path) -> bool:

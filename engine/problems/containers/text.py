@@ -14,12 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from engine.config import bounded_json
+from engine.config import bounded_json, git_lfs
 from engine.problems.errors import DatasetError, DatasetIssue
 
 MAX_LINE_BYTES = 1 << 30
-MOST_DIGITS = 10_000
-"""Digits of a number; published tests have some of more than Python converts by default."""
 _WRAPPER_FIELDS = 4  # an object with more fields is a row
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -39,6 +37,8 @@ def lines_of(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple
                     raise ValueError(f"a line is longer than {max_line_bytes} bytes; split it")
                 if number == 1:
                     line = line.removeprefix(codecs.BOM_UTF8)
+                    if git_lfs.is_pointer(line):
+                        raise ValueError(f"it is {git_lfs.WHAT}; {git_lfs.REMEDY}")
                 if line.strip():
                     yield number, line
     except (OSError, EOFError, zlib.error, ValueError) as error:
@@ -77,7 +77,7 @@ def rows_of(path: Path) -> Iterator[tuple[int, Any]]:
 def parsed(text: bytes | str) -> Any:
     """Returns the JSON value, or a ValueError with the reason why it cannot be parsed."""
     try:
-        return bounded_json.loads(text, MOST_DIGITS)
+        return bounded_json.loads(text)
     except bounded_json.LongNumber as error:
         return error
     except RecursionError:

@@ -3,7 +3,8 @@
 Row: `problem_id`, `question`, `input_output` (JSON, see `input_output`), `solutions` (JSON list of
 programs), `starter_code`, `difficulty`, `url`.
 
-The reference is the first solution that parses as Python 3 and defines the entry point. Tests that
+The reference is the first solution that parses as Python 3 and defines the entry point; if it fails
+its tests, one of the next few that passes. Tests that
 appear in the question are public.
 """
 
@@ -21,7 +22,7 @@ from engine.problems.formats.input_output import (
     pairs,
     stdin_test,
 )
-from engine.problems.formats.references import USUAL_IMPORTS, first_usable, method_or_function
+from engine.problems.formats.references import USUAL_IMPORTS, method_or_function, usable
 from engine.problems.formats.visible_tests import normalized, shows_call, shows_run, split_tests
 from engine.problems.problem import CallTest, Limits, Problem, StdinTest
 from engine.sandbox.guest.literals import to_literal
@@ -53,10 +54,10 @@ def of_row(fields: Fields, id: str, tags: tuple[str, ...], limits: Limits | None
     limits = limits or LIMITS
     if not function:
         tests = [stdin_test("input_output", *pair) for pair in pairs("input_output", data)]
-        return _program(id, question, tests, first_usable(solutions, ""), tags, limits)
+        return _program(id, question, tests, usable(solutions, ""), tags, limits)
     calls = [call_test("input_output", *pair) for pair in pairs("input_output", data)]
     entry_point = method_or_function(str(function), code, *solutions)
-    reference = first_usable(solutions, entry_point)
+    reference, others = usable(solutions, entry_point)
     statement = normalized(question)
     shown = [shows_call(statement, str(function), _arguments(call)) for call in calls]
     public, private = split_tests(calls, shown)
@@ -71,6 +72,7 @@ def of_row(fields: Fields, id: str, tags: tuple[str, ...], limits: Limits | None
         prelude=USUAL_IMPORTS,
         comparison=comparison_of_calls(),
         limits=limits,
+        other_references=others,
     )
 
 
@@ -78,7 +80,7 @@ def _program(
     id: str,
     question: str,
     tests: list[StdinTest],
-    reference: str,
+    references: tuple[str, tuple[str, ...]],
     tags: tuple[str, ...],
     limits: Limits,
 ) -> Problem:
@@ -91,10 +93,12 @@ def _program(
         entry_point="",
         public_tests=public,
         private_tests=private,
-        reference=reference,
+        reference=references[0],
         tags=tags,
+        prelude=USUAL_IMPORTS,
         comparison=comparison_of_texts([test.expected for test in tests]),
         limits=limits,
+        other_references=references[1],
     )
 
 

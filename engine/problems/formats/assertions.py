@@ -85,6 +85,46 @@ def function_under_test(field: str, tests: Sequence[str], defined: str = "") -> 
     return max(names, key=lambda name: counts[name])
 
 
+def refuse_further_functions(field: str, tests: Sequence[str], defined: str, name: str) -> None:
+    """Raises `RowError` if tests call functions of the reference `defined` besides `name`: the
+    judge has only one function of a program."""
+    own = {node.name for node in _functions(defined)} - {name}
+    own -= {other for other in own if hasattr(builtins, other)}  # a test may mean the built-in one
+    for test in tests:
+        tree = parsed(field, test)
+        local = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        local |= {one.asname or one.name for node in ast.walk(tree) for one in _imported(node)}
+        if other := next((called for called in _call_names(tree, local) if called in own), None):
+            remedy = f"calls {name} and {other} of the solution; only one function can be judged"
+            raise RowError(field, test, remedy)
+
+
+def refuse_changes_in_place(field: str, tests: Sequence[str], name: str) -> None:
+    """Raises `RowError` if a test calls `name` for what it does to its arguments: a call without a
+    use of its result, and an assertion about a variable that was passed. The program runs in
+    another process, which gets copies, so that it cannot change what a test compares."""
+    for test in tests:
+        tree = parsed(field, test)
+        passed: set[str] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Expr) and _is_call_of(node.value, name):
+                passed |= _names(node, ast.Load) - {name}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Assert) or any(
+                _is_call_of(inner, name) for inner in ast.walk(node)
+            ):
+                continue
+            if variable := min(passed & _names(node.test, ast.Load), default=None):
+                remedy = (
+                    f"expects {name} to change its argument {variable}; only results are judged"
+                )
+                raise RowError(field, test, remedy)
+
+
+def _is_call_of(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+
+
 def _call_names(tree: ast.Module, local: set[str]) -> list[str]:
     calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     names = [func.id for func in calls if isinstance(func, ast.Name)]

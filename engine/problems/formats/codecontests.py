@@ -6,7 +6,11 @@ Row: `name`, `description`, `public_tests`, `private_tests` and `generated_tests
 `memory_limit_bytes`, `input_file` and `output_file`, `cf_tags`, `difficulty`.
 
 Public tests stay public; private and generated tests are private. Problems that use files instead
-of stdin are left out. Numbers with decimal fractions agree within 1e-5.
+of stdin are left out.
+
+Outputs are compared as by the authors' checker (execution/tester_sandboxer.cc, `OutputsMatch`): by
+words without case, numbers that differ by less than 1e-5 are equal. Unlike there, two whole numbers
+are compared exactly: as doubles, large ones that are off by one would be equal.
 """
 
 from __future__ import annotations
@@ -16,10 +20,10 @@ from typing import Any
 
 from engine.problems.formats import statements
 from engine.problems.formats.fields import Fields, RowError, megabytes, seconds
-from engine.problems.formats.input_output import comparison_of_texts
-from engine.problems.formats.references import first_usable
+from engine.problems.formats.input_output import TOLERANCE
+from engine.problems.formats.references import usable
 from engine.problems.formats.visible_tests import split_tests
-from engine.problems.problem import Limits, Problem, StdinTest
+from engine.problems.problem import Comparison, Limits, Problem, StdinTest
 
 FIELDS = (
     "name", "description", "public_tests", "private_tests", "generated_tests", "solutions",
@@ -48,6 +52,7 @@ def problem(fields: Fields) -> Problem:
         public, private = tuple(shown), tuple(hidden)
     else:
         public, private = split_tests(tests, [False] * len(tests))  # type: ignore[assignment]
+    reference, others = usable(_python3(fields), "")
     memory = fields.data.get("memory_limit_bytes")
     return Problem(
         id=fields.id("name", "codecontests"),
@@ -55,9 +60,10 @@ def problem(fields: Fields) -> Problem:
         entry_point="",
         public_tests=public,
         private_tests=private,
-        reference=first_usable(_python3(fields), ""),
+        reference=reference,
+        other_references=others,
         tags=fields.tags("cf_tags"),
-        comparison=comparison_of_texts([test.expected for test in tests]),
+        comparison=Comparison(TOLERANCE, output="words"),
         limits=Limits(
             seconds(fields.data.get("time_limit")),
             megabytes(memory / _MIB) if type(memory) is int and memory < _MIB << 40 else None,

@@ -74,7 +74,10 @@ def recognises(row: Mapping[str, Any]) -> bool:
 
 def problem(fields: Fields) -> Problem:
     prompt, name = fields.text("prompt"), fields.text("entry_point")
-    reference = prompt + fields.text_or_empty("canonical_solution")
+    reference = humaneval.reference_of(prompt, fields)
+    if not reference:
+        remedy = "is empty; the tests compare with its results, so nothing can be judged without it"
+        raise RowError("canonical_solution", fields.data.get("canonical_solution"), remedy)
     is_code = f"def {name}" in prompt
     task = fields.id("task_id", "HumanEval" if is_code else "Mbpp")
     arguments = list if is_code else _restored(task)

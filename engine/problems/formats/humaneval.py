@@ -10,6 +10,7 @@ safe, and called whole otherwise. Assertions whose call appears in the docstring
 from __future__ import annotations
 
 import ast
+import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ def recognises(row: Mapping[str, Any]) -> bool:
 def problem(fields: Fields) -> Problem:
     prompt, name = fields.text("prompt"), fields.text("entry_point")
     tests = _tests(fields.text("test"))
+    assertions.refuse_changes_in_place("test", tests, "candidate")
     statement = normalized(prompt)
     calls = [assertions.called(code, "candidate") for code in tests]
     shown = [bool(call) and shows_call(statement, name, call) for call in calls]
@@ -38,9 +40,16 @@ def problem(fields: Fields) -> Problem:
         entry_point=name,
         public_tests=public,
         private_tests=private,
-        reference=prompt + fields.text_or_empty("canonical_solution"),
+        reference=reference_of(prompt, fields),
         prelude=prelude(prompt, name),
     )
+
+
+def reference_of(prompt: str, fields: Fields) -> str:
+    """Returns the prompt with its solution; empty if the data set withholds it: the prompt alone
+    is a program that is wrong."""
+    body = fields.text_or_empty("canonical_solution")
+    return prompt + body if body.strip() else ""
 
 
 def prelude(prompt: str, name: str) -> str:
@@ -51,7 +60,8 @@ def prelude(prompt: str, name: str) -> str:
         body = assertions.parsed("prompt", f"{prompt.rstrip()}\n    pass\n").body
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-            lines = prompt.splitlines(keepends=True)
+            # Lines as the parser counts them: a form feed or U+2028 ends none.
+            lines = io.StringIO(prompt, newline=None).readlines()
             first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
             return "".join(lines[: first - 1]).strip()
     raise RowError("prompt", prompt, f"has no function {name}, which entry_point names")
@@ -65,7 +75,8 @@ def _tests(test: str) -> list[str]:
     parameters = [argument.arg for argument in check.args.args]
     if len(parameters) != 1:
         raise RowError("test", ast.unparse(check.args), "check must take the function, no more")
-    around = [node for node in body if node is not check and not _is_call_of_check(node)]
+    callers = _callers_of_check(body)
+    around = [node for node in body if node is not check and not _runs_check(node, callers)]
     if parameters != ["candidate"]:
         around += ast.parse(f"{parameters[0]} = candidate").body
     tests = assertions.split([*around, *check.body])
@@ -77,5 +88,22 @@ def _tests(test: str) -> list[str]:
     return tests
 
 
-def _is_call_of_check(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and ast.unparse(node).startswith("check(")
+def _callers_of_check(body: list[ast.stmt]) -> set[str]:
+    """Returns `check` and the functions that call it, by whatever way (`def test_check(): ...`)."""
+    functions = [node for node in body if isinstance(node, ast.FunctionDef)]
+    callers = {"check"}
+    while more := {n.name for n in functions if n.name not in callers and _calls(n, callers)}:
+        callers |= more
+    return callers
+
+
+def _runs_check(node: ast.stmt, callers: set[str]) -> bool:
+    """Whether a statement is there to run `check` on the solution, as the sandbox itself does."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name in callers
+    return isinstance(node, ast.Expr | ast.If | ast.Try) and _calls(node, callers)
+
+
+def _calls(node: ast.AST, names: set[str]) -> bool:
+    calls = [inner.func for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+    return any(isinstance(func, ast.Name) and func.id in names for func in calls)

@@ -7,9 +7,10 @@ With it, an input is the list of arguments; an output is the result, or a list w
 its first item: the metric of APPS counts both as right, so the other one is an accepted answer.
 Dict keys that are integers as text become integers again, where the metric does that.
 
-Printed text is compared line by line; if expected outputs have decimal fractions, numbers agree
-within 1e-5, as in the metric. Otherwise every character counts: a tolerance would accept large
-integers that are off by one.
+Printed text is compared as by the metric of APPS (eval/testing_util.py): by lines without blanks
+around them and without empty ones, and words that are numerals by value (`+5`, `005`, `1e3`). If
+expected outputs have decimal fractions or exponents, numbers agree within 1e-5. Unlike there, two
+whole numbers are compared exactly: a tolerance would accept large ones that are off by one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from engine.problems.formats.fields import RowError, plain
 from engine.problems.problem import CallTest, Comparison, StdinTest
 
 TOLERANCE = 1e-5
-_FRACTION = re.compile(r"(?<![\w.])-?\d+\.\d+(?![\w.])")
+_FRACTION = re.compile(
+    r"(?<![\w.])[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)(?![\w.])"
+)
 
 
 def pairs(field: str, value: Any) -> list[tuple[Any, Any]]:
@@ -82,6 +85,7 @@ def comparison_of_calls() -> Comparison:
 
 
 def comparison_of_texts(outputs: Sequence[str], tolerance: float = TOLERANCE) -> Comparison:
-    """Returns a comparison with a tolerance if some expected output has a decimal fraction, else an
-    exact one."""
-    return Comparison(tolerance if any(map(_FRACTION.search, outputs)) else None)
+    """Returns a comparison by lines, with a tolerance if some expected output has a decimal
+    fraction or an exponent, else an exact one."""
+    has_fraction = any(map(_FRACTION.search, outputs))
+    return Comparison(tolerance if has_fraction else None, output="lines")

@@ -39,6 +39,7 @@ def problem(fields: Fields) -> Problem:
     body = _WithoutSolution().visit(tree).body
     local, name = _function(fields, field, imported)
     tests = _tests(field, body, local, name)
+    assertions.refuse_changes_in_place(field, tests, local)
     statement = normalized(question)
     calls = [assertions.called(test, local) for test in tests]
     shown = [bool(call) and shows_call(statement, name, call) for call in calls]

@@ -7,6 +7,10 @@ Row: `question_title`, `question_content`, `question_id`, `platform`, `difficult
 A functional input is one JSON value per line, one for each argument; its output is a JSON value,
 and the entry point is the method of `Solution` that `func_name` names. Private tests of the lite
 sets are packed, see `packed`. This data set has no references.
+
+Printed texts are compared as by the authors' metric (lcb_runner/evaluation/testing_util.py,
+`grade_stdio`): by lines without blanks around them, or their words as exact decimals. Programs of
+both kinds are given the names that it gives them.
 """
 
 from __future__ import annotations
@@ -17,10 +21,10 @@ from typing import Any
 from engine.problems.containers.text import parsed
 from engine.problems.formats import packed, statements
 from engine.problems.formats.fields import Fields, RowError, plain
-from engine.problems.formats.input_output import comparison_of_calls, comparison_of_texts
+from engine.problems.formats.input_output import comparison_of_calls
 from engine.problems.formats.references import USUAL_IMPORTS, method_or_function
 from engine.problems.formats.visible_tests import split_tests
-from engine.problems.problem import CallTest, Limits, Problem, StdinTest
+from engine.problems.problem import CallTest, Comparison, Limits, Problem, StdinTest
 
 FIELDS = (
     "question_title", "question_content", "question_id", "platform", "difficulty", "starter_code",
@@ -28,8 +32,6 @@ FIELDS = (
 )  # fmt: skip
 _LIMITS = Limits(seconds=6.0)
 """Limits of one test in the authors' metric."""
-_EXACT = 1e-9
-"""Tolerance: the metric compares decimal numbers as decimals, so 1.0 equals 1.00 only."""
 
 
 def recognises(row: Mapping[str, Any]) -> bool:
@@ -56,7 +58,6 @@ def problem(fields: Fields) -> Problem:
     else:
         public, private = split_tests([*shown, *hidden], [False] * len(everything))
     entry_point = method_or_function(function, code) if is_call else ""
-    outputs = [str(case["output"]) for case in everything]
     return Problem(
         id=fields.id("question_id", "livecodebench"),
         statement=(
@@ -68,9 +69,9 @@ def problem(fields: Fields) -> Problem:
         public_tests=public,
         private_tests=private,
         tags=fields.tags("platform", "difficulty"),
-        prelude=USUAL_IMPORTS if is_call else "",
+        prelude=USUAL_IMPORTS,
         limits=_LIMITS,
-        comparison=comparison_of_calls() if is_call else comparison_of_texts(outputs, _EXACT),
+        comparison=comparison_of_calls() if is_call else Comparison(output="decimals"),
     )
 
 

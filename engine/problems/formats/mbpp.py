@@ -34,15 +34,17 @@ def recognises(row: Mapping[str, Any]) -> bool:
 def problem(fields: Fields) -> Problem:
     text, code, listed = (
         fields.text("text", "prompt"),
-        fields.text("code"),
+        fields.text_or_empty("code"),
         fields.texts("test_list"),
     )
     if not listed:
         raise RowError("test_list", listed, "holds no test; a problem without tests is no problem")
     name = assertions.function_under_test("test_list", listed, code)
+    assertions.refuse_further_functions("test_list", listed, code, name)
     further = [*fields.texts("challenge_test_list"), *_table(fields)]
     setup = "\n".join([fields.text_or_empty("test_setup_code"), *fields.texts("test_imports")])
     tests = [_test(setup, test, code) for test in (*listed, *further)]
+    assertions.refuse_changes_in_place("test_list", [test.code for test in tests], name)
     shown = [bool(further) and i < len(listed) for i in range(len(tests))]
     public, private = split_tests(tests, shown)
     signature = statements.signature_of(code, name)

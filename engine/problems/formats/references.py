@@ -7,25 +7,47 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from itertools import islice
 
-# Imports that the judges of LeetCode and Codewars, and the metrics of APPS and LiveCodeBench, run
-# before a solution: solutions, and models, leave these lines out.
 USUAL_IMPORTS = """\
-import bisect, collections, copy, datetime, fractions, functools, heapq, itertools, math, operator
-import random, re, statistics, string, sys
-from bisect import *
+from string import *
+from re import *
+from datetime import *
 from collections import *
-from functools import *
 from heapq import *
-from itertools import *
+from bisect import *
+from copy import *
 from math import *
+from random import *
+from statistics import *
+from itertools import *
+from functools import *
+from operator import *
+from io import *
+from sys import *
+from json import *
+from builtins import *
 from typing import *
+import bisect, collections, copy, datetime, fractions, functools, heapq, io, itertools, json, math
+import operator, random, re, statistics, string, sys, time
+sys.setrecursionlimit(50000)
 """
+"""What judges run before a solution, so that solutions, and models, leave these lines out: the
+names and the limit of LiveCodeBench's metric (lcb_runner/evaluation/testing_util.py,
+`import_string`), and the further modules of that of APPS (eval/testing_util.py). The built-ins come
+after all names that would hide them: `pow` has three arguments, and `open` opens a file."""
 
 
-def first_usable(solutions: Iterable[str], entry_point: str) -> str:
-    """Returns the first solution that parses and defines the entry point; empty if none does."""
-    return next((text for text in solutions if _defines(text, entry_point)), "")
+MOST_TRIED = 8
+"""Solutions of a problem that are kept: published lists begin with wrong ones, rarely with many."""
+
+
+def usable(solutions: Iterable[str], entry_point: str) -> tuple[str, tuple[str, ...]]:
+    """Returns the first solution that parses and defines the entry point, empty if none does, and
+    the next few that do."""
+    found = (text for text in dict.fromkeys(solutions) if _defines(text, entry_point))
+    first, *others = list(islice(found, MOST_TRIED)) or [""]
+    return first, tuple(others)
 
 
 def method_or_function(name: str, *programs: str) -> str:

@@ -66,13 +66,15 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     def __init__(self) -> None:
         self.counted = 0
         """Numbers of `range` in this rendering."""
+        self.now: str | None = None
+        """Local time of this rendering in ISO 8601; None: the clock's."""
         super().__init__(
             trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
         )
         self.filters["tojson"] = _tojson
         functions: dict[str, Any] = self.globals
         functions["raise_exception"] = _raise_exception
-        functions["strftime_now"] = _strftime_now
+        functions["strftime_now"] = self._strftime_now
         functions["range"] = self._range
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
@@ -88,6 +90,10 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         if self.counted > MOST_RANGE:
             raise Exceeded(f"`range` counts more than {MOST_RANGE:,} numbers")
         return numbers
+
+    def _strftime_now(self, format: str) -> str:
+        now = datetime.now() if self.now is None else datetime.fromisoformat(self.now)
+        return now.strftime(format)
 
 
 def _refuse_large(operator: str, left: Any, right: Any) -> None:
@@ -131,10 +137,6 @@ def _raise_exception(message: Any) -> None:
     raise TemplateError(message)
 
 
-def _strftime_now(format: str) -> str:
-    return datetime.now().strftime(format)
-
-
 def _tojson(
     x: Any, ensure_ascii: Any = False, indent: Any = None, separators: Any = None,
     sort_keys: Any = False,
@@ -154,7 +156,7 @@ def rendered(request: dict[str, Any]) -> str:
     """Raises whatever the template does."""
     most, size, pieces = request["most_output"], 0, []
     template = _compiled(request["template"])
-    template.environment.counted = 0
+    template.environment.counted, template.environment.now = 0, request.get("now")
     for piece in template.generate(
         messages=request["messages"],
         tools=None,

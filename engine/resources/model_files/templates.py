@@ -148,9 +148,11 @@ def render(
     tokens: Mapping[str, str],
     *,
     add_generation_prompt: bool,
+    now: str | None = None,
 ) -> str:
     """Returns the text that `apply_chat_template` of transformers renders; `tokens` are the
-    tokenizer's special tokens by name (`bos_token`).
+    tokenizer's special tokens by name (`bos_token`), `now` the local time in ISO 8601 that
+    `strftime_now` writes (default: that of the rendering).
 
     Raises:
         TemplateFailed: the template's error, `TemplateTooLarge` if it exceeds a limit.
@@ -166,6 +168,7 @@ def render(
         "tokens": dict(tokens),
         "add_generation_prompt": add_generation_prompt,
         "most_output": most_output(messages),
+        "now": now,
     }
     reply = _reply_to(request)
     if "text" in reply:

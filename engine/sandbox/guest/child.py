@@ -7,6 +7,7 @@ Invariant: a frame claims a value or names a failure; it never states whether a 
 
 import atexit
 import builtins
+import io
 import marshal
 import os
 import random
@@ -30,6 +31,7 @@ from wire import (
     RAISED,
     REQUEST,
     RUNTIME_ERROR,
+    SHAPED,
     SYNTAX_ERROR,
     VALUE,
 )
@@ -128,7 +130,9 @@ def compiled_once(prelude: str, program: str) -> tuple[list[types.CodeType], Fai
 
 def call(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
     try:
-        return VALUE, to_literal(function(*marshal.loads(packed)), limit)  # nosec B302
+        result = function(*marshal.loads(packed))  # nosec B302
+        # Metrics compare by ==, to which a Counter is a dict and a named tuple a tuple.
+        return VALUE, to_literal(result, limit, subclasses=True)
     except BaseException as error:
         return describe(error)
 
@@ -173,8 +177,13 @@ def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
         if entries:
             classes = sys.modules["program"].__dict__
             arguments, keywords = objects.rebuilt((arguments, keywords), entries, classes)
+        result = function(*arguments, **keywords)
+        shape = objects.shape_of(result)
+        if shape:
+            held = objects.items_of(shape, result, limit)
+            return SHAPED, to_literal((shape, held), limit, subclasses=True)
         # Assertions compare by ==, to which a Counter is a dict.
-        return VALUE, to_literal(function(*arguments, **keywords), limit, subclasses=True)
+        return VALUE, to_literal(result, limit, subclasses=True)
     except BaseException as error:
         kind, text = describe(error)
         if kind != RUNTIME_ERROR:
@@ -214,6 +223,7 @@ def script(job: bytes) -> None:
     prelude, program = marshal.loads(job)  # nosec B302
     random.seed(0)
     attach_standard_streams()
+    name_standard_streams()
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
     codes, failure = compiled(prelude, program)
@@ -231,6 +241,38 @@ def attach_standard_streams() -> None:
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
     sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+
+
+_DEVICES = {
+    path: number
+    for number, name in enumerate(("stdin", "stdout", "stderr"))
+    for path in (f"/dev/{name}", f"/dev/fd/{number}", f"/proc/self/fd/{number}")
+}
+"""Paths by which scripts open their own streams. A child reaches none of them behind its walls."""
+
+
+def name_standard_streams() -> None:
+    """Has `open` find the standard streams by their paths, which lead to no file here."""
+
+    whole: Callable[..., Any] = io.open
+    plain = os.open
+
+    def number_of(file: Any) -> int | None:
+        path = os.fspath(file) if isinstance(file, os.PathLike) else file
+        return _DEVICES.get(path) if isinstance(path, str) else None
+
+    def open(file: Any, *arguments: Any, **options: Any) -> Any:
+        number = number_of(file)
+        if number is None:
+            return whole(file, *arguments, **options)
+        return whole(number, *arguments, **{**options, "closefd": False})
+
+    def open_descriptor(path: Any, *arguments: Any, **options: Any) -> int:
+        number = number_of(path)
+        return plain(path, *arguments, **options) if number is None else number
+
+    builtins.open = io.open = open  # type: ignore[assignment]
+    os.open = open_descriptor
 
 
 def exit_status(error: BaseException) -> Failure | None:

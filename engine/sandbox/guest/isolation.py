@@ -364,6 +364,10 @@ def confine(
     cpu = int(cpu_seconds) + 2  # a backstop; the watchdog of the child enforces the exact limit
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes + reserve_bytes))
+    # Deep recursion through built-in functions takes the stack, which counts as memory.
+    _, most = resource.getrlimit(resource.RLIMIT_STACK)
+    stack = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
+    resource.setrlimit(resource.RLIMIT_STACK, (stack, stack))
     for limit, value in (
         (resource.RLIMIT_FSIZE, file_bytes),
         (resource.RLIMIT_NOFILE, 16),

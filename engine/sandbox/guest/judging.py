@@ -27,7 +27,7 @@ from child import (
     write,
 )
 from literals import LiteralError, read_literal
-from objects import Names
+from objects import Names, shaped
 from wire import (
     FRAME,
     MEMORY_LIMIT,
@@ -37,6 +37,7 @@ from wire import (
     RAISED,
     REQUEST,
     RUNTIME_ERROR,
+    SHAPED,
     SYNTAX_ERROR,
     VALUE,
     WRONG,
@@ -81,6 +82,8 @@ class Program:
         if kind == VALUE:
             return self.plain(text)
         parts = self.plain(text)
+        if kind == SHAPED:
+            return self.shaped(parts)
         if type(parts) is not tuple or [type(part) for part in parts] != [str] * 3:
             self.broken()
         name, message, self.raised_text = parts
@@ -111,7 +114,7 @@ class Program:
         text = payload.decode("utf-8", "replace")
         if kind in _FAILURES or kind - NOT_LOADED in _FAILURES:
             self.end(kind, text)
-        if kind not in (VALUE, RAISED):
+        if kind not in (VALUE, RAISED, SHAPED):
             self.broken()
         return kind, text
 
@@ -120,6 +123,12 @@ class Program:
             return read_literal(text)
         except LiteralError:
             self.broken()
+
+    def shaped(self, parts: Any) -> Any:
+        if type(parts) is tuple and [type(part) for part in parts] == [str, list]:
+            with suppress(TypeError, ValueError):
+                return shaped(*parts)
+        self.broken()
 
     def broken(self) -> NoReturn:
         self.end(RUNTIME_ERROR, "the program wrote into its result channel")

@@ -14,6 +14,7 @@ from typing import Any
 
 MAX_DEPTH = 100
 _DECIMAL_BITS = 4096  # longer integers are written in hex, which is linear in time both ways
+_MOST_DECIMALS = 1300  # what so many bits have, and a sign
 _PLAIN = (bool, type(None), float, complex)
 _CONSTANTS = (bool, type(None), int, float, complex, str, bytes)
 _MOST_EQUAL = 256  # up to so many equal hashes cost little
@@ -208,6 +209,8 @@ def _container(opening: str, items: list[Any], values: list[Any] | None, comma: 
 
 
 def _atom(kind: str | None, text: str) -> Any:
+    if kind == "int" and len(text) > _MOST_DECIMALS:
+        raise LiteralError("so long an integer is written in hex")
     if kind == "int" or kind == "hex":
         return int(text, 16 if kind == "hex" else 10)
     if kind == "float":

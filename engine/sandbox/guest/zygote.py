@@ -81,7 +81,7 @@ OWN_MODULES = (
 )
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
 PRELOADED = (
-    "abc bisect cmath collections collections.abc copy dataclasses decimal enum fractions"
+    "abc bisect cmath collections collections.abc copy dataclasses datetime decimal enum fractions"
     " functools heapq itertools json math numbers operator random re statistics string typing"
 )
 
@@ -141,6 +141,7 @@ def set_up(number: int) -> "tuple[Isolation, int]":
     sys.path = [path for path in sys.path if not path.startswith(os.path.dirname(HERE))]
     sys.argv = [child.FILE_NAME]
     _thread.stack_size(STACK_BYTES)
+    sys.set_int_max_str_digits(0)  # programs print long numbers; their limit is that of time
     for name in OWN_MODULES.split():
         del sys.modules[name]
     os.environ.clear()

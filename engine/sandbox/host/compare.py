@@ -11,12 +11,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from engine.sandbox.cases import Comparison
 
 _MOST_EQUAL = 256  # up to so many equal hashes cost little
-_WHOLE = re.compile(r"[+-]?\d{1,4000}")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_WORD = re.compile(r"[^ \n\t\r\v]+")
+"""What CodeContests' checker takes for a word."""
 
 
 def matches(actual: Any, expected: Any, comparison: Comparison) -> bool:
@@ -39,6 +42,22 @@ def same_value(left: Any, right: Any) -> bool:
         return False
 
 
+def same_output(actual: str, expected: str, comparison: Comparison) -> bool:
+    """Whether a printed text equals the expected one, by the rules of `engine.sandbox.cases`."""
+    tolerance = comparison.tolerance
+    match comparison.output:
+        case "words":
+            left, right = (_WORD.findall(text.lower()) for text in (actual, expected))
+            return _same_words(left, right, _within(tolerance))
+        case "decimals":
+            return _same_lines(_stripped(actual), _stripped(expected), _same_decimals)
+        case "lines":
+            close = None if tolerance is None else _closeness(tolerance)
+            left, right = (list(filter(None, _stripped(text))) for text in (actual, expected))
+            return _same_lines(left, right, lambda a, b: _same_words(a.split(), b.split(), close))
+    return same_text(actual, expected, tolerance)
+
+
 def same_text(actual: str, expected: str, tolerance: float | None = None) -> bool:
     """Whether two texts are equal line by line, but for trailing whitespace and empty last lines.
 
@@ -46,12 +65,10 @@ def same_text(actual: str, expected: str, tolerance: float | None = None) -> boo
     integers exactly, others within the tolerance.
     """
     left, right = _lines(actual), _lines(expected)
-    if left == right:
-        return True
-    if tolerance is None or len(left) != len(right):
-        return False
+    if tolerance is None:
+        return left == right
     close = _closeness(tolerance)
-    return all(_same_words(a.split(), b.split(), close) for a, b in zip(left, right, strict=True))
+    return _same_lines(left, right, lambda a, b: _same_words(a.split(), b.split(), close))
 
 
 def _lines(text: str) -> list[str]:
@@ -61,8 +78,29 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
+def _stripped(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().split("\n")]
+
+
+def _same_lines(actual: list[str], expected: list[str], same: Callable[[str, str], bool]) -> bool:
+    return len(actual) == len(expected) and all(
+        left == right or same(left, right) for left, right in zip(actual, expected, strict=True)
+    )
+
+
+def _same_decimals(actual: str, expected: str) -> bool:
+    """Whether the words of two lines are equal as decimals, of which every digit counts."""
+    left, right = actual.split(), expected.split()
+    if len(left) != len(right):
+        return False
+    try:
+        return all(Decimal(a) == Decimal(b) for a, b in zip(left, right, strict=True))
+    except InvalidOperation:
+        return False
+
+
 def _same_words(
-    actual: list[str], expected: list[str], close: Callable[[float, float], bool]
+    actual: list[str], expected: list[str], close: Callable[[float, float], bool] | None
 ) -> bool:
     return len(actual) == len(expected) and all(
         left == right or _same_numeral(left, right, close)
@@ -70,15 +108,30 @@ def _same_words(
     )
 
 
-def _same_numeral(actual: str, expected: str, close: Callable[[float, float], bool]) -> bool:
+def _same_numeral(actual: str, expected: str, close: Callable[[float, float], bool] | None) -> bool:
+    """Whether two words are the same number: integers and, without `close`, all others exactly."""
     if "_" in actual or not actual.isascii():  # numbers in Python only
         return False
+    if _WHOLE.fullmatch(actual) and _WHOLE.fullmatch(expected):
+        # An off-by-one count is wrong, however large; its digits need not be converted.
+        return _digits(actual) == _digits(expected)
     try:
-        if _WHOLE.fullmatch(actual) and _WHOLE.fullmatch(expected):
-            return int(actual) == int(expected)  # an off-by-one count is wrong, however large
+        if close is None:
+            return Decimal(actual) == Decimal(expected)
         return close(float(actual), float(expected))
-    except ValueError:
+    except (ValueError, InvalidOperation):
         return False
+
+
+def _digits(whole: str) -> str:
+    """Returns the numeral of an integer in the form that `str` writes."""
+    digits = whole.lstrip("+-").lstrip("0")
+    return f"-{digits}" if digits and whole.startswith("-") else digits or "0"
+
+
+def _within(tolerance: float | None) -> Callable[[float, float], bool]:
+    """Returns a test of whether two numbers differ by less than an absolute tolerance."""
+    return lambda actual, expected: abs(actual - expected) < (tolerance or 0.0)
 
 
 def _closeness(tolerance: float) -> Callable[[Any, Any], bool]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
 from engine.sandbox.cases import CallTest, CodeTest, JudgedTask, StdinTest, Test
-from engine.sandbox.host.compare import matches, same_text
+from engine.sandbox.host.compare import matches, same_output
 from engine.sandbox.host.job import CallOutcome, Check, Execution, bounds
 from engine.sandbox.host.stateless import is_stateless
 
@@ -72,7 +72,7 @@ class Grader:
         if comparison.checker:
             return False
         if isinstance(test, StdinTest):
-            return same_text(str(actual), str(expected), comparison.tolerance)
+            return same_output(str(actual), str(expected), comparison)
         return matches(actual, expected, comparison)
 
     def _check(self, tests: Sequence[Test], results: list[TestResult]) -> None:

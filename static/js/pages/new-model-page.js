@@ -6,6 +6,7 @@
  */
 
 import { setText } from "../lib/dom.js";
+import { chosenFiles } from "../lib/model-files.js";
 import { postInTurn, Uploader } from "../lib/upload.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
@@ -69,6 +70,16 @@ async function refuseEarly(files) {
   if (start !== GGUF) throw new Error(`${file.name} is no GGUF file: it does not start with ${GGUF}.`);
 }
 
+/** Returns the files of the model, and shows which of those that were chosen are left out. */
+function modelFiles(files) {
+  const { names, required, shard } = form.dataset;
+  const lists = { names: names.split(" "), required: required.split(" "), shard };
+  const { taken, leftOut } = chosenFiles(files, lists);
+  part("left-out").hidden = !leftOut.length;
+  setText(part("left-out"), leftOut.length ? `Left out, as no part of a model: ${leftOut.join(", ")}.` : "");
+  return taken;
+}
+
 /** Requests the import of an uploaded GGUF file. */
 async function requestImport(upload, project) {
   const name = form.dataset.name ?? form.elements.name.value;
@@ -78,8 +89,9 @@ async function requestImport(upload, project) {
 
 async function send() {
   const project = Number(form.dataset.project ?? form.elements.project.value);
-  const files = [...form.elements.files.files];
-  await refuseEarly(files);
+  const all = [...form.elements.files.files];
+  await refuseEarly(all);
+  const files = isGguf(all[0]) ? all : modelFiles(all);
   const uploads = await uploaded(files, project, sending.signal);
   if (isGguf(files[0])) {
     await requestImport(uploads[0], project);

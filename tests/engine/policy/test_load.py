@@ -6,8 +6,16 @@ import shutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
-from engine.policy.models.load import ModelError, check_model_directory, load_policy
+from engine.config.agents import AgentConfig
+from engine.policy.models.load import (
+    ModelError,
+    check_agent,
+    check_model_directory,
+    load_policy,
+    model_warnings,
+)
 from engine.policy.models.shard_loading import empty_model, fill, tensor_files
 from tests.helpers.policies import tiny_policy
 
@@ -59,11 +67,147 @@ def test_weights_that_are_not_those_of_the_config_are_refused(model):
         load_policy(str(model))
 
 
+def renamed(prefix):
+    return lambda tensors: {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
+
+
+def less(*names):
+    return lambda tensors: {n: t for n, t in tensors.items() if not n.startswith(names)}
+
+
+LAYER = "model.layers.1."
+LAYER_2 = "model.layers.2."
+DOWN = "model.layers.0.mlp.down_proj.weight"
+MISFITS = {
+    "a tensor is missing": (less(DOWN), f"lacks 1 tensor that config.json describes: {DOWN}"),
+    "a layer less": (less(LAYER), f"lacks 9 tensors that .*: {LAYER}.*, .*, .*, \\.\\.\\."),
+    "a layer more": (
+        lambda all: all | {n.replace(LAYER, LAYER_2): t + 0 for n, t in all.items() if LAYER in n},
+        f"holds 9 tensors that .*: {LAYER_2}.*, .*, .*, \\.\\.\\.",
+    ),
+    "another's head": (lambda all: all | {"score.weight": torch.ones(2)}, "holds 1 tensor .*: sc"),
+    "compiled": (renamed("_orig_mod."), "begin with '_orig_mod.', which torch.compile"),
+    "parallel": (renamed("module."), "begin with 'module.', which DataParallel"),
+    "in another module": (renamed("model."), "begin with 'model.', .*model.model.embed_tokens"),
+    "a narrow tensor": (
+        lambda all: all | {DOWN: all[DOWN][:, :-1].contiguous()},
+        rf"1 tensor of another shape: {DOWN} of \[32, 63\] instead of \[32, 64\]",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MISFITS)
+def test_weights_that_do_not_fit_the_config_are_refused_by_name(model, what):
+    change, message = MISFITS[what]
+    save_file(change(load_file(model / "model.safetensors")), model / "model.safetensors")
+    for check in (check_model_directory, load_policy):
+        with pytest.raises(ModelError, match=rf"model\.safetensors: .*{message}.*; .*\w"):
+            check(str(model))
+
+
+@pytest.mark.parametrize(
+    "what, change, message",
+    [
+        ("missing", less("gpt_neox.layers.1.mlp.dense_h_to_4h.bias"), "lacks 1 tensor"),
+        ("surplus", lambda all: all | {"score.weight": torch.ones(2)}, "1 tensor .*score.weight"),
+        ("untied", less("embed_out"), "lacks 1 tensor .*embed_out|lacks 1 tensor .*lm_head"),
+    ],
+)
+def test_models_of_other_families_are_compared_with_what_transformers_expects(
+    model, what, change, message
+):
+    vocabulary = json.loads((model / "config.json").read_text())["vocab_size"]
+    config = GPTNeoXConfig(vocab_size=vocabulary, hidden_size=16, num_hidden_layers=2,
+                           num_attention_heads=2, intermediate_size=8)  # fmt: skip
+    GPTNeoXForCausalLM(config).save_pretrained(model)
+    tensors = load_file(model / "model.safetensors")
+    old = {f"gpt_neox.layers.{n}.attention.rotary_emb.inv_freq": torch.ones(2) for n in range(2)}
+    save_file(tensors | old, model / "model.safetensors")
+    load_policy(str(model))
+    save_file(change(tensors), model / "model.safetensors")
+    with pytest.raises(ModelError, match=rf"model\.safetensors: .*{message}"):
+        load_policy(str(model))
+
+
+def test_a_bare_model_whose_output_is_its_embedding_loads(model):
+    expected = load_policy(str(model)).model.state_dict()
+    tensors = load_file(model / "model.safetensors")
+    assert "lm_head.weight" not in tensors
+    bare = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
+    save_file(bare, model / "model.safetensors")
+    loaded = load_policy(str(model)).model.state_dict()
+    assert all(torch.equal(loaded[name], expected[name]) for name in expected)
+
+
 def test_a_tokenizer_of_another_model_is_refused(model, tmp_path):
     other = tiny_policy(tmp_path / "other", vocabulary=600)
     shutil.copy(other / "tokenizer.json", model / "tokenizer.json")
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
         load_policy(str(model))
+
+
+PICTURE = {"id": 400, "content": "<picture>", "single_word": False, "lstrip": False,
+           "rstrip": False, "normalized": False, "special": True}  # fmt: skip
+
+
+def add_tokens(model, tokens, **settings):
+    tokenizer = json.loads((model / "tokenizer.json").read_text())
+    tokenizer["added_tokens"] += tokens
+    (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+    config = json.loads((model / "tokenizer_config.json").read_text())
+    (model / "tokenizer_config.json").write_text(json.dumps(config | settings))
+
+
+def test_added_tokens_beyond_the_vocabulary_are_left_out_with_a_warning(model):
+    """Text-only Gemma 3 has one of pictures, whose id is the size of its vocabulary."""
+    vocabulary = json.loads((model / "config.json").read_text())["vocab_size"]
+    before = load_policy(str(model)).tokenizer
+    first = PICTURE | {"id": vocabulary}
+    assert model_warnings([AgentConfig(name="oak", model=str(model))]) == []
+    add_tokens(model, [first, PICTURE | {"id": vocabulary + 1, "content": "<sound>"}],
+               image_token="<picture>", extra_special_tokens=["<sound>"])  # fmt: skip
+    check_model_directory(str(model))
+    policy = load_policy(str(model))
+    assert len(policy.tokenizer) <= vocabulary
+    for text in ("a <picture> and a <sound>", "def f(x):"):
+        ids = policy.tokenizer(text).input_ids
+        assert max(ids) < vocabulary and policy.tokenizer.decode(ids) == text
+        assert ids == before(text).input_ids
+    (line,) = model_warnings([AgentConfig(name="oak", model=str(model))])
+    assert f"vocabulary of {vocabulary:,} are left out: '<picture>' ({vocabulary:,})" in line
+    policy.tokenizer.save_pretrained(model / "saved")
+    saved = json.loads((model / "saved" / "tokenizer.json").read_text())
+    assert all(one["id"] < vocabulary for one in saved["added_tokens"])
+
+
+@pytest.mark.parametrize(
+    "count, settings, message",
+    [(65, {}, "has a token of id 464, .*not a pair"),
+     (1, {"eos_token": "<picture 0>"}, "eos_token has the id 400, and config.json a vocabulary")],
+)  # fmt: skip
+def test_tokens_that_a_model_needs_and_many_beyond_its_vocabulary_are_refused(
+    model, count, settings, message
+):
+    assert json.loads((model / "config.json").read_text())["vocab_size"] == 400
+    many = [PICTURE | {"id": 400 + n, "content": f"<picture {n}>"} for n in range(count)]
+    add_tokens(model, many, **settings)
+    with pytest.raises(ModelError, match=rf"tokenizer\.json: {message}"):
+        load_policy(str(model))
+
+
+@pytest.mark.parametrize(
+    "file", ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
+             "chat_template.jinja"]
+)  # fmt: skip
+def test_a_pointer_of_git_lfs_is_named_with_its_remedy(model, file):
+    (model / file).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    pattern = rf"{file} is a pointer of git-lfs, .*`git lfs pull`"
+    with pytest.raises(ModelError, match=pattern):
+        check_model_directory(str(model))
+    if file.endswith("jinja"):
+        agent = AgentConfig(name="oak", model="starter:oak", chat_template=str(model / file))
+        with pytest.raises(ModelError, match=rf"agents\.oak\.chat_template = .*{pattern}"):
+            check_agent(agent)
 
 
 def test_a_path_that_is_no_directory_and_an_unknown_starter_are_refused(tmp_path):

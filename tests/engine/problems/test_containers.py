@@ -46,6 +46,13 @@ def parquet_file(rows):
     return sink.getvalue().to_pybytes()
 
 
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.parquet", "rows.json.gz"])
+def test_a_pointer_of_git_lfs_is_named_with_its_remedy(tmp_path, name):
+    (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    with pytest.raises(DatasetError, match=r"a pointer of git-lfs.*`git lfs pull`"):
+        list(containers.rows_of(tmp_path / name))
+
+
 PACKED = {
     "jsonl": LINES,
     "jsonl without a last newline": LINES.rstrip(),
@@ -177,6 +184,6 @@ def test_an_entry_that_is_no_file_is_refused_and_never_read(tmp_path):
 
 
 def test_an_error_can_be_printed_and_stored_with_any_content():
-    text = str(DatasetIssue("\udcff.jsonl", 1, "a\0b", 10**5000, "\ud800"))
+    text = str(DatasetIssue("\udcff.jsonl", 1, "a\0b", 10**20_000, "\ud800"))
     assert "\0" not in text and text.encode()
     assert "(int)" in text

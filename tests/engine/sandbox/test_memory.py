@@ -63,7 +63,7 @@ def test_a_verdict_near_a_limit_is_not_cached(sandbox):
 
 
 def test_a_verdict_depends_on_every_field_of_a_problem_but_its_text_and_labels():
-    labels = {"id", "statement", "reference", "difficulty", "tags"}
+    labels = {"id", "statement", "reference", "other_references", "difficulty", "tags"}
     assert {field.name for field in fields(Problem)} - labels == {
         field.name for field in fields(TaskTests)
     }

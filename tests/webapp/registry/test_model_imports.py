@@ -13,7 +13,7 @@ import pytest
 from django.apps import apps
 from django.core.management import CommandError, call_command
 
-from tests.helpers.builders import a_model_folder, a_run
+from tests.helpers.builders import a_model_folder, a_run, parameters_of
 from webapp.artifacts.collecting import collect
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.services import append, begin, finish
@@ -62,7 +62,7 @@ def model(cast):
 
 def test_uploads_become_a_version_and_are_used_up(cast, model, folder):
     version = import_uploads(model, uploaded(cast, folder), None, cast.bob)
-    assert str(version) == "elm v1" and version.parameters == 6
+    assert str(version) == "elm v1" and version.parameters == parameters_of()
     names = {path.name for path in folder.iterdir()}
     assert set(version.files.values_list("name", flat=True)) == names
     assert not Upload.objects.exists()
@@ -136,7 +136,7 @@ def test_an_upload_that_is_not_finished_is_refused(cast, model, folder):
 
 def test_an_operator_imports_a_folder_of_several_weight_files(cast, tmp_path):
     version = import_folder(cast.project, "ash", a_model_folder(tmp_path / "ash", shards=3))
-    assert version.parameters == 18 and version.files.count() == 8
+    assert version.parameters == parameters_of(3) and version.files.count() == 8
     assert version.created_by is None
 
 
@@ -144,8 +144,15 @@ def test_the_operators_command_imports_or_says_why_not(cast, folder, capsys):
     call_command("import_model", str(folder), project="trees/oaks", name="elm")
     assert "elm v1 in Oaks" in capsys.readouterr().out
     (folder / "evil.py").write_text("")
+    (folder / "original").mkdir()
+    call_command("import_model", str(folder), project="trees/oaks", name="elm")
+    shown = capsys.readouterr()
+    assert "elm v1 in Oaks" in shown.out, "the same files without what is no part of them"
+    assert "left out: evil.py: code of a model is never run" in shown.err
+    assert "left out: original: is no plain file" in shown.err
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     for options, why in (
-        ({"project": "trees/oaks"}, r"evil\.py: code of a model"),
+        ({"project": "trees/oaks"}, r"pytorch_model\.bin: weights are accepted as safetensors"),
         ({"project": "no/where"}, "there are trees/oaks"),
     ):
         with pytest.raises(CommandError, match=why):

@@ -8,8 +8,9 @@ import tracemalloc
 import zipfile
 
 import pytest
+from safetensors.numpy import load_file, save_file
 
-from tests.helpers.builders import a_model_folder
+from tests.helpers.builders import a_model_folder, parameters_of
 from webapp.registry.model_files.layout import check_model, digest_of, files_of, refuse_name
 from webapp.registry.model_files.safetensors import WeightsError, read_tensors
 
@@ -57,6 +58,30 @@ def test_a_whole_file_is_read():
     assert result["a"].shape == (2,) and result["a"].parameters == 2
 
 
+@pytest.mark.parametrize("low", range(256))
+def test_a_header_may_have_any_length(low):
+    """Its length begins the file: 0x80 begins a pickle, 0x1f 0x8b a gzip file."""
+    tensor = {"a": {**F32, "data_offsets": [0, 8]}}
+    text = json.dumps(tensor).encode()
+    for second in range(1, 7):  # 2 to 5 follow 0x80 in a pickle
+        content = a_file(text.ljust(256 * second + low))
+        assert content[:2] == bytes([low, second]) and read(content).keys() == {"a"}
+
+
+@pytest.mark.parametrize("start", [b"\x1f\x8b\0\0", b"\x80\x02\0\0", b"\x80\x05\0\0", b"MZ\0\0"])
+def test_a_header_whose_length_begins_as_another_kind_is_read(start):
+    text = json.dumps({"a": {**F32, "data_offsets": [0, 8]}}).encode()
+    content = a_file(text.ljust(int.from_bytes(start, "little")))
+    assert content.startswith(start) and read(content).keys() == {"a"}
+
+
+@pytest.mark.parametrize("protocol", range(2, 6))
+def test_pickles_of_every_protocol_are_named(protocol):
+    for thing in ({"a": 1}, {}, [{"a": 1}], "{" * 100, b"{" * 100):
+        with pytest.raises(WeightsError, match="this is a pickle"):
+            read(pickle.dumps(thing, protocol))
+
+
 ATTACKS = {
     "a header of 10 GB": (a_file(b"{}", length=10 * 2**30), "claims 10,737,418,240 bytes, 32,000"),
     "a header longer than the file": (a_file(b"{}", length=100), "claims 100 bytes of a 18 byte"),
@@ -68,7 +93,7 @@ ATTACKS = {
     "a larger zip at its end": (polyglot(zip_of_many_members()), "a zip archive as well"),
     "an old pickle": (pickle.dumps({"a": 1}, protocol=0), "header claims"),
     "numbers without end": (
-        a_file(b'{"a":{"dtype":"F32","shape":[' + b"9" * 5000 + b"]}}"), "cannot be read"),
+        a_file(b'{"a":{"dtype":"F32","shape":[' + b"9" * 20_000 + b"]}}"), "cannot be read"),
     "a shape beyond all": (
         a_file({"a": {"dtype": "F32", "shape": [2**200], "data_offsets": [0, 8]}}), "shape must"),
     "a shape that is no number": (
@@ -78,7 +103,7 @@ ATTACKS = {
         "'a' is given twice",
     ),
     "half a character": (a_file({"\ud800": {**F32, "data_offsets": [0, 8]}}), "printable"),
-    "a git-lfs pointer": (b"version https://git-lfs.github.com/spec/v1\n", "pointer of git-lfs"),
+    "a git-lfs pointer": (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of git-lfs"),
     "no JSON": (a_file(b"{x}"), "cannot be read"),
     "no text": (a_file(b'{"\xff": 1}'), "cannot be read"),
     "a list": (a_file([]), "no object"),
@@ -147,7 +172,7 @@ def test_a_header_that_claims_gigabytes_takes_no_memory():
 @pytest.mark.parametrize("shards", [1, 3])
 def test_a_model_in_the_layout_is_taken(tmp_path, shards):
     layout = check_model(files_of(a_model_folder(tmp_path / "m", shards)))
-    assert layout.architecture == "LlamaForCausalLM" and layout.parameters == 6 * shards
+    assert layout.architecture == "LlamaForCausalLM" and layout.parameters == parameters_of(shards)
     assert len(layout.weights) == shards
 
 
@@ -169,7 +194,7 @@ def without(name):
 
 
 MULTIPLYING = b"{{ 'a' * 3160000000 }}"
-SECOND = "model-00002-of-00003.safetensors"
+FIRST, SECOND = "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors"
 MAP = "model.safetensors.index.json"
 DAMAGES = {
     "no config": (1, without("config.json"), "config.json: is missing"),
@@ -217,9 +242,9 @@ DAMAGES = {
         "generation_config.json: compile_config = {'backend': 'a.b'} names a file or a place"),
     "layers without weights": (
         1, edited("config.json", num_hidden_layers=10**9),
-        "num_hidden_layers = 1,000,000,000 is far beyond 1 tensors in the weights"),
+        "num_hidden_layers = 1,000,000,000 is far beyond 11 tensors in the weights"),
     "a width without weights": (
-        1, edited("config.json", hidden_size=2**20), "and the files hold 6"),
+        1, edited("config.json", hidden_size=2**20), "and the files hold 2,088"),
     "positions without weights": (
         1, edited("config.json", n_positions=2**31), "n_positions = 2,147,483,648 is far beyond"),
     "a special token of a book": (
@@ -244,7 +269,15 @@ DAMAGES = {
         1, edited("config.json", architectures=["Evil"]), "'Evil' is no supported"),
     "quantised": (1, edited("config.json", quantization_config={}), "quantised"),
     "an absurd size": (1, edited("config.json", hidden_size=-1), "hidden_size = -1"),
-    "a vocabulary too small": (1, edited("config.json", vocab_size=10), "a vocabulary of 10"),
+    "a vocabulary too small": (
+        1, edited("config.json", vocab_size=10), "embed_tokens.weight of [1024, 2] instead of"),
+    "a tokenizer of a larger model": (
+        1, edited("tokenizer.json", model={"type": "WordLevel", "vocab": {"a": 1024}}),
+        "has a token of id 1,024, config.json a vocabulary of 1,024"),
+    "many tokens beyond the vocabulary": (
+        1, edited("tokenizer.json", added_tokens=[
+            {"id": 1024 + n, "content": f"<{n}>"} for n in range(65)]),
+        "has a token of id 1,088, config.json a vocabulary of 1,024"),
     "another kind of tokenizer": (
         1, edited("tokenizer.json", model={"type": "Pickle"}), "model.type must be one of"),
     "config is no JSON": (1, put("config.json", b"{"), "config.json: is no JSON"),
@@ -252,7 +285,7 @@ DAMAGES = {
     "config of depth": (1, put("config.json", b"[" * 500_000), "config.json: is no JSON"),
     "config of a long number": (
         1, put("config.json", b'{"rope": [{"theta": -' + b"7" * 1_000_000 + b"}]}"),
-        "config.json: is no JSON: holds a number of 1,000,000 digits (4,300 at most) in "
+        "config.json: is no JSON: holds a number of 1,000,000 digits (10,000 at most) in "
         "rope[0].theta"),
     "config too big": (1, put("config.json", b" " * 2_000_001), "config.json: has 2,000,001 bytes"),
     "both kinds of weights": (3, put("model.safetensors"), "in several files"),
@@ -262,7 +295,7 @@ DAMAGES = {
     "an index out of the folder": (
         3, edited(MAP, weight_map={"layer.0": "../../etc/passwd"}), "not among the weight files"),
     "an index without a tensor": (
-        3, edited(MAP, weight_map={"layer.0": "model-00001-of-00003.safetensors"}), "lacks"),
+        3, edited(MAP, weight_map={"model.norm.weight": FIRST}), "lacks"),
     "an index with another's tensor": (
         3, edited(MAP, weight_map={"layer.7": SECOND}), "does not hold it"),
     "a pickle as a shard": (3, put(SECOND, pickle.dumps([1])), f"{SECOND}: this is a pickle"),
@@ -277,6 +310,89 @@ def test_a_folder_that_is_no_model_is_refused_with_file_and_reason(tmp_path, wha
     with pytest.raises(WeightsError) as refusal:
         check_model(files_of(folder))
     assert reason in str(refusal.value)
+
+
+def token_beyond(folder, number=1024, **changes):
+    token = {"id": number, "content": "<picture>", "special": True} | changes
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    edited("tokenizer.json", added_tokens=[*tokenizer["added_tokens"], token])(folder)
+
+
+def test_a_token_beyond_the_vocabulary_is_accepted_with_a_warning(tmp_path):
+    folder = a_model_folder(tmp_path / "m")
+    assert check_model(files_of(folder)).warnings == ()
+    token_beyond(folder)
+    (line,) = check_model(files_of(folder)).warnings
+    assert line.startswith("tokenizer.json: tokens beyond config.json's vocabulary of 1,024 are")
+    assert "'<picture>' (1,024)" in line
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "tokenizer.json", "model.safetensors", "chat_template.jinja"]
+)
+def test_a_pointer_of_git_lfs_is_named_with_its_remedy(tmp_path, name):
+    folder = a_model_folder(tmp_path / "m")
+    (folder / name).write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    with pytest.raises(WeightsError, match=rf"{name}: is a pointer of git-lfs.*`git lfs pull`"):
+        check_model(files_of(folder))
+
+
+@pytest.mark.parametrize("digits", [(6, 6), (5, 6)])
+def test_shards_of_six_digits_are_a_model(tmp_path, digits):
+    folder, (of, total) = a_model_folder(tmp_path / "m", 2), digits
+    names = {f"model-{n:05}-of-00002.safetensors": f"model-{n:0{of}}-of-{2:0{total}}.safetensors"
+             for n in (1, 2)}  # fmt: skip
+    index = json.loads((folder / MAP).read_text())["weight_map"]
+    for old, new in names.items():
+        (folder / old).rename(folder / new)
+    edited(MAP, weight_map={key: names[name] for key, name in index.items()})(folder)
+    assert check_model(files_of(folder)).weights == tuple(sorted(names.values()))
+
+
+def resaved(change):
+    def damage(folder):
+        weights = folder / "model.safetensors"
+        save_file(change(load_file(weights)), weights)
+
+    return damage
+
+
+NORM = "model.layers.0.input_layernorm.weight"
+MISFITS = {
+    "a tensor is missing": (
+        resaved(lambda all: {n: t for n, t in all.items() if n != NORM}),
+        f"lacks 1 tensor that config.json describes: {NORM}; give the config.json"),
+    "a surplus tensor": (
+        resaved(lambda all: all | {"score.weight": all[NORM]}), "describe: score.weight; give"),
+    "a layer less": (edited("config.json", num_hidden_layers=2), "lacks 9 tensors"),
+    "a layer more": (edited("config.json", num_hidden_layers=0), "num_hidden_layers = 0"),
+    "another shape": (
+        resaved(lambda all: all | {NORM: all[NORM][:1]}), f"{NORM} of [1] instead of [2]"),
+    "a compiled module": (
+        resaved(lambda all: {f"_orig_mod.{n}": t for n, t in all.items()}), "'_orig_mod.'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MISFITS)
+def test_weights_that_are_not_those_of_the_config_are_refused_by_name(tmp_path, what):
+    damage, reason = MISFITS[what]
+    folder = a_model_folder(tmp_path / "m")
+    damage(folder)
+    with pytest.raises(WeightsError) as refusal:
+        check_model(files_of(folder))
+    assert reason in str(refusal.value)
+
+
+def test_shards_that_lack_a_tensor_are_refused_with_their_index(tmp_path):
+    folder = a_model_folder(tmp_path / "m", 3)
+    part = load_file(folder / SECOND)
+    del part["model.layers.1.mlp.up_proj.weight"]
+    save_file(part, folder / SECOND)
+    index = json.loads((folder / MAP).read_text())
+    del index["weight_map"]["model.layers.1.mlp.up_proj.weight"]
+    (folder / MAP).write_text(json.dumps(index))
+    with pytest.raises(WeightsError, match=r"index\.json: lacks 1 tensor .*layers\.1\.mlp\.up"):
+        check_model(files_of(folder))
 
 
 @pytest.mark.parametrize(
@@ -295,9 +411,9 @@ def test_two_tensors_of_one_name_in_two_files_are_refused(tmp_path):
     folder = a_model_folder(tmp_path / "m", 2)
     first, second = sorted(folder.glob("model-*.safetensors"))
     second.write_bytes(first.read_bytes())
-    index = {"weight_map": {"layer.0": first.name}}
+    index = {"weight_map": dict.fromkeys(load_file(first), first.name)}
     (folder / MAP).write_text(json.dumps(index))
-    with pytest.raises(WeightsError):
+    with pytest.raises(WeightsError, match="is in another file too"):
         check_model(files_of(folder))
 
 

@@ -66,7 +66,8 @@ def checked(
     if "refusal" in result:
         raise WeightsError(*result["refusal"])
     layout = result["layout"]
-    return Layout(layout["architecture"], layout["parameters"], tuple(layout["weights"]))
+    weights, warnings = tuple(layout["weights"]), tuple(layout["warnings"])
+    return Layout(layout["architecture"], layout["parameters"], weights, warnings)
 
 
 def main() -> int:

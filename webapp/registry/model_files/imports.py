@@ -18,6 +18,7 @@ from webapp.accounts.models import User
 from webapp.artifacts import store
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.services import discard
+from webapp.model_names import is_gguf
 from webapp.projects.models import Project
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.model_files import folders
@@ -27,8 +28,7 @@ from webapp.registry.model_files.layout import (
     ModelFile,
     check_model,
     digest_of,
-    files_of,
-    is_gguf,
+    model_files_of,
     refuse_names,
 )
 from webapp.registry.model_files.safetensors import WeightsError
@@ -109,14 +109,22 @@ def _imported(
     return version
 
 
-def import_folder(project: Project, name: str, folder: Path) -> ModelVersion:
-    """Creates a version of a local folder that the server's operator names.
+def import_folder(
+    project: Project,
+    name: str,
+    folder: Path,
+    on_left_out: Callable[[str, str], None] = lambda _, __: None,
+) -> ModelVersion:
+    """Creates a version of a local folder that the server's operator names. `on_left_out` receives
+    the name of each file that is no part of a model, and why.
 
     Raises:
         WeightsError, RegistryRefused: it is no model, or the name is invalid; nothing is stored.
     """
     refuse_model_name(name)
-    files = files_of(folder)
+    files, left_out = model_files_of(folder)
+    for foreign, why in left_out.items():
+        on_left_out(foreign, why)
     layout = check_model(files)
     model, _ = Model.objects.get_or_create(project=project, name=name)
     artifacts = {file.name: store.put(_blocks(file)) for file in files}
@@ -151,6 +159,7 @@ def add_imported(
         metadata={
             "architecture": layout.architecture,
             **({"origin": dict(origin)} if origin else {}),
+            **({"warnings": list(layout.warnings)} if layout.warnings else {}),
         },
     )
     VersionFile.objects.bulk_create(

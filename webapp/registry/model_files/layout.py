@@ -8,15 +8,34 @@ weights are safetensors by content; the engine can load what passes. Files are g
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from engine.config.model_settings.sizes import Shapes
+from engine.resources.model_files.weights_fit import WeightsMisfit, refuse_misfit
+from webapp.model_names import (
+    CONFIG,
+    FILE_NAME,
+    INDEX,
+    LINEAGE,
+    SETTINGS,
+    TEMPLATE,
+    TEXTS,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    TOKENS,
+    NameFault,
+    fault_of_name,
+    fault_of_names,
+    is_weights,
+    part_of_folder,
+)
 from webapp.registry.model_files.chat_templates import check_chat_templates
-from webapp.registry.model_files.safetensors import FILE_NAME, Tensor, WeightsError, read_tensors
+from webapp.registry.model_files.safetensors import Tensor, WeightsError, read_tensors
 from webapp.registry.model_files.settings_files import (
+    Config,
     check_config,
     check_index,
     check_lineage,
@@ -26,19 +45,6 @@ from webapp.registry.model_files.settings_files import (
     check_tokenizer_config,
     check_tokens,
 )
-
-CONFIG, TOKENIZER, TOKENIZER_CONFIG = "config.json", "tokenizer.json", "tokenizer_config.json"
-TEMPLATE = "chat_template.jinja"
-INDEX = "model.safetensors.index.json"
-REQUIRED = (CONFIG, TOKENIZER, TOKENIZER_CONFIG)
-_SHARD = re.compile(r"model-([0-9]{5})-of-([0-9]{5})\.safetensors")
-LINEAGE = "lineage.json"
-_SETTINGS = {"generation_config.json", "special_tokens_map.json"}
-_TOKENS = {"added_tokens.json", "vocab.json"}
-_TEXTS = {"merges.txt", "README.md", "LICENSE", "LICENSE.txt", "NOTICE", TEMPLATE}
-_NAMES = {FILE_NAME, INDEX, *REQUIRED, LINEAGE, *_SETTINGS, *_TOKENS, *_TEXTS}
-MOST_FILES = 600
-_GGUF = ".gguf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,37 +83,12 @@ class Layout:
     parameters: int
     weights: tuple[str, ...]
     """Names of its weight files, in order."""
-
-
-def is_weights(name: str) -> bool:
-    """Returns whether a file of this name holds weights."""
-    return name == FILE_NAME or _SHARD.fullmatch(name) is not None
-
-
-def is_gguf(name: str) -> bool:
-    """Returns whether a file of this name is taken for a GGUF file, which is a whole model and no
-    part of this layout."""
-    return name.lower().endswith(_GGUF)
-
-
-def is_of_a_model(name: str) -> bool:
-    """Returns whether a model may have a file of this name."""
-    return name in _NAMES or _SHARD.fullmatch(name) is not None
+    warnings: tuple[str, ...] = ()
 
 
 def refuse_name(name: str) -> None:
     """Raises `WeightsError` unless a model may have a file of this name."""
-    if is_of_a_model(name):
-        return
-    shown = name if name.isprintable() and len(name) <= 100 else ascii(name[:100])
-    if name.endswith((".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5", ".msgpack")):
-        raise WeightsError(shown, "weights are accepted as safetensors only", "save it as such")
-    if name.endswith(".py"):
-        raise WeightsError(shown, "code of a model is never run", "leave it out")
-    names = ", ".join(sorted(_NAMES))
-    what = "is no file of a model in Hugging Face layout"
-    remedy = f"leave it out; accepted are {names} and model-00001-of-0000N.safetensors"
-    raise WeightsError(shown, what, remedy)
+    _refuse(fault_of_name(name))
 
 
 def check_model(files: Sequence[ModelFile]) -> Layout:
@@ -126,23 +107,24 @@ def check_model(files: Sequence[ModelFile]) -> Layout:
         raise WeightsError(next(iter(tensors)), "holds no tensor", "save the model again")
     shapes = {name: tensor.shape for name, tensor in merged.items()}
     config = check_config(by_name[CONFIG], shapes)
-    check_tokenizer(by_name[TOKENIZER], config.vocabulary)
+    _refuse_misfit(config, shapes, INDEX if INDEX in by_name else FILE_NAME)
+    warnings = check_tokenizer(by_name[TOKENIZER], config.vocabulary)
     check_tokenizer_config(by_name[TOKENIZER_CONFIG], has_template=TEMPLATE in by_name)
     check_chat_templates(by_name[TOKENIZER_CONFIG], by_name.get(TEMPLATE))
-    for name in _SETTINGS & by_name.keys():
+    for name in SETTINGS & by_name.keys():
         check_settings(by_name[name])
     if LINEAGE in by_name:
         check_lineage(by_name[LINEAGE])
-    for name in _TOKENS & by_name.keys():
+    for name in TOKENS & by_name.keys():
         check_tokens(by_name[name])
-    for name in _TEXTS & by_name.keys():
+    for name in TEXTS & by_name.keys():
         check_text(by_name[name])
     parameters = sum(tensor.parameters for tensor in merged.values())
-    return Layout(config.architecture, parameters, tuple(tensors))
+    return Layout(config.architecture, parameters, tuple(tensors), warnings)
 
 
 def files_of(folder: Path) -> list[ModelFile]:
-    """Returns the files of a local folder that an operator names.
+    """Returns the files of a local folder.
 
     Raises:
         WeightsError: it is no folder, or contains something other than plain files.
@@ -153,8 +135,27 @@ def files_of(folder: Path) -> list[ModelFile]:
     for path in sorted(folder.iterdir()):
         if not path.is_file():
             raise WeightsError(str(path), "is no plain file", "leave it out")
-        files.append(ModelFile(path.name, path.stat().st_size, lambda path=path: path.open("rb")))
+        files.append(_model_file(path))
     return files
+
+
+def model_files_of(folder: Path) -> tuple[list[ModelFile], dict[str, str]]:
+    """Returns the files of a local folder that are a model's, and why each of the others is left
+    out, by name.
+
+    Raises:
+        WeightsError: it is no folder.
+    """
+    if not folder.is_dir():
+        raise WeightsError(str(folder), "is no folder", "name one in Hugging Face layout")
+    paths = sorted(folder.iterdir())
+    taken, left_out = part_of_folder([path.name for path in paths if path.is_file()])
+    left_out |= {path.name: "is no plain file" for path in paths if not path.is_file()}
+    return [_model_file(folder / name) for name in taken], left_out
+
+
+def _model_file(path: Path) -> ModelFile:
+    return ModelFile(path.name, path.stat().st_size, lambda: path.open("rb"))
 
 
 def inspect(directory: Path) -> Folder:
@@ -203,34 +204,19 @@ def digest_of(sha256: Mapping[str, str]) -> str:
 
 def refuse_names(names: Sequence[str]) -> None:
     """Raises `WeightsError` unless these are the names of a model's files, none missing."""
-    if len(names) > MOST_FILES:
-        raise WeightsError("files", f"{len(names)} of them", f"{MOST_FILES} at most")
-    for index, name in enumerate(names):
-        refuse_name(name)
-        if name in names[:index]:
-            raise WeightsError(name, "is given twice", "give each file once")
-    for name in REQUIRED:
-        if name not in names:
-            raise WeightsError(name, "is missing", "every model has one")
-    shards = sorted(name for name in names if _SHARD.fullmatch(name))
-    if FILE_NAME in names and (shards or INDEX in names):
-        remedy = "leave one of the two out"
-        raise WeightsError(FILE_NAME, "is given alongside weights in several files", remedy)
-    if FILE_NAME not in names and not shards:
-        raise WeightsError(FILE_NAME, "is missing", "give the weights under this name")
-    if shards:
-        _refuse_shards(shards, INDEX in names)
+    _refuse(fault_of_names(names))
 
 
-def _refuse_shards(shards: list[str], has_index: bool) -> None:
-    if not has_index:
-        raise WeightsError(INDEX, "is missing", "it maps each tensor to its file")
-    total = int(_SHARD.fullmatch(shards[0])[2])  # type: ignore[index]
-    expected = [f"model-{n:05}-of-{total:05}.safetensors" for n in range(1, total + 1)]
-    if shards != expected:
-        odd = sorted(set(expected) ^ set(shards))[0]
-        what = "is missing" if odd in expected else f"does not belong to the {total} others"
-        raise WeightsError(odd, what, "give all files of one model, and no others")
+def _refuse(fault: NameFault | None) -> None:
+    if fault is not None:
+        raise WeightsError(fault.file, fault.what, fault.remedy)
+
+
+def _refuse_misfit(config: Config, shapes: Shapes, name: str) -> None:
+    try:
+        refuse_misfit(config.settings, shapes)
+    except WeightsMisfit as fault:
+        raise WeightsError(name, fault.what, fault.remedy) from None
 
 
 def _read(file: ModelFile) -> dict[str, Tensor]:

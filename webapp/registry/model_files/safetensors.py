@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from engine.config import bounded_json
+from engine.config import bounded_json, git_lfs
 from webapp.errors import Refused
 
-FILE_NAME = "model.safetensors"
 MOST_HEADER_BYTES = 32_000_000
 MOST_TENSORS = 200_000
 MOST_NAME_CHARS = 1000
@@ -31,17 +30,16 @@ BITS = {
 """Bits of one number, by dtype."""
 _METADATA = "__metadata__"
 _FIELDS = {"dtype", "shape", "data_offsets"}
+_SAVE_AGAIN = "save the model again with save_pretrained(..., safe_serialization=True)"
+_COPY_AGAIN = "copy the file again, whole"
 _OTHERS = (
     (b"PK\x03\x04", "a zip archive (torch.save writes such)"),
-    (b"\x80", "a pickle"),
+    *((bytes([0x80, version]), "a pickle") for version in range(2, 6)),
     (b"\x1f\x8b", "a gzip file"),
     (b"GGUF", "a GGUF file"),
     (b"\x89HDF", "an HDF5 file"),
     (b"\x93NUMPY", "a NumPy file"),
-    (b"version https://git-lfs", "a pointer of git-lfs, not the file itself"),
 )
-_SAVE_AGAIN = "save the model again with save_pretrained(..., safe_serialization=True)"
-_COPY_AGAIN = "copy the file again, whole"
 _ZIP_END = b"PK\x05\x06"
 _ZIP64_LOCATOR = b"PK\x06\x07"
 _LOCATOR_BYTES = 20
@@ -80,17 +78,30 @@ def read_tensors(file: BinaryIO, size: int, name: str) -> dict[str, Tensor]:
         WeightsError: it is no safetensors file, or contradicts itself; the message has `name`.
     """
     file.seek(0)
-    start = file.read(32)
-    for magic, what in _OTHERS:
-        if start.startswith(magic):
-            raise WeightsError(name, f"this is {what}, not safetensors", _SAVE_AGAIN)
+    start = file.read(git_lfs.START_BYTES)
     length = int.from_bytes(start[:8], "little")
+    if not _is_plausible(start, length, size):
+        _refuse_others(start, name)
     _refuse_length(length, size, name)
     file.seek(8)
     header = _parsed(file.read(length), name)
     if _is_zip_too(file, size):
         raise WeightsError(name, "this is a zip archive as well", _SAVE_AGAIN)
     return _tensors(header, size - 8 - length, name)
+
+
+def _is_plausible(start: bytes, length: int, size: int) -> bool:
+    """Returns whether a file starts as safetensors does: a header that is within it and begins with
+    `{`. Its length may begin with any byte, those of other kinds (0x80, 0x1f 0x8b) among them."""
+    return 2 <= length <= min(size - 8, MOST_HEADER_BYTES) and start[8:9] == b"{"
+
+
+def _refuse_others(start: bytes, name: str) -> None:
+    if git_lfs.is_pointer(start):
+        raise WeightsError(name, f"is {git_lfs.WHAT}", git_lfs.REMEDY)
+    for magic, what in _OTHERS:
+        if start.startswith(magic):
+            raise WeightsError(name, f"this is {what}, not safetensors", _SAVE_AGAIN)
 
 
 def _refuse_length(length: int, size: int, name: str) -> None:

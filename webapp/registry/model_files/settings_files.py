@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.config import bounded_json
+from engine.config import bounded_json, git_lfs
 from engine.config.model_settings import (
     SPECIAL_TOKENS,
     TOKENIZER,
@@ -45,6 +45,8 @@ class Config:
     architecture: str
     vocabulary: int | None
     """Rows of the embedding, if the file states them."""
+    settings: Mapping[str, Any]
+    """The whole file."""
 
 
 @cache
@@ -72,11 +74,12 @@ def check_config(file: ModelFile, shapes: Shapes) -> Config:
     with _named(file):
         check_sizes(config, shapes)
     nested = inner.get("vocab_size") if isinstance(inner, dict) else None
-    return Config(names[0], config.get("vocab_size") or nested)
+    return Config(names[0], config.get("vocab_size") or nested, config)
 
 
-def check_tokenizer(file: ModelFile, vocabulary: int | None) -> None:
-    """Checks tokenizer.json, whose ids must be within the embedding. Raises `WeightsError`."""
+def check_tokenizer(file: ModelFile, vocabulary: int | None) -> tuple[str, ...]:
+    """Checks tokenizer.json, whose ids must be within the embedding, and returns warnings: a few
+    added tokens at its end may be beyond it, which the engine leaves out. Raises `WeightsError`."""
     tokenizer = _object(file, MOST_TOKENIZER_BYTES)
     with _named(file):
         tokens.check_tokens(tokenizer)
@@ -91,10 +94,15 @@ def check_tokenizer(file: ModelFile, vocabulary: int | None) -> None:
     if not 0 < len(ids) <= MOST_VOCABULARY:
         what = f"{len(ids):,} tokens, 1 to {MOST_VOCABULARY:,} are accepted"
         raise WeightsError(file.name, what, _SAVE_AGAIN)
-    largest = max(ids)
-    if vocabulary is not None and largest >= vocabulary:
+    if vocabulary is None:
+        return ()
+    beyond = tokens.tokens_beyond(tokenizer, vocabulary)
+    left = set(beyond.values())
+    largest = max((one for one in ids if one not in left), default=0)
+    if largest >= vocabulary:
         what = f"has a token of id {largest:,}, config.json a vocabulary of {vocabulary:,}"
         raise WeightsError(file.name, what, "give the tokenizer of this model")
+    return (f"{file.name}: {tokens.beyond_text(beyond, vocabulary)}",) if beyond else ()
 
 
 def _refuse_growth(file: ModelFile, tokenizer: dict[str, Any]) -> None:
@@ -201,6 +209,8 @@ def _text(file: ModelFile, limit: int) -> str:
         raise WeightsError(file.name, f"has {file.size:,} bytes", f"at most {limit:,} are accepted")
     with file.open() as content:
         data = content.read(limit + 1)
+    if git_lfs.is_pointer(data):
+        raise WeightsError(file.name, f"is {git_lfs.WHAT}", git_lfs.REMEDY)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

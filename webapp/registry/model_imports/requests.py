@@ -10,16 +10,17 @@ import struct
 
 from django.db import transaction
 
+from engine.config import git_lfs
 from engine.config.pretrained import PretrainedModel, pretrained_model
 from webapp.accounts.models import User
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.selectors import room_of
 from webapp.artifacts.services import discard, discard_with_artifact
 from webapp.artifacts.store import open_artifact
+from webapp.model_names import is_gguf
 from webapp.projects.models import Project
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.model_files.imports import artifact_of, refuse_model_name
-from webapp.registry.model_files.layout import is_gguf
 from webapp.registry.model_files.safetensors import WeightsError
 from webapp.registry.model_imports.catalogue import usable_catalogue
 from webapp.registry.models import ImportKind, ModelImport
@@ -109,6 +110,9 @@ def _refuse_header(file: str, artifact: Artifact) -> None:
     """Raises `WeightsError` unless the file starts as a GGUF file of a version that is read."""
     with open_artifact(artifact.pk) as content:
         start = content.read(_HEADER.size)
+        pointer = git_lfs.is_pointer(start + content.read(git_lfs.START_BYTES))
+    if pointer:
+        raise WeightsError(file, f"is {git_lfs.WHAT}", git_lfs.REMEDY)
     if start[:4] != b"GGUF":
         raise WeightsError(file, "is no GGUF file: it does not start with GGUF", _AGAIN)
     if len(start) < _HEADER.size:

@@ -84,6 +84,7 @@ def _facts(version: ModelVersion) -> str:
     rows: list[tuple[str, Any]] = [
         ("Project", version.model.project),
         ("Parameters", f"{version.parameters:,}"),
+        ("Warnings", " ".join(version.metadata.get("warnings") or []) or None),
         ("Architecture", version.metadata.get("architecture")),
         ("Quantisation of the source", origin.get("quantisation")),
         ("SHA-256 of the source", origin.get("sha256")),

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from webapp.errors import Queued
 from webapp.experiments.selectors import visible_run
+from webapp.model_names import NAMES, REQUIRED, SHARD
 from webapp.projects.permissions import Action, permitted_projects, require
 from webapp.registry import deletion, services
 from webapp.registry.api.models import zipped
@@ -59,13 +60,15 @@ def models(request: HttpRequest) -> HttpResponse:
 @require_safe
 def new_model(request: HttpRequest) -> HttpResponse:
     """new_model.html: `projects` that models can be added to; `model`, if a version of an existing
-    one is added (`?model=`), and its `versions`."""
+    one is added (`?model=`), and its `versions`; and lists of a model's files.
+    """
     projects = permitted_projects(request.user, Action.ADD_MODELS)
     text = request.GET.get("model", "")
     row = visible_model(request.user, _number("model", text)) if text else None
     if row:
         require(request.user, Action.ADD_MODELS, row.project)
-    return render(request, "new_model.html", {"projects": projects, "model": row})
+    lists = {"names": sorted(NAMES), "required": REQUIRED, "shard": SHARD.pattern}
+    return render(request, "new_model.html", {"projects": projects, "model": row, **lists})
 
 
 @require_safe

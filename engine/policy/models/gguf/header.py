@@ -30,6 +30,7 @@ from gguf.constants import (
     GGUFValueType,
 )
 
+from engine.config import git_lfs
 from engine.policy.models.gguf.errors import CONVERT_AGAIN, COPY_AGAIN, refusal, shown
 from engine.policy.models.load import ModelError
 
@@ -164,6 +165,8 @@ def _read_start(cursor: _Cursor) -> tuple[int, int]:
     """Returns the numbers of metadata entries and of tensors."""
     magic = cursor.take(min(4, cursor.size), "its first bytes")
     if magic != MAGIC:
+        if git_lfs.is_pointer_file(cursor.path):
+            raise cursor.refusal("its first bytes", f"this is {git_lfs.WHAT}", git_lfs.REMEDY)
         raise cursor.refusal("its first bytes", f"{shown(magic)}, not GGUF", "give a GGUF file")
     version = cursor.number("I", "version")
     if version not in VERSIONS:

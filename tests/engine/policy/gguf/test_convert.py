@@ -102,7 +102,7 @@ def test_an_existing_directory_is_left_alone(tmp_path):
     assert not list((tmp_path / "imported").iterdir())
 
 
-@pytest.mark.parametrize("kind", ["missing", "directory", "pipe", "text"])
+@pytest.mark.parametrize("kind", ["missing", "directory", "pipe", "text", "pointer"])
 def test_a_file_that_is_no_gguf_is_refused(kind, tmp_path):
     path = tmp_path / "tiny.gguf"
     if kind == "directory":
@@ -110,8 +110,11 @@ def test_a_file_that_is_no_gguf_is_refused(kind, tmp_path):
     elif kind == "pipe":
         os.mkfifo(path)
     elif kind == "text":
+        path.write_text("very long")
+    elif kind == "pointer":
         path.write_text("version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(ModelError, match=r"tiny\.gguf: (is no file|its first bytes: b'vers')"):
+    start = "this is a pointer of git-lfs.*git lfs pull" if kind == "pointer" else "b'very'"
+    with pytest.raises(ModelError, match=rf"tiny\.gguf: (is no file|its first bytes: {start})"):
         convert(path, tmp_path / "imported")
     assert not (tmp_path / "imported").exists()
 

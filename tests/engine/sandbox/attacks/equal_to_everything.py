@@ -1,6 +1,6 @@
 # tries: to return an object that equals every other
 # path: call
-# observed: runtime_error
+# observed: wrong_answer
 
 class Yes(list):
     def __eq__(self, other):

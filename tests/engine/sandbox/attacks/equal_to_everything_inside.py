@@ -1,6 +1,6 @@
 # tries: to hide an object that equals every other inside a plain list
 # path: call
-# observed: runtime_error
+# observed: wrong_answer
 
 class Yes(int):
     def __eq__(self, other):

@@ -39,7 +39,11 @@ class Command(BaseCommand):
             )
         folder = options["folder"]
         try:
-            version = import_folder(project, options["name"] or folder.resolve().name, folder)
+            name = options["name"] or folder.resolve().name
+            version = import_folder(project, name, folder, self._left_out)
         except (WeightsError, RegistryRefused, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{version} in {project}: {version.sha256}")
+
+    def _left_out(self, name: str, why: str) -> None:
+        self.stderr.write(f"left out: {ascii(name)[1:-1]}: {why}")
