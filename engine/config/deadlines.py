@@ -122,6 +122,12 @@ POSTGRES_START = Deadline("GROVE_POSTGRES_START_SECONDS", 120.0, "Postgres to st
 POSTGRES_STOP = Deadline("GROVE_POSTGRES_STOP_SECONDS", 20.0, "Postgres to shut down")
 DEMO_SIGN_IN = Deadline("GROVE_DEMO_SIGN_IN_SECONDS", 120.0, "the demo to sign in")
 DEMO_EVENTS = Deadline("GROVE_DEMO_EVENTS_SECONDS", 20.0, "the last events of the demo's run")
+BACKUP = Deadline(
+    "GROVE_BACKUP_SECONDS", 86_400.0, "pg_dump or pg_restore to write the whole database"
+)
+REMOVALS_HOLD = Deadline(
+    "GROVE_REMOVALS_HOLD_SECONDS", 60.0, "another backup, or removals of artifacts, to end"
+)
 PROGRAM_ANSWER = Deadline(
     "GROVE_PROGRAM_ANSWER_SECONDS", 20.0, "nvidia-smi or postgres --version to answer"
 )
