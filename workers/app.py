@@ -45,6 +45,14 @@ class JobsStep(bootsteps.StartStopStep):
 app.steps["worker"].add(JobsStep)
 
 
+@signals.worker_init.connect
+def refuse_to_start(**_: Any) -> None:
+    """Ends a worker, before it takes a run, if the database was migrated by a newer version."""
+    from webapp.operations.schema import refuse_newer_at_start
+
+    refuse_newer_at_start()
+
+
 @signals.worker_shutting_down.connect
 def close(**_: Any) -> None:
     """Signals every run supervisor to shut down, at the first signal to end."""

@@ -33,6 +33,7 @@ SERVER_VERBS = {
     "demo": "run the demo job through the whole stack",
     "backup": "write this installation to one file, while it runs",
     "restore": "restore a backup into an empty installation",
+    "upgrade": "migrate the database to this version; --check says what would change",
     "manage": "run a command of Django, for example: grove manage sign_in_link",
 }
 _LOCAL_SEARCH = ("--agents", "--problem", "--run-dir")

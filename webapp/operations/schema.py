@@ -18,7 +18,15 @@ Migration = tuple[str, str]
 
 
 class NewerSchema(RuntimeError):
-    """Raised if the database was migrated by a newer version of Grove."""
+    """Raised if the database was migrated by a newer version of Grove. `str()` is both
+    sentences."""
+
+    def __init__(self, app: str, name: str):
+        self.sentence = (
+            f"The database has a newer schema than Grove {__version__} knows ({app}.{name})."
+        )
+        self.remedy = "Install the version that migrated it, or restore a backup made before."
+        super().__init__(f"{self.sentence} {self.remedy}")
 
 
 @cache
@@ -55,11 +63,7 @@ def unknown(migrations: frozenset[Migration] | None = None) -> list[Migration]:
 def refuse_newer() -> None:
     """Raises `NewerSchema` if the database has migrations that this program does not know."""
     if newer := unknown():
-        app, name = newer[-1]
-        raise NewerSchema(
-            f"The database has a newer schema than Grove {__version__} knows ({app}.{name}). "
-            "Install the version that migrated it, or restore a backup made before."
-        )
+        raise NewerSchema(*newer[-1])
 
 
 def refuse_newer_at_start() -> None:
