@@ -28,12 +28,14 @@ class JobsStep(bootsteps.StartStopStep):
     requires = {"celery.worker.components:Pool"}
 
     def start(self, worker: Any) -> None:
+        from workers import metrics
         from workers.jobs.exports import ExportCleanupJob, ExportJob
         from workers.jobs.model_files import ModelFileJob
         from workers.jobs.model_imports import ModelImportJob
         from workers.jobs.reports import ReportJob
         from workers.jobs.requeue import RequeueJob
 
+        metrics.serve()
         RequeueJob(worker.concurrency).start()
         ModelFileJob().start()
         ModelImportJob().start()
@@ -43,6 +45,21 @@ class JobsStep(bootsteps.StartStopStep):
 
 
 app.steps["worker"].add(JobsStep)
+
+
+@signals.worker_init.connect
+def refuse_to_start(**_: Any) -> None:
+    """Ends a worker, before it takes a run, if its own settings cannot be used, or the database was
+    migrated by a newer version."""
+    from webapp.config.environment import SettingError
+    from webapp.operations.schema import refuse_newer_at_start
+    from workers.settings import metrics_address
+
+    try:
+        metrics_address()
+    except SettingError as error:
+        raise SystemExit(str(error)) from None
+    refuse_newer_at_start()
 
 
 @signals.worker_shutting_down.connect

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.config.log_lines import configure_engine
 from engine.config.schema import RunConfig, read_config
 from engine.inference.model_forks import prepare_forks
 from engine.inference.signals import ended_alike, stopping
@@ -138,6 +139,7 @@ def _search(arguments: argparse.Namespace) -> int:
 def _search_run_dir(arguments: argparse.Namespace) -> int:
     """Searches in a run directory, which it first prepares if a problem and a team are given."""
     run_dir = arguments.run_dir.absolute()
+    configure_engine(run_dir.name)
     if arguments.out:
         raise ValueError("--out: the events in --run-dir already hold the whole tree; leave it out")
     if is_given := bool(arguments.problem or arguments.agents):

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from engine.config.log_lines import configure_engine
 from engine.run.summary import RunDigest
 
 _EVERY_SECONDS = 0.5
@@ -36,6 +37,7 @@ def add_arguments(command: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains or evaluates the run and returns its exit status; shows progress on a terminal."""
     run_dir = arguments.run_dir.absolute()
+    configure_engine(run_dir.name)
     if (run_dir / EVALUATION).is_file():
         from engine.evaluation.run import evaluate_run
 

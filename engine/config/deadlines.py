@@ -112,6 +112,10 @@ DATABASE_CONNECTION = Deadline(
     "GROVE_DATABASE_CONNECTION_SECONDS", 10.0, "a free connection to the database"
 )
 STREAM_SEND = Deadline("GROVE_STREAM_SEND_SECONDS", 20.0, "a client to accept one frame")
+READY = Deadline("GROVE_READY_SECONDS", 4.0, "a check of readiness to answer")
+METRICS_READER = Deadline(
+    "GROVE_METRICS_READER_SECONDS", 10.0, "a reader of a worker's metrics to send its request"
+)
 WEB_CLOSE = Deadline("GROVE_WEB_CLOSE_SECONDS", 3.0, "responses in flight when the site ends")
 DATASET_READ = Deadline("GROVE_DATASET_READ_SECONDS", 90.0, "a dataset to be read")
 MODEL_CHECK = Deadline("GROVE_MODEL_CHECK_SECONDS", 60.0, "a model's files to be checked")
@@ -122,6 +126,12 @@ POSTGRES_START = Deadline("GROVE_POSTGRES_START_SECONDS", 120.0, "Postgres to st
 POSTGRES_STOP = Deadline("GROVE_POSTGRES_STOP_SECONDS", 20.0, "Postgres to shut down")
 DEMO_SIGN_IN = Deadline("GROVE_DEMO_SIGN_IN_SECONDS", 120.0, "the demo to sign in")
 DEMO_EVENTS = Deadline("GROVE_DEMO_EVENTS_SECONDS", 20.0, "the last events of the demo's run")
+BACKUP = Deadline(
+    "GROVE_BACKUP_SECONDS", 86_400.0, "pg_dump or pg_restore to write the whole database"
+)
+REMOVALS_HOLD = Deadline(
+    "GROVE_REMOVALS_HOLD_SECONDS", 60.0, "another backup, or removals of artifacts, to end"
+)
 PROGRAM_ANSWER = Deadline(
     "GROVE_PROGRAM_ANSWER_SECONDS", 20.0, "nvidia-smi or postgres --version to answer"
 )

@@ -102,6 +102,8 @@ def understand(program, words):
 
         if (target := local.local_verb(words)) and target[0] == local.ENGINE:
             understand("-m engine", target[1])
+        elif target and words[0] != "manage":
+            understand("manage.py", target[1])
         else:
             cli.build_parser().parse_args(words)
     elif program == "-m benchmarks":

@@ -19,6 +19,8 @@ from tests.security.test_walk import filled_in
 NO_PAGES = frozenset(
     {
         "healthz",  # a word for load balancers
+        "readyz",  # the same
+        "metrics",  # for Prometheus
         "export-workspace",  # a file
         "mfa_login_webauthn",  # a challenge for scripts
         "search-problems",  # a list for scripts

@@ -11,7 +11,7 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from engine.config.schema import parse_config
@@ -29,10 +29,17 @@ class Server:
     """The web process; it can be stopped and restarted on the same port. `environment` is added to
     the test's own."""
 
-    def __init__(self, var: Path, database_url: str, environment: dict[str, str] | None = None):
+    def __init__(
+        self,
+        var: Path,
+        database_url: str,
+        environment: dict[str, str] | None = None,
+        log: Path | None = None,
+    ):
         self.port = a_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.var = var
+        self._log = log
         self._environment = {
             **os.environ,
             "GROVE_VAR": str(var),
@@ -48,7 +55,10 @@ class Server:
         Raises:
             AssertionError: it has ended, or is not healthy in time.
         """
-        self._process = process = subprocess.Popen(web_command(self.port), env=self._environment)
+        with self._log.open("ab") if self._log else nullcontext() as output:
+            self._process = process = subprocess.Popen(
+                web_command(self.port), env=self._environment, stdout=output, stderr=output
+            )
 
         def is_well() -> bool:
             assert process.poll() is None, f"the server ended with {process.returncode}"

@@ -23,6 +23,7 @@ def test_every_verb_of_the_engine_is_one_of_grove(capsys):
     [
         ("up", SERVER, "up"),
         ("demo --json out.json", SERVER, "demo --json out.json"),
+        ("backup x.zip --secrets", SERVER, "backup x.zip --secrets"),
         ("manage migrate --plan", SERVER, "migrate --plan"),
         ("train run --json", ENGINE, "train run --json"),
         ("engine search --problem p", ENGINE, "search --problem p"),

@@ -190,6 +190,8 @@ def _both(name: str, answers: Answers) -> tuple[Row, Row]:
 
 ROWS = (
     Row("healthz", "get", OPEN),
+    Row("readyz", "get", OPEN),
+    Row("metrics", "get", (404,) * 6),  # for the holder of GROVE_METRICS_TOKEN alone
     Row("account_login", "get", ENTRANCE),
     Row("account_login", "post", ENTRANCE),  # the form again, with its errors
     Row("mfa_authenticate", "get", (302,) * 6),

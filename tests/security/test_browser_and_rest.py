@@ -118,7 +118,8 @@ TOLD_BY_REST = {
     "dataset-report": ("get_dataset_report",),
 }  # fmt: skip
 """{name of a page's address: operations that return the same data}."""
-OF_NOBODY = {"healthz", "reference", "invitation", "shared", "shared-comparison", "sign-in-link"}
+OF_NOBODY = {"healthz", "readyz", "metrics", "reference", "invitation", "shared",
+             "shared-comparison", "sign-in-link"}  # fmt: skip
 """Pages without data of a project, or for visitors with a link."""
 
 

@@ -85,6 +85,8 @@ def _stored() -> Iterator[str]:
 
 def _remove_stray(sha256: str, grace: timedelta) -> bool:
     with transaction.atomic():
+        if not store.may_remove():
+            return False
         store.lock(sha256)
         name = store.name_of(sha256)
         has_row = Artifact.objects.filter(pk=sha256).exists()

@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -23,15 +23,18 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import Storage, storages
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import ProtectedError
 from django.utils import timezone
+from psycopg.errors import LockNotAvailable
 
 from webapp.artifacts.models import Artifact
 from webapp.artifacts.selectors import unreferenced
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BLOCK = 1 << 20
+_REMOVALS = int.from_bytes(hashlib.sha256(b"removal of artifacts").digest()[:8], signed=True)
+"""Advisory lock: shared by each removal, exclusive to what needs all contents to stay."""
 
 
 class WrongDigest(ValueError):
@@ -168,9 +171,12 @@ def _fetch(sha256: str, copy: Path) -> None:
 
 
 def remove(artifact: Artifact) -> bool:
-    """Deletes the artifact; False if something refers to it by now, or it was stored again."""
+    """Deletes the artifact; False if something refers to it by now, it was stored again, or a
+    backup is being made (`hold_removals`): then the next collection removes it."""
     try:
         with transaction.atomic():
+            if not may_remove():
+                return False
             lock(artifact.pk)
             with connection.cursor() as cursor:
                 # Otherwise a key that points at it would be checked only at the commit, after its
@@ -197,6 +203,39 @@ def lock(sha256: str) -> None:
     key = int.from_bytes(bytes.fromhex(sha256[:16]), signed=True)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+
+
+def may_remove() -> bool:
+    """Returns whether nothing holds removals back; then nothing can until the transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock_shared(%s)", [_REMOVALS])
+        return cursor.fetchone()[0]
+
+
+@contextmanager
+def hold_removals(seconds: float) -> Iterator[bool]:
+    """Keeps every content in the store for the duration; yields whether it does.
+
+    Waits at most `seconds` for removals in progress and for another holder. The hold ends with the
+    connection, so that nothing is held by a process that died.
+    """
+    with connection.cursor() as cursor:
+        milliseconds = f"{max(1, round(1000 * seconds))}ms"
+        cursor.execute("SELECT set_config('lock_timeout', %s, false)", [milliseconds])
+        try:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [_REMOVALS])
+        except OperationalError as error:
+            if not isinstance(error.__cause__, LockNotAvailable):
+                raise
+            yield False
+            return
+        finally:
+            cursor.execute("RESET lock_timeout")
+    try:
+        yield True
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [_REMOVALS])
 
 
 @contextmanager

@@ -31,6 +31,9 @@ verb of the client: `local_verb` distinguishes them."""
 SERVER_VERBS = {
     "up": "start Postgres, web and worker on this machine, until Ctrl-C",
     "demo": "run the demo job through the whole stack",
+    "backup": "write this installation to one file, while it runs",
+    "restore": "restore a backup into an empty installation",
+    "upgrade": "migrate the database to this version; --check says what would change",
     "manage": "run a command of Django, for example: grove manage sign_in_link",
 }
 _LOCAL_SEARCH = ("--agents", "--problem", "--run-dir")

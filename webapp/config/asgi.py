@@ -20,7 +20,8 @@ django.setup(set_prefix=False)
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
-from webapp.http import body_limit  # noqa: E402
+from webapp.http import body_limit, log_context  # noqa: E402
+from webapp.http.metrics import sockets  # noqa: E402
 from webapp.http.single_thread_handler import OneThreadHandler  # noqa: E402
 from webapp.http.static_files import StaticFiles  # noqa: E402
 from webapp.sharing.sockets import guest_by_secret, shared_secret  # noqa: E402
@@ -49,7 +50,12 @@ class Application:
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
-        elif scope["type"] == "http":
+        else:
+            name = log_context.begin_request(scope)
+            await self._answer(scope, receive, log_context.naming(name, send))
+
+    async def _answer(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
             if refusal := body_limit.refusal_of(scope):
                 await body_limit.refuse(refusal, send)
             elif file := self._files.find(scope["path"]):
@@ -80,7 +86,8 @@ class Application:
         if not is_stream or self._hub is None:
             await send({"type": "websocket.close", "code": 1002})
             return
-        await Connection(self._hub, self._deadlines, scope, receive, send).serve()
+        with sockets.track_inprogress():
+            await Connection(self._hub, self._deadlines, scope, receive, send).serve()
 
 
 application = Application()

@@ -24,6 +24,7 @@ from psycopg.conninfo import conninfo_to_dict
 from engine.config import deadlines
 from engine.config.deadlines import DATABASE_CONNECTION
 from engine.config.errors import ConfigError, printable, shown
+from engine.config.log_lines import JSON, TEXT, VARIABLE, log_format
 from engine.resources.machine_memory import machine_memory
 from engine.sandbox.limits import DEFAULTS, MAX_CAPS, SandboxCaps, variable
 from webapp.config.installation import default_var
@@ -62,6 +63,23 @@ def read_flag(env: Environment, name: str, default: bool) -> bool:
     if value.lower() in _TRUE | _FALSE:
         return value.lower() in _TRUE
     raise SettingError(name, value, "give 1 or 0")
+
+
+def read_token(env: Environment, name: str) -> str:
+    """A secret of at least 16 characters without spaces; empty if it is not set."""
+    value = env.get(name, "")
+    is_plain = value.isascii() and value.isprintable() and " " not in value
+    if value and (len(value) < 16 or not is_plain):
+        raise SettingError(name, "...", "give at least 16 ASCII characters without spaces")
+    return value
+
+
+def read_log_format(env: Environment) -> str:
+    """GROVE_LOG_FORMAT: text or json."""
+    try:
+        return log_format(env)
+    except ValueError:
+        raise SettingError(VARIABLE, env[VARIABLE], f"give {TEXT} or {JSON}") from None
 
 
 def read_integer(env: Environment, name: str, default: int, low: int, high: int) -> int:

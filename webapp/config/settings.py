@@ -251,6 +251,8 @@ X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
+# For machines next to the server, which reach it at its own address and without TLS.
+SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = GROVE_HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$"]  # probes of this machine and of balancers know no TLS
 SECURE_HSTS_SECONDS = 31_536_000 if GROVE_HTTPS else 0
@@ -260,11 +262,25 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = GROVE_HTTPS
 BROKER_URL = environment.read_broker(os.environ, "BROKER_URL", "filesystem://localhost")
 BROKER_DIR = GROVE_VAR / "broker"
 
+# Without it there are no metrics.
+METRICS_TOKEN = environment.read_token(os.environ, "GROVE_METRICS_TOKEN")
+
+LOG_FORMAT = environment.read_log_format(os.environ)
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"context": {"()": "webapp.http.log_context.LogContext"}},
+    "formatters": {
+        "text": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
+        "json": {"()": "engine.config.log_lines.JsonLines"},
+    },
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": LOG_FORMAT,
+            "filters": ["context"],
+        }
+    },
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {"django.request": {"level": "ERROR"}, "httpx": {"level": "WARNING"}},
 }

@@ -13,6 +13,7 @@ handler429 = "webapp.http.error_pages.too_many_requests"  # allauth uses it; Dja
 handler500 = "webapp.http.error_pages.server_error"
 
 urlpatterns = [
+    path("", include("webapp.operations.urls")),
     path("healthz", error_pages.healthz, name="healthz"),
     path("api/", reference, name="reference"),
     path("api/v1/", api.urls),

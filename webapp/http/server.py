@@ -17,6 +17,7 @@ import uvicorn
 from django.conf import settings
 
 from engine.config.deadlines import WEB_CLOSE
+from engine.config.log_lines import JSON
 from webapp.http.connections import Connections, Limits
 from webapp.http.protocol import GuardedHTTP, GuardedSocket
 
@@ -65,6 +66,8 @@ def configuration(
         "log_level": "warning",
         "timeout_graceful_shutdown": WEB_CLOSE.whole_seconds,
     }
+    if settings.LOG_FORMAT == JSON:
+        ours["log_config"] = None  # uvicorn's loggers then write to ours
     return uvicorn.Config(app, **{**ours, **options})
 
 

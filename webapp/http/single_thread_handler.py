@@ -10,14 +10,24 @@ stream and a websocket have none, so they do not count.
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
 from django.db import connections
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import ResolverMatch
 
+from engine.config.log_lines import JSON
+from webapp.http import metrics
+from webapp.http.log_context import run_id
 from webapp.rest.problem_details import problem
+
+logger = logging.getLogger(__name__)
 
 MOST_REQUESTS = 256
 """Concurrent requests; sixteen have a connection to the database, the others wait for one."""
@@ -37,15 +47,20 @@ class OneThreadHandler(ASGIHandler):
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponse:
         if self._active >= self._most:
-            return busy(request)
+            response = busy(request)
+            self._record(request, response, time.perf_counter())
+            return response
         return await sync_to_async(self._answer, thread_sensitive=True)(request)
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
         # Counted in the thread, which continues after the client has disconnected.
         with self._lock:
             self._active += 1
+        began = time.perf_counter()
         try:
-            response = self.get_response(request)
+            with metrics.counted():
+                response = self.get_response(request)
+            self._record(request, response, began)
             if response.streaming:
                 # A slow reader of a download must not keep one of the connections of all requests.
                 for connection in connections.all(initialized_only=True):
@@ -54,6 +69,23 @@ class OneThreadHandler(ASGIHandler):
         finally:
             with self._lock:
                 self._active -= 1
+
+    def resolve_request(self, request: HttpRequest) -> ResolverMatch:
+        match = super().resolve_request(request)
+        run_id.set(str(match.kwargs.get("run_id", "")))
+        return match
+
+    def _record(self, request: HttpRequest, response: HttpResponseBase, began: float) -> None:
+        """Counts and logs a request as its route, never its path, which may contain a secret."""
+        seconds = metrics.observe(request, response, began)
+        if settings.LOG_FORMAT == JSON:
+            about = {
+                "method": request.method,
+                "route": metrics.route_of(request),
+                "status": response.status_code,
+                "seconds": round(seconds, 4),
+            }
+            logger.info("request", extra=about)
 
 
 def busy(request: HttpRequest) -> HttpResponse:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from abc import ABC, abstractmethod
 
 from django.db import Error, connection
 
 from engine.config.deadlines import JOB_LEASE
+from workers import metrics
 from workers.runs.active_runs import closing
 
 logger = logging.getLogger(__name__)
@@ -37,14 +39,22 @@ class JobThread(threading.Thread, ABC):
     def run(self) -> None:
         while not closing.is_set():
             try:
-                while not closing.is_set() and self.do_one():
+                while not closing.is_set() and self._did_one():
                     pass
             except Error as error:
                 logger.warning("%s: waiting for the database: %s", self.name, error)
             except Exception:
+                metrics.job_failures.labels(self.name).inc()
                 logger.exception("%s: an item failed", self.name)
             connection.close()
             closing.wait(self.poll_seconds)
+
+    def _did_one(self) -> bool:
+        began = time.monotonic()
+        did = self.do_one()
+        if did:
+            metrics.jobs.labels(self.name).observe(time.monotonic() - began)
+        return did
 
     @abstractmethod
     def do_one(self) -> bool:

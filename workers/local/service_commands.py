@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from workers.settings import engine_command, runs_at_once
+from workers.settings import engine_command, metrics_address, runs_at_once
 
 
 def web_command(port: int) -> list[str]:
@@ -18,6 +18,7 @@ def web_command(port: int) -> list[str]:
 def worker_command() -> list[str]:
     """Returns the command of a Celery worker with threads: each only watches an engine process."""
     engine_command()  # an unusable value is refused now, not by every run
+    metrics_address()
     return [
         *(sys.executable, "-m", "celery", "--quiet", "-A", "workers.app", "worker"),
         *("--pool", "threads", "--concurrency", str(runs_at_once())),

@@ -32,6 +32,7 @@ from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
 from webapp.config.addresses import site_address
 from webapp.experiments.scheduling.leases import release_all
+from webapp.operations import schema
 from webapp.projects.models import Project
 from webapp.projects.services import ensure_demo
 from webapp.registry.services import register_starters
@@ -81,6 +82,7 @@ class Supervisor:
         self._take_port()
         if self._postgres is not None:
             self._start_postgres(self._postgres)
+        self._refuse_newer_schema()
         with self.progress.step("Preparing the database"):
             call_command("migrate", verbosity=0, interactive=False)
         with self.progress.step("Registering the starter agents"):
@@ -151,6 +153,12 @@ class Supervisor:
         first = "" if postgres.data.exists() else " (making a new database)"
         with self.progress.step(f"Starting Postgres{first}"):
             switch_database(postgres.start(), self.var)
+
+    def _refuse_newer_schema(self) -> None:
+        try:
+            schema.refuse_newer()
+        except schema.NewerSchema as error:
+            raise StartError(error.sentence, error.remedy) from None
 
     def _restart_postgres(self, postgres: EmbeddedPostgres) -> None:
         self.progress.say(f"Postgres ended (see {postgres.log}); starting it again.")

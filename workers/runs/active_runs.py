@@ -14,6 +14,7 @@ import uuid
 from engine.config.deadlines import RUN_LEASE
 from webapp.experiments.scheduling.leases import LeaseLost
 from webapp.experiments.scheduling.queue import take
+from webapp.http.log_context import about_run
 from workers.runs.supervisor import RunSupervisor
 from workers.settings import engine_command
 
@@ -40,7 +41,8 @@ def supervise_run(run_id: uuid.UUID) -> None:
     with _lock:
         _supervisors[run_id] = supervisor
     try:
-        supervisor.supervise()
+        with about_run(run_id):
+            supervisor.supervise()
     except LeaseLost as error:
         logger.warning("%s; the next supervisor adopts the engine", error)
     except Exception as error:

@@ -13,6 +13,7 @@ import re
 from django.conf import settings
 
 from engine.config import deadlines
+from engine.config.log_lines import VARIABLE
 
 ALLOWED = {
     # The account, its language and its folders.
@@ -52,9 +53,11 @@ DOWNLOADS = re.compile(
 
 
 def engine_environment() -> dict[str, str]:
-    """Returns what an engine inherits of our environment, plus the caps of the sandbox."""
+    """Returns what an engine inherits of our environment, plus the caps of the sandbox and the
+    format of log lines."""
     inherited = {name: value for name, value in os.environ.items() if is_allowed(name)}
-    return {**inherited, **settings.SANDBOX_CAPS.environment(), "PYTHONUNBUFFERED": "1"}
+    ours = {**settings.SANDBOX_CAPS.environment(), VARIABLE: settings.LOG_FORMAT}
+    return {**inherited, **ours, "PYTHONUNBUFFERED": "1"}
 
 
 def download_environment() -> dict[str, str]:

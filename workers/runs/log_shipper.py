@@ -22,6 +22,7 @@ from webapp.experiments.models import Run
 from webapp.server_paths import relative_event
 from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.models import Event as StoredEvent
+from workers.metrics import count_stored
 
 BATCH_EVENTS = 1000
 NOTIFY_SECONDS = 0.1
@@ -56,9 +57,17 @@ class Shipper:
         except BaseException:
             self._reader.offset = offset
             raise
+        count_stored(events)
         if notify:
             self._notified = time.monotonic()
         return events
+
+    def unshipped_bytes(self) -> int:
+        """Returns how much of the log is not stored yet."""
+        try:
+            return max(0, self._reader.path.stat().st_size - self._reader.offset)
+        except OSError:
+            return 0
 
 
 def offset_after(log: Path, lines: int, read_bytes: int = READ_BYTES) -> int:

@@ -32,6 +32,7 @@ from webapp.experiments import services
 from webapp.experiments.models import Run
 from webapp.experiments.scheduling import leases
 from webapp.registry.evaluations import record_figures
+from workers import metrics
 from workers.runs import engine_process as ep
 from workers.runs.draft_shipper import DraftShipper
 from workers.runs.engine_parent import EXIT_FILE
@@ -218,6 +219,14 @@ class RunSupervisor:
                 leases.renew_lease(self.run_id, self.fencing, RUN_LEASE.seconds)
                 self._renewed = time.monotonic()
 
+    def vital_signs(self) -> dict[str, float]:
+        """Returns figures for `workers.metrics`, which reads them from a thread of its own."""
+        shipper = getattr(self, "shipper", None)  # until the run is attached there is none
+        return {
+            "heartbeat_seconds": time.monotonic() - self._renewed if self._renewed else 0.0,
+            "unshipped_bytes": float(shipper.unshipped_bytes()) if shipper else 0.0,
+        }
+
     # Ending
 
     def _after_exit(self, code: int) -> None:
@@ -273,6 +282,7 @@ class RunSupervisor:
             services.mark_failed(self.run_id, self.fencing, cause)
         (self.run_dir / EXIT_FILE).unlink(missing_ok=True)
         self.engine = None
+        metrics.ended.labels(state.value).inc()
         logger.info("run %s: %s", self.run_id, state)
 
     def _append_event(self, payload: ev.Payload) -> None:

@@ -92,7 +92,7 @@ def test_only_a_proxy_that_is_trusted_says_that_a_request_came_by_tls(settings, 
     settings.TRUSTED_PROXIES, settings.SECURE_SSL_REDIRECT = trusted, True
     with a_server(LIMITS) as served, httpx.Client(timeout=PAGE_SECONDS) as client:
         headers = {"x-forwarded-proto": "https", "forwarded": "proto=https"}
-        address = f"http://127.0.0.1:{served.port}/healthz"
+        address = f"http://127.0.0.1:{served.port}/sign-in/"
         assert client.get(address, headers=headers).status_code == status
 
 

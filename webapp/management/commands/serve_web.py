@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from webapp.http.server import serve
+from webapp.operations.schema import refuse_newer_at_start
 
 
 class Command(BaseCommand):
@@ -24,5 +25,6 @@ class Command(BaseCommand):
         )  # fmt: skip
 
     def handle(self, *args: Any, host: str, port: int, **options: Any) -> None:
+        refuse_newer_at_start()
         with suppress(KeyboardInterrupt):
             sys.exit(serve(host, port))

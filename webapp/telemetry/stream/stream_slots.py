@@ -33,13 +33,21 @@ class TooManyStreams(Exception):
         super().__init__(f"At most {limit} {what} at once per {owner}: close one first.")
 
 
-_open: Counter[Hashable] = Counter()
+Key = tuple[str, Hashable]
+"""What a stream counts for: kind of owner, and which."""
+_open: Counter[Key] = Counter()
 _lock = threading.Lock()
 
 
 def open_streams(user: User) -> int:
     """Returns the number of the user's streams in this process."""
     return _open["user", user.pk]
+
+
+def open_of_addresses() -> int:
+    """Returns the number of event streams and websockets of this process."""
+    with _lock:
+        return sum(number for (kind, _), number in _open.items() if kind == ADDRESS)
 
 
 def take_slot(user: User, address: str) -> Slot:
@@ -64,11 +72,11 @@ def take_socket(address: str) -> Slot:
     return _taken([_of_address(address)])
 
 
-def _of_address(address: str) -> tuple[Hashable, int, str]:
+def _of_address(address: str) -> tuple[Key, int, str]:
     return (ADDRESS, address), settings.STREAMS_PER_ADDRESS, ADDRESS
 
 
-def _taken(limits: list[tuple[Hashable, int, str]]) -> Slot:
+def _taken(limits: list[tuple[Key, int, str]]) -> Slot:
     with _lock:
         for key, limit, owner in limits:
             if _open[key] >= limit:
@@ -82,7 +90,7 @@ class Slot:
     """One counted stream, freed once `streamed` ends, or the slot is garbage collected because its
     response never began."""
 
-    def __init__(self, keys: list[Hashable]):
+    def __init__(self, keys: list[Key]):
         self._free = finalize(self, _release, keys)
 
     def free(self) -> None:
@@ -99,7 +107,7 @@ class Slot:
             self._free()
 
 
-def _release(keys: list[Hashable]) -> None:
+def _release(keys: list[Key]) -> None:
     with _lock:
         for key in keys:
             _open[key] -= 1

@@ -1,0 +1,1 @@
+"""The installation as its operator sees it: schema, readiness, figures, metrics."""

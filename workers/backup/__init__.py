@@ -1,0 +1,1 @@
+"""Backups of an installation: one archive of database, artifacts and runs, and its restoration."""
