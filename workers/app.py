@@ -28,6 +28,7 @@ class JobsStep(bootsteps.StartStopStep):
     requires = {"celery.worker.components:Pool"}
 
     def start(self, worker: Any) -> None:
+        from workers.jobs.alerts import AlertDeliveryJob, AlertLevelJob
         from workers.jobs.exports import ExportCleanupJob, ExportJob
         from workers.jobs.model_files import ModelFileJob
         from workers.jobs.model_imports import ModelImportJob
@@ -40,6 +41,9 @@ class JobsStep(bootsteps.StartStopStep):
         ReportJob().start()
         ExportJob().start()
         ExportCleanupJob().start()
+        AlertDeliveryJob().start()
+        AlertDeliveryJob().start()  # one may wait for a receiver that does not answer
+        AlertLevelJob().start()
 
 
 app.steps["worker"].add(JobsStep)

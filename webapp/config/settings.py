@@ -26,6 +26,13 @@ CONNECTIONS = environment.read_integer(os.environ, "GROVE_CONNECTIONS", 2000, 16
 STREAMS_PER_ADDRESS = environment.read_integer(
     os.environ, "GROVE_STREAMS_PER_ADDRESS", 500, 1, 60_000
 )
+# Address of the site in mail and webhooks, for which no request is at hand.
+SITE_URL = environment.read_site(
+    os.environ, "GROVE_SITE_URL", GROVE_HTTPS, ALLOWED_HOSTS, GROVE_PORT
+)
+OPERATORS = environment.read_list(os.environ, "GROVE_OPERATORS", [])
+# Networks that webhooks may reach although they are not public.
+ALERT_NETWORKS = environment.read_addresses(os.environ, "GROVE_ALERT_NETWORKS")
 ALLOW_UNSAFE = environment.read_flag(os.environ, "GROVE_ALLOW_UNSAFE", False)
 RUNS_DIR = GROVE_VAR / "runs"
 # What a run started in the browser or by REST may read of this machine.
@@ -53,6 +60,7 @@ INSTALLED_APPS = [
     "pghistory",
     "webapp",
     "webapp.accounts",
+    "webapp.alerts",
     "webapp.audit",
     "webapp.offboarding",
     "webapp.comments",
@@ -157,6 +165,7 @@ PGHISTORY_CREATED_AT_FUNCTION = "clock_timestamp()"
 RATE_LIMITS = {
     "tokens": (30, 3600.0),  # creating tokens, links and invitations
     "guesses": (60, 600.0),  # invalid tokens and links, by address
+    "alert tests": (30, 3600.0),  # test notices, which are posted to an address of the caller's
     "comments": (120, 3600.0),  # writing, which may send mail
     "ingest": (1200, 60.0),  # batches of events from engines that run elsewhere
     "exports": (600, 60.0),  # reading logs; a page that plays one requests several times a second
