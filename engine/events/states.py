@@ -55,3 +55,18 @@ class StopReason(StrEnum):
     END_OF_TEXT = "end_of_text"
     MAX_TOKENS = "max_tokens"
     CONTEXT_LIMIT = "context_limit"
+
+
+class HealthState(StrEnum):
+    """State of a health warning of a run (`engine.health`)."""
+
+    OPENED = "opened"
+    CLOSED = "closed"
+
+
+HEALTH_RULES = (
+    "entropy_collapse", "entropy_runaway", "equal_groups", "nothing_clipped", "everything_clipped",
+    "mismatch", "gradient_spike", "held_out_falls", "unshaped", "repeated_answers", "answer_loops",
+    "truncated_answers", "no_programs", "slow_step", "idle_agent",
+)  # fmt: skip
+"""Names of the rules of `engine.health`, for the site, which does not import them."""

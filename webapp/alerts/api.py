@@ -234,7 +234,7 @@ def _changed(request: HttpRequest, rule: AlertRule, change: ChangedRule) -> Rule
     """The rule with the fields that are given; values of another kind than the new one go unless
     they are given too."""
     given = change.dict(exclude_unset=True)
-    for name in ("kind", "tag", "metric", "agent", "points", "inbox", "mail", "channels"):
+    for name in ("kind", "tag", "health", "metric", "agent", "points", "inbox", "mail", "channels"):
         if name in given and given[name] is None:
             raise AlertRefused(name, None, "give a value, or leave it out")
     spec = services.spec_of(rule)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from engine.events.vocabulary import RunState
 
@@ -73,6 +73,24 @@ def ended(facts: RunFacts, *, failures_only: bool) -> Occasion | None:
     else:
         return None
     return Occasion(f"end:{facts.at:.6f}", title, cause[:LONGEST_CAUSE], facts.at)
+
+
+def warned(names: Iterable[str], run: str, payload: dict[str, Any], at: float) -> Occasion | None:
+    """A health warning that opened; None if it closed, or if `names` are others. A resumed run that
+    repeats the step opens the same warning, which is the same occasion."""
+    chosen = list(names)
+    if payload.get("state") != "opened" or (chosen and payload.get("rule") not in chosen):
+        return None
+    rule, agent = str(payload.get("rule", ""))[:60], str(payload.get("agent", ""))[:60]
+    whom = f" ({agent})" if agent else ""
+    title = f"{run}: {payload.get('title', rule)}{whom}"
+    since = payload.get("since_time")
+    return Occasion(
+        f"health:{rule}:{agent}:{payload.get('step', 0)}",
+        title,
+        str(payload.get("seen", ""))[:LONGEST_CAUSE],
+        float(since) if isinstance(since, int | float) and since > 0 else at,
+    )
 
 
 def fold_points(

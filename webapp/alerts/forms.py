@@ -20,6 +20,7 @@ from webapp.projects.selectors import visible_projects, visible_workspaces
 
 _FIELDS_OF = {
     RuleKind.RUN_STALLED: ("minutes",),
+    RuleKind.HEALTH: ("health",),
     RuleKind.METRIC: ("metric", "agent", "direction", "threshold", "points"),
     RuleKind.QUOTA: ("percent",),
     RuleKind.DISK: ("percent",),
@@ -45,6 +46,7 @@ class RuleForm(forms.Form):
     scope = forms.ChoiceField(label="In")
     tag = _Text(label="Only runs with the tag", max_length=40, required=False)
     minutes = forms.IntegerField(label="Minutes", min_value=1, max_value=10080, required=False)
+    health = _Text(label="Rules", max_length=600, required=False)
     metric = _Text(label="Series", max_length=200, required=False)
     agent = _Text(label="Agent", max_length=200, required=False)
     direction = forms.ChoiceField(
@@ -103,6 +105,8 @@ class RuleForm(forms.Form):
         given = self.cleaned_data
         kind = RuleKind(given["kind"])
         values = {name: given[name] for name in _FIELDS_OF.get(kind, ())}
+        if "health" in values:
+            values["health"] = [one for one in re.split(r"[\s,]+", values["health"]) if one]
         if values.get("points", 1) is None:
             values["points"] = 1
         if kind not in _LIMITED:
@@ -128,6 +132,7 @@ def _initial(rule: AlertRule) -> dict[str, Any]:
     place = rule.project or rule.workspace
     return {name: getattr(rule, name) for name in (*same, "percent", "inbox", "mail")} | {
         "scope": f"{'project' if rule.project else 'workspace'}-{place.pk}" if place else "",
+        "health": ", ".join(rule.health),
         "only_experiment": rule.experiment_id is not None,
         "channels": list(rule.channels.all()),
     }

@@ -14,6 +14,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -28,6 +29,7 @@ class RuleKind(models.TextChoices):
     RUN_ENDED = "run-ended", "A run ends, however"
     RUN_FAILED = "run-failed", "A run fails"
     RUN_STALLED = "run-stalled", "A run makes no progress"
+    HEALTH = "health", "A health warning opens"
     METRIC = "metric", "A metric crosses a threshold"
     QUOTA = "quota", "A quota is nearly used"
     DISK = "disk", "The server's disk is nearly full"
@@ -149,6 +151,8 @@ class AlertRule(models.Model):
     kind = models.CharField(max_length=12, choices=RuleKind.choices)
     minutes = models.PositiveIntegerField(null=True)
     """Of a stalled run: how long without progress."""
+    health = ArrayField(models.CharField(max_length=60), default=list)
+    """Names of health rules; empty is any."""
     metric = models.CharField(max_length=200, blank=True)
     """Name of a series (`client.scalars`), without the agent that is named apart."""
     agent = models.CharField(max_length=200, blank=True)
@@ -194,6 +198,8 @@ class AlertRule(models.Model):
         match self.kind:
             case RuleKind.RUN_STALLED:
                 return f"A run makes no progress for {self.minutes} minutes"
+            case RuleKind.HEALTH if self.health:
+                return f"A health warning opens: {', '.join(self.health)}"
             case RuleKind.METRIC:
                 times = f" for {self.points} points in a row" if self.points > 1 else ""
                 return f"{self.series} is {self.direction} {self.threshold:g}{times}"

@@ -154,7 +154,7 @@ def _stored(text: str) -> str:
 
 def _inbox_key(rule: AlertRule, occasion: Occasion, run: Run | None) -> str:
     """The same for all rules that see the same thing; thresholds differ by rule."""
-    if run and rule.kind in (RuleKind.RUN_ENDED, RuleKind.RUN_FAILED):
+    if run and rule.kind in (RuleKind.RUN_ENDED, RuleKind.RUN_FAILED, RuleKind.HEALTH):
         return f"{run.pk}:{occasion.key}"
     return f"{rule.pk}:{run.pk if run else ''}:{occasion.key}"
 

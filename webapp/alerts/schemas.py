@@ -26,6 +26,7 @@ from webapp.rest.pagination import LARGEST_ID, Cursor
 Id = integer(ge=0, le=LARGEST_ID)
 _TEXT = r"^[^\x00-\x1f\x7f]*$"
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=_TEXT)]
+HealthName = Annotated[str, StringConstraints(max_length=60, pattern=r"^[\w.-]+$")]
 Clock = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 """Hours and minutes."""
 
@@ -67,6 +68,8 @@ class NewRule(Schema):
     """Only runs with it."""
     minutes: integer(ge=1, le=10080) | None = None
     """`run-stalled`: how long without progress."""
+    health: list[HealthName] = Field([], max_length=20)
+    """`health`: names of health rules; empty is any."""
     metric: str = Field("", max_length=200, pattern=_TEXT)
     """`metric`: name of a series, as in the list of a run's metrics."""
     agent: str = Field("", max_length=200, pattern=_TEXT)
@@ -96,6 +99,7 @@ class ChangedRule(Schema):
     experiment: Id | None = None
     tag: str | None = Field(None, max_length=40, pattern=_TEXT)
     minutes: integer(ge=1, le=10080) | None = None
+    health: list[HealthName] | None = Field(None, max_length=20)
     metric: str | None = Field(None, max_length=200, pattern=_TEXT)
     agent: str | None = Field(None, max_length=200, pattern=_TEXT)
     direction: Direction | None = None
@@ -118,6 +122,7 @@ class RuleOut(Schema):
     experiment: int | None
     tag: str
     minutes: int | None
+    health: list[str]
     metric: str
     agent: str
     direction: Direction | Literal[""]

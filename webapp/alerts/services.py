@@ -5,6 +5,7 @@ Callers have checked who may manage a project's rules (`Action.MANAGE_ALERTS`).
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, field, replace
 from datetime import time
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from engine.events.states import HEALTH_RULES
 from webapp.accounts.models import User
 from webapp.alerts import mails
 from webapp.alerts.errors import AlertRefused, RuleDeleted
@@ -38,6 +40,7 @@ class RuleSpec:
     experiment: Experiment | None = None
     tag: str = ""
     minutes: int | None = None
+    health: list[str] = field(default_factory=list)
     metric: str = ""
     agent: str = ""
     direction: str = ""
@@ -55,12 +58,18 @@ _NEEDED = {
     RuleKind.QUOTA: ("percent",),
     RuleKind.DISK: ("percent",),
 }
-_OPTIONAL = {RuleKind.METRIC: ("agent", "points")}
+_OPTIONAL = {RuleKind.HEALTH: ("health",), RuleKind.METRIC: ("agent", "points")}
 _WAYS = {"inbox", "mail"}
-_OF_RUNS = (RuleKind.RUN_ENDED, RuleKind.RUN_FAILED, RuleKind.RUN_STALLED, RuleKind.METRIC)
+_OF_RUNS = (
+    RuleKind.RUN_ENDED,
+    RuleKind.RUN_FAILED,
+    RuleKind.RUN_STALLED,
+    RuleKind.HEALTH,
+    RuleKind.METRIC,
+)
 _UNSET = {
-    "minutes": None, "metric": "", "agent": "", "direction": "", "threshold": None, "points": 1,
-    "percent": None,
+    "minutes": None, "health": [], "metric": "", "agent": "", "direction": "", "threshold": None,
+    "points": 1, "percent": None,
 }  # fmt: skip
 
 
@@ -203,6 +212,11 @@ def _check_values(spec: RuleSpec) -> None:
             raise AlertRefused(name, value, reason)
     if spec.threshold is not None and not -LARGEST < spec.threshold < LARGEST:
         raise AlertRefused("threshold", spec.threshold, "give a finite number")
+    for name in spec.health:
+        if name not in HEALTH_RULES:
+            close = difflib.get_close_matches(name, HEALTH_RULES, 3, 0.4) or HEALTH_RULES
+            reason = f"no health rule has this name; there is {', '.join(close)}"
+            raise AlertRefused("health", name, reason)
     for name, low, high in (("minutes", 1, 10080), ("points", 1, 1000), ("percent", 1, 99)):
         value = getattr(spec, name)
         if value is not None and not low <= value <= high:

@@ -16,7 +16,7 @@ from django.dispatch import receiver
 from engine.events.vocabulary import Event
 from webapp.alerts import evaluation
 from webapp.alerts.evaluation import RunFacts
-from webapp.alerts.models import RuleKind
+from webapp.alerts.models import AlertRule, RuleKind
 from webapp.alerts.notices import notify, notify_own_failure, rules_about
 from webapp.alerts.thresholds import evaluate_metrics
 from webapp.experiments.models import Run
@@ -39,12 +39,13 @@ def on_transition(run: Run, **_: Any) -> None:
 
 @receiver(events_stored)
 def on_events(run: Run, events: Sequence[Event], **_: Any) -> None:
-    """Evaluates the rules about metrics, if the batch has any; a batch that no rule is about costs
-    one query."""
-    if not any(event.kind in OF_METRICS for event in events):
-        return
-    if rules := list(rules_about(run, RuleKind.METRIC)):
-        _guarded(run, lambda: evaluate_metrics(rules, run))
+    """Evaluates the rules about health and metrics, if the batch has any of those; a batch that no
+    rule is about costs one query."""
+    warnings = [event for event in events if event.kind == "health"]
+    kinds = [RuleKind.HEALTH] if warnings else []
+    kinds += [RuleKind.METRIC] if any(event.kind in OF_METRICS for event in events) else []
+    if kinds and (rules := list(rules_about(run, *kinds))):
+        _guarded(run, lambda: _evaluate_events(rules, run, warnings))
 
 
 def _guarded(run: Run, evaluate: Callable[[], None]) -> None:
@@ -64,3 +65,17 @@ def _evaluate_end(run: Run) -> None:
             notify(rule, occasion, run)
     if occasion := evaluation.ended(facts, failures_only=True):
         notify_own_failure(run, occasion)
+
+
+def _evaluate_events(rules: list[AlertRule], run: Run, warnings: list[Event]) -> None:
+    for rule in (one for one in rules if one.kind == RuleKind.HEALTH):
+        _evaluate_warnings(rule, run, warnings)
+    if metrics := [one for one in rules if one.kind == RuleKind.METRIC]:
+        evaluate_metrics(metrics, run)
+
+
+def _evaluate_warnings(rule: AlertRule, run: Run, warnings: list[Event]) -> None:
+    for event in warnings:
+        occasion = evaluation.warned(rule.health, str(run), event.payload, event.time)
+        if occasion:
+            notify(rule, occasion, run)

@@ -167,8 +167,8 @@ class NotedSecondPairOfEyes(SecondPairOfEyes):
     ["workspace", "project", "user", "kind"],
     _created(),
     _changed(
-        "kind", "workspace_id", "project_id", "experiment_id", "tag", "minutes", "metric", "agent",
-        "direction", "threshold", "points", "percent", "inbox", "mail",
+        "kind", "workspace_id", "project_id", "experiment_id", "tag", "minutes", "health", "metric",
+        "agent", "direction", "threshold", "points", "percent", "inbox", "mail",
     ),
     _deleted(),
 )  # fmt: skip

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from tests.helpers.alerts import a_channel, a_rule, inbox_titles, make_due, send_all
 from tests.helpers.builders import a_held_run
+from tests.helpers.large import large_but
 from webapp.alerts import deliveries
 from webapp.alerts.channels import rotate, secret_to_show, send_own_test, send_test
 from webapp.alerts.errors import AlertRefused
@@ -109,15 +110,15 @@ def test_slack_gets_escaped_text_with_a_link(cast, receiver):
     assert "webhook-signature" not in receiver.taken[0][1]
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "reason"),
-    [
-        ("/500", 500, "HTTP 500: it failed"),
-        ("/403", 403, "HTTP 403: it refused the notice"),
-        ("/inside", 302, "it redirects, which is not followed"),
-        ("/close", None, "disconnected"),
-    ],
+ATTEMPTS = (
+    ("/inside", 302, "it redirects, which is not followed"),
+    ("/500", 500, "HTTP 500: it failed"),
+    ("/403", 403, "HTTP 403: it refused the notice"),
+    ("/close", None, "disconnected"),
 )
+
+
+@pytest.mark.parametrize(("path", "status", "reason"), large_but(ATTEMPTS[:1], ATTEMPTS))
 def test_a_failed_attempt_is_recorded_and_retried_until_it_arrives(
     cast, receiver, path, status, reason
 ):
@@ -212,6 +213,7 @@ def test_a_delivery_is_given_up_after_its_deadline(cast, receiver):
     assert delivery.state == DeliveryState.FAILED and "HTTP 500" in delivery.error
 
 
+@pytest.mark.large
 def test_a_channel_that_fails_for_hours_is_disabled_with_a_notice(cast, receiver):
     channel = watched(cast, f"{receiver.url}/500")
     for _ in range(3):

@@ -17,6 +17,7 @@ from webapp.alerts.evaluation import (
     fold_level,
     fold_points,
     stalled,
+    warned,
 )
 from webapp.alerts.quiet import QuietHours
 
@@ -74,6 +75,18 @@ def test_an_end_is_an_occasion_of_its_own_kind():
     assert ended(facts(RunState.STOPPED), failures_only=False).cause == ""
     for state in (RunState.QUEUED, RunState.STARTING, RunState.RUNNING, RunState.STOPPING):
         assert ended(facts(state), failures_only=False) is None
+
+
+def test_a_warning_that_opens_is_an_occasion_and_one_that_closes_is_none():
+    payload = {"rule": "entropy_collapse", "agent": "oak", "state": "opened", "step": 4,
+               "title": "Entropy collapse", "seen": "It is 0.01.", "since_time": 90.0}  # fmt: skip
+    one = warned([], "Shade #1", payload, 100.0)
+    assert one.title == "Shade #1: Entropy collapse (oak)" and one.cause == "It is 0.01."
+    assert one.since == 90.0 and one.key == "health:entropy_collapse:oak:4"
+    assert warned(["entropy_collapse"], "Shade #1", payload, 100.0) == one
+    assert warned(["slow_step"], "Shade #1", payload, 100.0) is None
+    assert warned([], "Shade #1", payload | {"state": "closed"}, 100.0) is None
+    assert warned([], "Shade #1", {"state": "opened"}, 100.0).since == 100.0, "of a foreign engine"
 
 
 def test_a_level_fires_when_it_rises_and_again_after_it_fell():

@@ -9,6 +9,7 @@ import pytest
 
 from tests.helpers.alerts import a_channel, a_rule, inbox_titles, send_all
 from tests.helpers.builders import a_held_run, a_token
+from tests.helpers.large import large_but
 from webapp.accounts.models import Scope
 from webapp.alerts.models import (
     AlertRule,
@@ -118,7 +119,9 @@ WRONG_FORMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "field"), WRONG_FORMS, ids=lambda one: str(one)[:40])
+@pytest.mark.parametrize(
+    ("given", "field"), large_but(WRONG_FORMS[::4], WRONG_FORMS), ids=lambda one: str(one)[:40]
+)
 def test_a_wrong_form_is_shown_again_with_its_fault(client, cast, given, field):
     client.force_login(cast.bob)
     whole = {"scope": f"project-{cast.project.pk}", **given}
@@ -209,13 +212,18 @@ WRONG_BODIES = (
     ("alerts/rules", {"kind": "run-ended", "shared": True}, "project"),
     ("alerts/rules", {"kind": "quota", "project": "mine"}, "project"),
     ("alerts/rules", {"kind": "run-ended", "minutes": 5, "workspace": "mine"}, "workspace"),
+    ("alerts/rules", {"kind": "health", "health": ["a b"]}, "health.0"),
     ("alerts/rules", {"kind": "run-ended", "surprise": 1}, "surprise"),
     ("alerts/channels", {"kind": "webhook", "name": "a", "url": "http://10.0.0.1/"}, "url"),
     ("alerts/channels", {"kind": "mail", "name": "a", "url": OUT}, "kind"),
 )
 
 
-@pytest.mark.parametrize(("path", "body", "field"), WRONG_BODIES, ids=lambda one: str(one)[:50])
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    large_but(WRONG_BODIES[::4], WRONG_BODIES),
+    ids=lambda one: str(one)[:50],
+)
 def test_a_wrong_body_is_refused_by_field(client, cast, path, body, field):
     client.force_login(cast.bob)
     answer = rest(client, "post", path, body)

@@ -11,6 +11,7 @@ from django.utils import timezone
 from engine.events.vocabulary import RunState
 from tests.helpers.alerts import a_channel, a_rule, inbox_titles
 from tests.helpers.builders import a_held_run, a_run, an_event
+from tests.helpers.large import large_but
 from webapp.alerts.channels import disable, enable
 from webapp.alerts.errors import AlertRefused
 from webapp.alerts.levels import look
@@ -33,6 +34,13 @@ def step(seq: int, number: int, reward: float):
     return an_event(
         seq, "step.end", step=number, reward=reward, solved=0.5, seconds=1.0, training_seconds=1.0
     )
+
+
+def warning(seq: int, rule: str = "entropy_collapse", state: str = "opened", at: int = 3):
+    return an_event(
+        seq, "health", rule=rule, state=state, step=at, title="Entropy collapse",
+        seen="The entropy of oak is 0.01.", since=1, since_time=1_700_000_000.0, agent="oak",
+    )  # fmt: skip
 
 
 def test_everybody_has_an_inbox_notice_of_their_own_failed_run(cast):
@@ -103,10 +111,25 @@ def test_filters_by_scope_experiment_and_tag(cast):
     assert [len(inbox_titles(who)) for who in (cast.bob, cast.mia, cast.vera)] == [1, 1, 2]
 
 
+def test_a_health_warning_notifies_once_also_when_the_run_repeats_the_step(cast):
+    a_rule(cast.bob, cast.project, RuleKind.HEALTH, health=["entropy_collapse"])
+    a_rule(cast.mia, cast.project, RuleKind.HEALTH, health=["slow_step"])
+    run, fencing = a_held_run(cast)
+    ingest(run.pk, fencing, [warning(1), warning(2, state="closed", at=5)])
+    ingest(run.pk, fencing, [an_event(3, "run.resumed", step=2), warning(4)])
+    assert inbox_titles(cast.bob) == ["Shade #1: Entropy collapse (oak)"]
+    assert inbox_titles(cast.mia) == []
+    (alert,) = Alert.objects.all()
+    assert alert.cause == "The entropy of oak is 0.01."
+    assert alert.since.timestamp() == 1_700_000_000.0
+    ingest(run.pk, fencing, [warning(5, at=9)])
+    assert len(inbox_titles(cast.bob)) == 2
+
+
 def test_a_metric_is_judged_the_same_in_one_batch_or_many(cast):
     below = {"metric": "reward", "direction": "below", "threshold": 0.5, "points": 2}
     a_rule(cast.bob, cast.project, RuleKind.METRIC, **below)
-    rewards = [0.9, 0.4, 0.4, 0.4, 0.9, 0.1, 0.1] + [0.1] * 40
+    rewards = [0.9, 0.4, 0.4, 0.4, 0.9, 0.1, 0.1] + [0.1] * 28
     events = [step(seq, seq, reward) for seq, reward in enumerate(rewards, 1)]
     one, fencing = a_held_run(cast)
     ingest(one.pk, fencing, events)
@@ -304,12 +327,16 @@ WRONG = (
     ({"kind": RuleKind.QUOTA}, "percent"),
     ({"kind": RuleKind.QUOTA, "percent": 100}, "percent"),
     ({"kind": RuleKind.QUOTA, "percent": 90, "tag": "a"}, "tag"),
+    ({"kind": RuleKind.HEALTH, "health": ["entropy_colapse"]}, "health"),
+    ({"kind": RuleKind.RUN_ENDED, "health": ["slow_step"]}, "health"),
     ({"kind": RuleKind.RUN_ENDED, "inbox": False}, "inbox"),
     ({"kind": RuleKind.RUN_ENDED, "mail": True}, "mail"),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("fields", "path"), WRONG, ids=lambda one: str(one)[:50])
+@pytest.mark.parametrize(
+    ("fields", "path"), large_but(WRONG[::4], WRONG), ids=lambda one: str(one)[:50]
+)
 def test_a_wrong_rule_is_refused_by_field(cast, fields, path):
     with pytest.raises(AlertRefused) as refused:
         create_rule(RuleSpec(project=cast.project, **fields), cast.bob, cast.bob)

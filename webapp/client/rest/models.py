@@ -769,7 +769,7 @@ class ReportOut(msgspec.Struct, frozen=True, kw_only=True):
 
 Role = Literal["owner", "maintainer", "member", "viewer"]
 
-RuleKind = Literal["run-ended", "run-failed", "run-stalled", "metric", "quota", "disk"]
+RuleKind = Literal["run-ended", "run-failed", "run-stalled", "health", "metric", "quota", "disk"]
 
 
 class RuleList(msgspec.Struct, frozen=True, kw_only=True):
@@ -787,6 +787,7 @@ class RuleOut(msgspec.Struct, frozen=True, kw_only=True):
     experiment: int | None
     tag: str
     minutes: int | None
+    health: list[str]
     metric: str
     agent: str
     direction: Direction | Literal[""]
