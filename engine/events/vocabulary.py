@@ -306,7 +306,7 @@ class HealthChanged(Payload, tag="health"):
     agent: str = ""
     """Agent that it is about; empty if it is about the whole run."""
     advice: str = ""
-    """What people change then."""
+    """What usually helps, with the settings to change."""
     figures: dict[str, float] = {}
     """The numbers in `seen`, and the thresholds that they are compared with."""
 

@@ -26,7 +26,7 @@ from webapp.projects.models import Project, Workspace
 class RuleKind(models.TextChoices):
     """What a rule looks for."""
 
-    RUN_ENDED = "run-ended", "A run ends, however"
+    RUN_ENDED = "run-ended", "A run ends, for any reason"
     RUN_FAILED = "run-failed", "A run fails"
     RUN_STALLED = "run-stalled", "A run makes no progress"
     HEALTH = "health", "A health warning opens"

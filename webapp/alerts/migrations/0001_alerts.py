@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('tag', models.CharField(blank=True, max_length=40)),
-                ('kind', models.CharField(choices=[('run-ended', 'A run ends, however'), ('run-failed', 'A run fails'), ('run-stalled', 'A run makes no progress'), ('metric', 'A metric crosses a threshold'), ('quota', 'A quota is nearly used'), ('disk', "The server's disk is nearly full")], max_length=12)),
+                ('kind', models.CharField(choices=[('run-ended', 'A run ends, for any reason'), ('run-failed', 'A run fails'), ('run-stalled', 'A run makes no progress'), ('metric', 'A metric crosses a threshold'), ('quota', 'A quota is nearly used'), ('disk', "The server's disk is nearly full")], max_length=12)),
                 ('minutes', models.PositiveIntegerField(null=True)),
                 ('metric', models.CharField(blank=True, max_length=200)),
                 ('agent', models.CharField(blank=True, max_length=200)),

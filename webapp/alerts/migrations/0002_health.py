@@ -19,6 +19,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='alertrule',
             name='kind',
-            field=models.CharField(choices=[('run-ended', 'A run ends, however'), ('run-failed', 'A run fails'), ('run-stalled', 'A run makes no progress'), ('health', 'A health warning opens'), ('metric', 'A metric crosses a threshold'), ('quota', 'A quota is nearly used'), ('disk', "The server's disk is nearly full")], max_length=12),
+            field=models.CharField(choices=[('run-ended', 'A run ends, for any reason'), ('run-failed', 'A run fails'), ('run-stalled', 'A run makes no progress'), ('health', 'A health warning opens'), ('metric', 'A metric crosses a threshold'), ('quota', 'A quota is nearly used'), ('disk', "The server's disk is nearly full")], max_length=12),
         ),
     ]

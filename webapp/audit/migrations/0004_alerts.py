@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
                 ('pgh_created_at', models.DateTimeField(auto_now_add=True)),
                 ('pgh_label', models.TextField(help_text='The event label.')),
                 ('pgh_context', pghistory.utils.JSONField(null=True)),
-                ('kind', models.CharField(choices=[('run-ended', 'A run ends, however'), ('run-failed', 'A run fails'), ('run-stalled', 'A run makes no progress'), ('metric', 'A metric crosses a threshold'), ('quota', 'A quota is nearly used'), ('disk', "The server's disk is nearly full")], max_length=12)),
+                ('kind', models.CharField(choices=[('run-ended', 'A run ends, for any reason'), ('run-failed', 'A run fails'), ('run-stalled', 'A run makes no progress'), ('metric', 'A metric crosses a threshold'), ('quota', 'A quota is nearly used'), ('disk', "The server's disk is nearly full")], max_length=12)),
                 ('project', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', related_query_name='+', to='projects.project')),
                 ('user', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', related_query_name='+', to=settings.AUTH_USER_MODEL)),
                 ('workspace', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', related_query_name='+', to='projects.workspace')),

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='alertruleevent',
             name='kind',
-            field=models.CharField(choices=[('run-ended', 'A run ends, however'), ('run-failed', 'A run fails'), ('run-stalled', 'A run makes no progress'), ('health', 'A health warning opens'), ('metric', 'A metric crosses a threshold'), ('quota', 'A quota is nearly used'), ('disk', "The server's disk is nearly full")], max_length=12),
+            field=models.CharField(choices=[('run-ended', 'A run ends, for any reason'), ('run-failed', 'A run fails'), ('run-stalled', 'A run makes no progress'), ('health', 'A health warning opens'), ('metric', 'A metric crosses a threshold'), ('quota', 'A quota is nearly used'), ('disk', "The server's disk is nearly full")], max_length=12),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='notedalertrule',
