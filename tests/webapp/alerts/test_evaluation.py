@@ -124,8 +124,9 @@ def test_quiet_hours_over_midnight_follow_the_clocks_of_their_zone(now, end):
     assert hours.end_after(moment(now)) == (moment(end) if end else None)
 
 
-def test_quiet_hours_within_a_day():
-    hours = QuietHours(time(12), time(13), "UTC")
+@pytest.mark.parametrize("zone", ["UTC", "Atlantis/Gone"])
+def test_quiet_hours_within_a_day_also_in_a_zone_that_is_known_no_more(zone):
+    hours = QuietHours(time(12), time(13), zone)
     noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
     assert hours.end_after(noon) == noon + timedelta(hours=1)
     assert hours.end_after(noon - timedelta(seconds=1)) is None
