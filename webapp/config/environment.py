@@ -189,7 +189,7 @@ def read_site(env: Environment, name: str, https: bool, hosts: list[str], port: 
         parts.port  # noqa: B018  (reading it checks it)
     except ValueError as error:
         raise SettingError(name, value, f"is no address ({error})") from None
-    extra = parts.path or parts.query or parts.fragment or parts.username
+    extra = parts.path or parts.query or parts.fragment or "@" in parts.netloc or " " in value
     if parts.scheme not in ("http", "https") or not parts.hostname or extra:
         raise SettingError(name, value, "give scheme and host, as in https://grove.example")
     return value
