@@ -41,6 +41,7 @@ def test_a_warning_closes_after_calm_steps_and_may_open_again():
     assert not closed.advice and str(CALM) in closed.seen
 
 
+@pytest.mark.large
 def test_a_value_that_flickers_opens_one_warning():
     spike, usual = Step().with_all(gradient_norm=50.0), Step()
     steps = [usual] * 25 + [spike, *[usual] * (CALM - 1)] * 4
@@ -131,6 +132,7 @@ def test_a_resumed_run_repeats_no_warning_and_misses_none(tmp_path, cuts):
     assert logged(tmp_path / "cut", *cuts) == whole
 
 
+@pytest.mark.large
 def test_a_warning_follows_the_end_of_its_step_in_the_log(tmp_path):
     logged(tmp_path / "run")
     events = list(read_all(tmp_path / "run"))
@@ -141,6 +143,7 @@ def test_a_warning_follows_the_end_of_its_step_in_the_log(tmp_path):
             assert event.payload["step"] == before.payload["step"]
 
 
+@pytest.mark.large
 def test_health_is_no_result_of_a_run(tmp_path):
     logged(tmp_path / "run")
     events = list(read_all(tmp_path / "run"))

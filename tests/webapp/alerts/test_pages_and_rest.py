@@ -139,6 +139,7 @@ def test_fields_of_other_kinds_are_ignored_as_the_page_hides_them(client, cast):
     assert rule.minutes is None and rule.metric == ""
 
 
+@pytest.mark.large
 def test_a_private_or_odd_address_of_a_channel_is_refused_by_name(client, cast):
     client.force_login(cast.bob)
     for url in ("http://127.0.0.1/", "https://[::ffff:10.0.0.1]/", "ftp://x.example/", "x"):
@@ -312,6 +313,7 @@ def test_a_rule_of_a_project_stays_in_it(client, cast):
     assert AlertRule.objects.get(pk=rule.pk).project == cast.project
 
 
+@pytest.mark.large
 def test_a_rule_keeps_its_mail_while_its_owner_can_get_none(client, cast, settings):
     """The form has no field for mail then."""
     settings.MAIL_IS_SENT = False

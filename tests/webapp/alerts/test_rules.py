@@ -99,6 +99,7 @@ def test_what_is_rolled_back_notifies_nobody(cast):
     assert Delivery.objects.count() == 1
 
 
+@pytest.mark.large
 def test_filters_by_scope_experiment_and_tag(cast):
     tagged = a_run(cast, tags=["baseline"])
     plain = a_run(cast)
