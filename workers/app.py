@@ -29,6 +29,7 @@ class JobsStep(bootsteps.StartStopStep):
 
     def start(self, worker: Any) -> None:
         from workers import metrics
+        from workers.jobs.alerts import AlertDeliveryJob, AlertLevelJob
         from workers.jobs.exports import ExportCleanupJob, ExportJob
         from workers.jobs.model_files import ModelFileJob
         from workers.jobs.model_imports import ModelImportJob
@@ -42,6 +43,9 @@ class JobsStep(bootsteps.StartStopStep):
         ReportJob().start()
         ExportJob().start()
         ExportCleanupJob().start()
+        AlertDeliveryJob().start()
+        AlertDeliveryJob().start()  # one may wait for a receiver that does not answer
+        AlertLevelJob().start()
 
 
 app.steps["worker"].add(JobsStep)

@@ -13,11 +13,21 @@ ROOT = Path(__file__).resolve().parents[2]
 def contents() -> dict[str, str]:
     """Returns the expected text of every page, by path from the repository's root."""
     _set_up_django()
-    from docs.generate import commands, environment, events, figures, rest, science, settings
+    from docs.generate import (
+        commands,
+        environment,
+        events,
+        figures,
+        health,
+        rest,
+        science,
+        settings,
+    )
 
     made: dict[str, Callable[[], str]] = {
         "docs/reference/settings.md": settings.page,
         "docs/reference/events.md": events.page,
+        "docs/reference/health.md": health.page,
         "docs/reference/rest.md": rest.page,
         "docs/reference/engine.md": commands.engine_page,
         "docs/reference/manage.md": commands.manage_page,

@@ -119,6 +119,7 @@ METRICS_READER = Deadline(
 WEB_CLOSE = Deadline("GROVE_WEB_CLOSE_SECONDS", 3.0, "responses in flight when the site ends")
 DATASET_READ = Deadline("GROVE_DATASET_READ_SECONDS", 90.0, "a dataset to be read")
 MODEL_CHECK = Deadline("GROVE_MODEL_CHECK_SECONDS", 60.0, "a model's files to be checked")
+WEBHOOK = Deadline("GROVE_WEBHOOK_SECONDS", 10.0, "the receiver of a webhook to answer")
 
 # The services of one machine, and its checks.
 WEB_START = Deadline("GROVE_WEB_START_SECONDS", 60.0, "the web service to answer")

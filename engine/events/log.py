@@ -46,7 +46,11 @@ class EventLog:
             self.seq += 1
             self._file.write(line)
             self._file.flush()
-            return self.seq
+            self._written(event)
+            return event.seq
+
+    def _written(self, event: Event) -> None:
+        """Called with every event once it is in the file, under the lock."""
 
     def sync(self) -> None:
         """Blocks until every line is on disk (fsync)."""

@@ -67,3 +67,18 @@ class NoProgram(StrEnum):
     """Its code parses and does not define the entry point; where there is none, prints nothing."""
     CUT_AT_LIMIT = "cut_at_limit"
     """The answer was cut at the limit of tokens or of the context before its program ended."""
+
+
+class HealthState(StrEnum):
+    """State of a health warning of a run (`engine.health`)."""
+
+    OPENED = "opened"
+    CLOSED = "closed"
+
+
+HEALTH_RULES = (
+    "entropy_collapse", "entropy_runaway", "equal_groups", "nothing_clipped", "everything_clipped",
+    "mismatch", "gradient_spike", "held_out_falls", "unshaped", "repeated_answers", "answer_loops",
+    "truncated_answers", "no_programs", "slow_step", "idle_agent",
+)  # fmt: skip
+"""Names of the rules of `engine.health`, for the site, which does not import them."""

@@ -14,10 +14,11 @@ from engine.events.vocabulary import Event
 OF_THE_PROCESS = frozenset(
     {
         "run.state", "run.resumed", "run.waiting", "run.planned", "checkpoint.saved",
-        "system.sample", "log.line", "error",
+        "system.sample", "log.line", "error", "health",
     }
 )  # fmt: skip
-"""Kinds that report on the engine's process, not on the run's results."""
+"""Kinds that report on the engine's process, not on the run's results; one rule of health compares
+times."""
 
 TIMES = frozenset({"seconds", "phases", "training_seconds"})
 """Fields of payloads that are measured by a clock."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from engine.events.states import NoProgram, RunState, StopReason, Verdict
+from engine.events.states import HealthState, NoProgram, RunState, StopReason, Verdict
 
 
 class TestReport(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -292,6 +292,30 @@ class SearchAnswered(Payload, tag="search.answer"):
     """Score of the program by the reward model, from 0 to 1, if there is one."""
 
 
+class HealthChanged(Payload, tag="health"):
+    """A health warning of the run that opened or closed, emitted after the `step.end` at which a
+    rule of `engine.health` changed its answer. A rule has at most one open warning per agent."""
+
+    rule: str
+    """Name of the rule."""
+    state: HealthState
+    step: int
+    """Last finished step when the warning opened or closed."""
+    title: str
+    seen: str
+    """What is seen, with its numbers, in one sentence."""
+    since: int
+    """First step of what is seen."""
+    since_time: float
+    """End of that step, in Unix seconds."""
+    agent: str = ""
+    """Agent that it is about; empty if it is about the whole run."""
+    advice: str = ""
+    """What usually helps, with the settings to change."""
+    figures: dict[str, float] = {}
+    """The numbers in `seen`, and the thresholds that they are compared with."""
+
+
 class SystemSample(Payload, tag="system.sample"):
     cpu_percent: float
     memory_mb: float
@@ -338,6 +362,7 @@ AnyPayload = (
     | EvaluationOutcomes
     | CheckpointSaved
     | SearchAnswered
+    | HealthChanged
     | SystemSample
     | LogLine
     | ErrorRaised

@@ -17,6 +17,8 @@ from engine.config.deadlines import CALL
 from engine.config.schema import RunConfig, read_config
 from engine.events.log import EventLog
 from engine.events.vocabulary import LogLine, RunState, RunStateChanged, RunWaiting
+from engine.health.log import MonitoredLog
+from engine.health.setup import Setup
 from engine.hub.pins import pin_run
 from engine.hub.reference import is_hub
 from engine.policy.models.load import check_agent, model_warnings
@@ -64,7 +66,7 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
         raise
     stop = threading.Event()
     _stop_on_signals(stop)
-    log = EventLog(run_dir)
+    log = MonitoredLog(run_dir, Setup.of(config))
     guard = LeaseGuard(run_dir, lease_seconds, stop.set) if lease_seconds else None
     try:
         return _train(config, run_dir, log, problems, stop)

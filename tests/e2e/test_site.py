@@ -125,6 +125,7 @@ def test_tab_leads_through_the_run_page_in_reading_order(window, run, log):
         "Log",
         "Export",
         "Share",
+        "Mute",
         "Stop",
         "Add tags and notes",
         "Step 2",

@@ -19,11 +19,15 @@ from django.test import override_settings
 from django.utils import timezone
 
 from tests.conftest import var_settings
+from tests.helpers.alerts import a_channel, a_rule
 from tests.helpers.builders import Cast, a_cast, a_held_run, a_registry, a_search, a_token, an_event
 from tests.helpers.datasets import stored_version
 from tests.webapp.telemetry.stream_server import a_session
 from webapp.accounts.models import ApiToken, Scope, SignInLink, User
 from webapp.accounts.services import create_sign_in_link
+from webapp.alerts.evaluation import Occasion
+from webapp.alerts.models import RuleKind
+from webapp.alerts.notices import notify
 from webapp.artifacts.models import Upload
 from webapp.artifacts.services import begin
 from webapp.comments.services import write_comment
@@ -93,6 +97,11 @@ def plant(cast: Cast) -> dict[str, Any]:
     comparison, compared = comparisons.share(
         [run, run], "test", cast.alice, timedelta(days=1), frozen=True
     )
+    channel = a_channel(cast.project, "https://hooks.example/x")
+    rule = a_rule(cast.project, cast.project, RuleKind.RUN_FAILED, channels=[channel])
+    notify(rule, Occasion("planted", "It failed", "no memory", 1_700_000_000.0), run)
+    for owner in (cast.alice, cast.bob):
+        a_rule(owner, cast.project, RuleKind.RUN_ENDED)
     workspace = cast.project.workspace
     a_token(cast.alice, workspace, Scope.ADMIN)
     joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
@@ -116,6 +125,8 @@ def plant(cast: Cast) -> dict[str, Any]:
         "index": 0,
         "export_id": _a_written_export(cast).pk,
         "comment_id": comment.pk,
+        "rule_id": rule.pk,
+        "channel_id": channel.pk,
         "notice_id": comment.notices.get(user=cast.bob).pk,
         "run_id": run.pk,
         "experiment_id": run.experiment_id,

@@ -7,6 +7,7 @@ import pytest
 
 from engine.events.vocabulary import Event, SearchAnswered
 from tests.helpers.sample_log import Sample, sample_events
+from tests.helpers.unwell_log import closed, opened, with_health
 from tests.js.test_resumed import interrupted_log, on_the_wire
 from webapp.telemetry.fold import fold
 
@@ -60,6 +61,28 @@ def cyclic_log():
     return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(spoiled, start=1)]
 
 
+def unwell_log():
+    """Warnings that open and close; the run is resumed before one closed and another opened."""
+    whole = list(sample_events(Sample(seed=7, steps=4, trees=1, nodes=2, final=False)))
+    log = with_health(
+        whole,
+        {
+            1: [opened("mismatch", 1), opened("mismatch", 1, "fern")],
+            2: [opened("slow_step", 2, agent=""), closed("mismatch", 2, "fern")],
+            3: [
+                closed("mismatch", 3),
+                opened("idle_agent", 3, "fern"),
+                closed("held_out_falls", 3),
+            ],
+            4: [opened("mismatch", 4, since=4)],
+        },
+    )
+    resumed = [Event(0, log[-1].time, "run.resumed", None, None, {"step": step}) for step in (2, 1)]
+    again = with_health(whole, {2: [closed("mismatch", 2)]})
+    log = [*log, resumed[0], *again, resumed[1]]
+    return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(log, start=1)]
+
+
 def short_log():
     """A short log with every kind of event of a run, compared at each event."""
     return list(sample_events(Sample(seed=8, steps=2, trees=2, nodes=3, failure_share=0.2)))
@@ -72,6 +95,7 @@ LOGS = {
     "interrupted": interrupted_log,
     "searched": searched_log,
     "cyclic": cyclic_log,
+    "unwell": unwell_log,
     "short": short_log,
 }
 
@@ -101,3 +125,23 @@ def test_no_path_up_a_folded_tree_has_a_cycle():
                 above.add(at)
                 at = tree["nodes"][at]["parent"]
             assert at == 0
+
+
+def test_a_resume_discards_warnings_and_opens_those_that_closed_after_it():
+    log = [on_the_wire(event) for event in unwell_log()]
+    cuts = [index for index, event in enumerate(log) if event[2] == "run.resumed"]
+
+    def warnings(events):
+        return [
+            (one["rule"], one["agent"], one["closed"] and one["closed"]["step"])
+            for one in fold(events).health
+        ]
+
+    assert warnings(log[: cuts[0]]) == [
+        ("mismatch", "oak", 3), ("mismatch", "fern", 2), ("slow_step", "", None),
+        ("idle_agent", "fern", None), ("mismatch", "oak", None),
+    ]  # fmt: skip
+    assert warnings(log[: cuts[0] + 1]) == [
+        ("mismatch", "oak", None), ("mismatch", "fern", 2), ("slow_step", "", None),
+    ]  # fmt: skip
+    assert warnings(log) == [("mismatch", "oak", None), ("mismatch", "fern", None)]

@@ -39,6 +39,7 @@ TEAM_REST: Answers = (200, 200, 200, 200, 404, 401)
 MEMBER_DELETE: Answers = (204, 204, 204, 403, 404, 401)
 MEMBER_ACCEPTED: Answers = (202, 202, 202, 403, 404, 401)
 MEMBER_REST: Answers = (200, 200, 200, 403, 404, 401)
+MAINTAINER_REST: Answers = (200, 200, 403, 403, 404, 401)
 
 ADD_DATASETS = frozenset({Scope.DATASETS_WRITE, Scope.ADMIN})
 ADD_MODELS = frozenset({Scope.REGISTRY_WRITE, Scope.ADMIN})
@@ -139,6 +140,23 @@ def _new_upload(cast: Any) -> dict[str, Any]:
 
 def _new_rest_token(cast: Any) -> dict[str, Any]:
     return {"name": "robot", "workspace": cast.project.workspace_id, "scopes": ["runs:read"]}
+
+
+def _of_project(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk}
+
+
+def _new_rule(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk, "shared": True, "kind": "run-failed"}
+
+
+def _rule_form(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk, "kind": "run-failed", "inbox": "on"}
+
+
+def _new_channel(cast: Any) -> dict[str, Any]:
+    hook = {"kind": "webhook", "name": "pager", "url": "https://hooks.example/x"}
+    return {"project": cast.project.pk, **hook}
 
 
 def _about(cast: Any) -> dict[str, Any]:
@@ -261,6 +279,17 @@ ROWS = (
     Row("inbox", "get", PAGE),
     Row("read-inbox", "post", (302,) * 6),
     Row("open-notice", "post", (404, 404, 302, 404, 404, 302)),
+    Row("notifications", "get", PAGE),
+    Row("notifications", "post", (302,) * 6, {"own_failures": "on", "time_zone": "UTC"}),
+    Row("test-notifications", "post", (302,) * 6),
+    Row("add-alert-rule", "post", MAINTAINER_FORM, _rule_form),
+    Row("change-alert-rule", "get", (200, 200, 403, 403, 404, 302)),
+    Row("change-alert-rule", "post", MAINTAINER_FORM, _rule_form),
+    Row("delete-alert-rule", "post", MAINTAINER_FORM),
+    Row("add-alert-channel", "post", (200, 200, 403, 403, 404, 302), _new_channel),
+    Row("change-alert-channel", "post", MAINTAINER_FORM, {"do": "enable"}),
+    Row("project-alerts", "get", TEAM_PAGE),
+    Row("mute-run", "post", TEAM_FORM),
     Row("runs", "get", PAGE),
     Row("compare", "get", PAGE),
     Row("launch", "get", PAGE),
@@ -375,6 +404,20 @@ ROWS = (
     Row("api-1:delete_comment", "delete", (204, 204, 403, 403, 404, 401), scopes=OPERATE),
     Row("api-1:list_notices", "get", PERSON_REST, scopes=NO_TOKEN),
     Row("api-1:mark_notices_read", "post", (204,) * 5 + (401,), scopes=NO_TOKEN),
+    Row("api-1:list_alerts", "get", MAINTAINER_REST, _of_project, MANAGE),
+    Row("api-1:list_alert_rules", "get", TEAM_REST, _of_project, READ),
+    Row("api-1:create_alert_rule", "post", (201, 201, 403, 403, 404, 401), _new_rule, MANAGE),
+    Row("api-1:get_alert_rule", "get", TEAM_REST, scopes=READ),
+    Row("api-1:change_alert_rule", "patch", MAINTAINER_REST, {"inbox": True}, MANAGE),
+    Row("api-1:delete_alert_rule", "delete", (204, 204, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:list_alert_channels", "get", MAINTAINER_REST, _of_project, MANAGE),
+    Row("api-1:create_alert_channel", "post", (201, 201, 403, 403, 404, 401), _new_channel, MANAGE),
+    Row("api-1:act_on_alert_channel", "post", MAINTAINER_REST, {"do": "rotate"}, MANAGE),
+    Row("api-1:delete_alert_channel", "delete", (204, 204, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:get_alert_preferences", "get", PERSON_REST, scopes=NO_TOKEN),
+    Row("api-1:change_alert_preferences", "patch", PERSON_REST, {}, NO_TOKEN),
+    Row("api-1:send_test_notification", "post", (201,) * 5 + (401,), scopes=NO_TOKEN),
+    Row("api-1:mute_run", "post", TEAM_REST, {"muted": True}, NO_TOKEN),
     Row("api-1:list_shares", "get", TEAM_REST, scopes=READ),
     Row("api-1:create_share", "post", (201, 201, 201, 403, 404, 401), scopes=OPERATE),
     Row("api-1:revoke_share", "delete", (204, 204, 204, 403, 404, 401), scopes=OPERATE),
@@ -612,5 +655,10 @@ IN_A_PROJECT = {
     "api-1:get_export",
     "api-1:get_export_file",
     "api-1:delete_export",
+    "project-alerts", "mute-run", "add-alert-rule", "delete-alert-rule", "add-alert-channel",
+    "change-alert-channel", "api-1:list_alerts", "api-1:list_alert_rules", "api-1:mute_run",
+    "api-1:create_alert_rule", "api-1:delete_alert_rule", "change-alert-rule",
+    "api-1:get_alert_rule", "api-1:change_alert_rule", "api-1:list_alert_channels",
+    "api-1:create_alert_channel", "api-1:act_on_alert_channel", "api-1:delete_alert_channel",
 }  # fmt: skip
 """Does not exist for those who may not see its project, members or not."""

@@ -30,6 +30,7 @@ from tests.security.rules import (
 )
 from tests.webapp.accounts.openid_provider import CLIENT, SECRET, a_provider
 from webapp.accounts.models import ApiToken, Scope
+from webapp.alerts.models import Alert, AlertRule, Channel
 from webapp.comments.models import Comment, Notice
 from webapp.config.environment import read_provider
 from webapp.datasets.models import Dataset
@@ -295,7 +296,8 @@ def test_a_token_opens_no_page(cast, arguments):
 def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
     of_a_project = {
         "run_id", "model_id", "project_id", "comment_id", "notice_id", "export_id", *OF_DATASETS,
-        "experiment_id", "promotion_id", "evaluation_id", "import_id",
+        "experiment_id", "promotion_id", "evaluation_id", "import_id", "rule_id",
+        "channel_id",
     }  # fmt: skip
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
     named -= {name for name in named if name.startswith("above-")}  # redirect, and look up nothing
@@ -304,6 +306,8 @@ def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
     made |= {"revoke-comparison-share", "api-1:unshare_comparison", "api-1:check_experiment"}
     made |= {"comments", "api-1:list_comments", "api-1:create_comment", "api-1:create_export"}
     made |= {"api-1:compare_versions", "compare-versions", "api-1:create_model", "search-problems"}
+    made |= {"add-alert-rule", "add-alert-channel", "api-1:list_alerts", "api-1:list_alert_rules"}
+    made |= {"api-1:create_alert_rule", "api-1:list_alert_channels", "api-1:create_alert_channel"}
     assert named | made == IN_A_PROJECT
 
 
@@ -333,7 +337,11 @@ def test_no_response_reveals_a_private_project(cast, arguments, sessions):
     Run.objects.update(tags=[HIDDEN], notes=HIDDEN)
     ModelImport.objects.update(name=HIDDEN, error=HIDDEN)
     Comment.objects.update(text=f"{HIDDEN} @mia")
-    Notice.objects.update(user=cast.mia)
+    Notice.objects.exclude(comment=None).update(user=cast.mia)
+    Notice.objects.update(title=HIDDEN)  # of an alert, which everybody has
+    Channel.objects.update(name=HIDDEN)
+    AlertRule.objects.filter(user=cast.alice).update(user=cast.mia)
+    Alert.objects.update(title=HIDDEN, user=cast.mia)
     seen = {"bob": set(), "mia": set(), "vera": set()}
     for row in (row for row in ROWS if row.method == "get"):
         for who, row_names in seen.items():

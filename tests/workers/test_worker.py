@@ -14,9 +14,13 @@ import pytest
 from django.db import connection
 
 from engine.events.vocabulary import RunState
+from tests.helpers.alerts import a_channel, a_rule, make_due
 from tests.helpers.ports import a_port
+from tests.helpers.receivers import a_receiver
 from tests.helpers.waiting import eventually, patience
 from tests.workers.engines import a_run, kinds_of, small_engine, steps_counted
+from webapp.alerts.models import Channel, Delivery, RuleKind
+from webapp.comments.models import Notice
 from webapp.experiments.runs_list.listing import RunQuery
 from webapp.experiments.scheduling.leases import release_all
 from webapp.experiments.services import request_stop
@@ -195,3 +199,26 @@ def test_a_message_through_the_embedded_broker_is_taken(var):
     with Worker(var, steps=2) as worker:
         worker.announce(run)
         eventually(lambda: state_of(run) is RunState.FINISHED, "the run to finish")
+
+
+@pytest.mark.large
+def test_a_worker_posts_the_notice_that_a_killed_one_had_taken(var, monkeypatch):
+    """The first worker is killed while the receiver lets it wait."""
+    monkeypatch.setenv("GROVE_ALERT_NETWORKS", "127.0.0.0/8")
+    run = a_run()
+    with a_receiver() as receiver:
+        channel = a_channel(run.created_by, "https://hooks.example/")
+        Channel.objects.filter(pk=channel.pk).update(url=f"{receiver.url}/hang")
+        a_rule(run.created_by, run.project, RuleKind.RUN_ENDED, channels=[channel])
+        request_stop(run.pk)
+        assert Notice.objects.filter(user=run.created_by).count() == 1
+        with Worker(var) as worker:
+            eventually(lambda: receiver.taken, "the first attempt")
+            worker.kill()
+        Channel.objects.filter(pk=channel.pk).update(url=f"{receiver.url}/ok")
+        make_due()
+        with Worker(var):
+            eventually(lambda: Delivery.objects.get().state == "sent", "the notice to arrive")
+        first, second = receiver.taken
+        assert first[1]["webhook-id"] == second[1]["webhook-id"]
+    assert Notice.objects.filter(user=run.created_by).count() == 1

@@ -14,6 +14,7 @@ import pgtrigger
 from django.db import models
 
 from webapp.accounts.models import ApiToken
+from webapp.alerts.models import AlertRule, Channel
 from webapp.comments.models import Comment
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run, RunAction
@@ -157,5 +158,29 @@ class NotedPromotion(Promotion):
 
 @_noted("SettingEvent", ["workspace"], _created(), _deleted())
 class NotedSecondPairOfEyes(SecondPairOfEyes):
+    class Meta:
+        proxy = True
+
+
+@_noted(
+    "AlertRuleEvent",
+    ["workspace", "project", "user", "kind"],
+    _created(),
+    _changed(
+        "kind", "workspace_id", "project_id", "experiment_id", "tag", "minutes", "health", "metric",
+        "agent", "direction", "threshold", "points", "percent", "inbox", "mail",
+    ),
+    _deleted(),
+)  # fmt: skip
+class NotedAlertRule(AlertRule):
+    class Meta:
+        proxy = True
+
+
+@_noted(
+    "AlertChannelEvent", ["project", "kind", "name", "disabled_at"], _created(),
+    _changed("disabled_at", label="switched"), _changed("nonce", label="rotated"), _deleted(),
+)  # fmt: skip
+class NotedChannel(Channel):
     class Meta:
         proxy = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from webapp.alerts.models import RuleKind
 from webapp.audit.models import CommentEvent, RunActionEvent
 from webapp.experiments.models import RunAction
 from webapp.projects.models import Role, Visibility
@@ -153,6 +154,27 @@ def _setting(row: Any, names: Names) -> str:
     return f"{done} a second person at each promotion"
 
 
+def _alert_rule(row: Any, names: Names) -> str:
+    done = {"made": "added", "changed": "changed", "gone": "deleted"}[row.pgh_label]
+    place = f" about {row.project}" if row.project else ""
+    if row.user_id is None:
+        owner = "of the project"
+    else:
+        is_own = actor_id(row) == row.user_id
+        owner = "of their own" if is_own else f"of {names.of(row.user_id)}"
+    return f"{done} an alert rule {owner}{place}: {RuleKind(row.kind).label.lower()}"
+
+
+def _alert_channel(row: Any, names: Names) -> str:
+    done = {
+        "made": "added",
+        "switched": "disabled" if row.disabled_at else "enabled",
+        "rotated": "replaced the secret of",
+        "gone": "deleted",
+    }[row.pgh_label]
+    return f"{done} the alert channel {row.name} ({row.kind}) of {row.project}"
+
+
 _WORDS: dict[str, Callable[[Any, Names], str]] = {
     "workspace": _workspace,
     "membership": _membership,
@@ -168,4 +190,6 @@ _WORDS: dict[str, Callable[[Any, Names], str]] = {
     "model": _model,
     "promotion": _promotion,
     "setting": _setting,
+    "alert-rule": _alert_rule,
+    "alert-channel": _alert_channel,
 }

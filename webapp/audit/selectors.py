@@ -88,6 +88,14 @@ SOURCES = (
         "promotion", "model", models.PromotionEvent.objects.select_related("model"),
         "model__project__workspace",
     ),
+    Source(
+        "alert-rule", "alert", models.AlertRuleEvent.objects.select_related("project"), "workspace"
+    ),
+    Source(
+        "alert-channel", "alert",
+        models.AlertChannelEvent.objects.select_related("project"),
+        "project__workspace",
+    ),
     Source("setting", "workspace", models.SettingEvent.objects.all(), "workspace"),
 )  # fmt: skip
 KINDS = tuple(dict.fromkeys(source.kind for source in SOURCES))

@@ -22,6 +22,7 @@ _OF_WORKSPACES = (
     models.ProjectEvent,
     models.TokenEvent,
     models.SettingEvent,
+    models.AlertRuleEvent,
 )
 
 
@@ -30,15 +31,17 @@ def delete_records(
     run_ids: Collection[uuid.UUID],
     dataset_ids: Collection[int],
     model_ids: Collection[int],
+    project_ids: Collection[int],
 ) -> None:
-    """Deletes the records of a deleted workspace, of its runs, datasets and models; the record of
-    its deletion remains."""
+    """Deletes the records of a deleted workspace, of its runs, datasets, models and projects; the
+    record of its deletion remains."""
     tables = [model.objects.filter(workspace=workspace_id) for model in _OF_WORKSPACES]
     tables += [model.objects.filter(**{f"{key}__in": run_ids}) for model, key in _OF_RUNS.items()]
     tables += [
         models.DatasetEvent.objects.filter(dataset__in=dataset_ids),
         models.ModelEvent.objects.filter(model__in=model_ids),
         models.PromotionEvent.objects.filter(model__in=model_ids),
+        models.AlertChannelEvent.objects.filter(project__in=project_ids),
         models.ComparisonEvent.objects.filter(pk__in=_comparisons_only_of(run_ids)),
         models.WorkspaceEvent.objects.filter(pgh_obj=workspace_id).exclude(pgh_label="gone"),
     ]

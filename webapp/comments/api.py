@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from webapp.accounts.authentication import require_person
 from webapp.comments import services
-from webapp.comments.models import Comment, Reason
+from webapp.comments.models import Comment, Notice, Reason
 from webapp.comments.selectors import notices_of, visible_comments
 from webapp.comments.targets import MOST_RUNS, find_target, run_ids_of, target_of
 from webapp.comments.views import require_all, require_author, require_may_delete, site_of
@@ -97,10 +97,25 @@ class ChangedComment(Schema):
 
 
 class NoticeOut(Schema):
+    """Of a comment, or with `reason` `alert` of what an alert rule saw."""
+
     id: int
     reason: Reason
-    comment: CommentOut
+    comment: CommentOut | None
+    """Null for an alert, which has the fields from `title` on; they are empty for a comment."""
+    title: str
+    text: str
+    """The first cause, if there is one."""
+    run: uuid.UUID | None
+    path: str
+    """Address within the site."""
+    at: datetime | None
+    """Since when."""
     read_at: datetime | None
+
+    @staticmethod
+    def resolve_run(notice: Notice) -> uuid.UUID | None:
+        return notice.run_id
 
 
 class NoticeList(Schema):

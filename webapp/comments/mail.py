@@ -14,6 +14,7 @@ from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 
+from webapp.accounts.models import User
 from webapp.comments.models import Notice
 from webapp.comments.targets import address_of, target_of
 
@@ -32,10 +33,15 @@ def mail_notices(notice_ids: Collection[int], site: str) -> None:
         logger.warning("mail of a mention was not sent (%s); the inbox shows it", error)
 
 
+def verified_address(user: User) -> str | None:
+    """The address at which the user gets mail; None without a verified one."""
+    verified = EmailAddress.objects.filter(user=user, verified=True)
+    return verified.order_by("-primary").values_list("email", flat=True).first()
+
+
 def _message(notice: Notice, site: str) -> EmailMessage | None:
-    verified = EmailAddress.objects.filter(user=notice.user, verified=True)
-    address = verified.order_by("-primary").values_list("email", flat=True).first()
-    if address is None:
+    address = verified_address(notice.user)
+    if address is None or notice.comment is None:  # alerts send their own mail
         return None
     comment, about = notice.comment, target_of(notice.comment, notice.user)
     subject = " ".join(

@@ -1,4 +1,5 @@
-"""Comments on a run, a node of one of its trees, or a comparison of runs.
+"""Comments on a run, a node of one of its trees, or a comparison of runs, and the notices of an
+inbox: of comments, and of alerts (`webapp.alerts`).
 
 Invariants: a comment is visible to users who may see every run that it is about, and to no guest of
 a share link; text is stored as it was written, and made safe where it is shown (`webapp.markdown`).
@@ -12,6 +13,7 @@ from django.db.models import Q
 
 from webapp.accounts.models import User
 from webapp.experiments.models import InRunQuerySet, Run
+from webapp.projects.models import Project
 
 
 class CommentQuerySet(InRunQuerySet):
@@ -55,34 +57,54 @@ class ComparedRun(models.Model):
 
 
 class Reason(models.TextChoices):
-    """Why a user is notified of a comment."""
+    """Why a user is notified: of a comment, or by an alert."""
 
     MENTIONED = "mentioned", "mentioned you"
     OWN_RUN = "own-run", "wrote about your run"
     ANSWERED = "answered", "wrote where you had written"
+    ALERT = "alert", "alert"
 
 
 class NoticeQuerySet(models.QuerySet):
     def visible_to(self, user: User) -> NoticeQuerySet:
-        """The user's own notices, of comments that they may still see."""
+        """The user's own notices, of comments and projects that they may still see."""
         mine = self.filter(user=user.pk)
-        return mine.filter(comment__in=Comment.objects.visible_to(user).values("pk"))
+        of_comments = Q(comment__in=Comment.objects.visible_to(user).values("pk"))
+        projects = Project.objects.visible_to(user).values("pk")
+        of_alerts = Q(comment=None) & (Q(project=None) | Q(project__in=projects))
+        return mine.filter(of_comments | of_alerts)
 
 
 class Notice(models.Model):
-    """Notifies one user of a comment, once."""
+    """Notifies one user of a comment, or of what an alert rule saw, once."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices"
     )
-    comment = models.ForeignKey(Comment, on_delete=models.CASCADE, related_name="notices")
+    comment = models.ForeignKey(
+        Comment, on_delete=models.CASCADE, null=True, related_name="notices"
+    )
+    """Null for an alert, which has the following fields."""
+    key = models.CharField(max_length=400, null=True)
+    """What happened: of one user and key there is one notice."""
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, null=True, related_name="+")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="+")
+    title = models.CharField(max_length=300, blank=True)
+    text = models.TextField(blank=True)
+    path = models.CharField(max_length=300, blank=True)
+    """Address within the site."""
+    at = models.DateTimeField(null=True)
+    """Since when."""
     reason = models.CharField(max_length=10, choices=Reason.choices)
     read_at = models.DateTimeField(null=True)
 
     objects = NoticeQuerySet.as_manager()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user", "comment"], name="told_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "comment"], name="told_once"),
+            models.UniqueConstraint(fields=["user", "key"], name="one_notice_per_key"),
+        ]
         indexes = [
             models.Index(fields=["user"], condition=Q(read_at=None), name="notice_unread"),
         ]

@@ -10,6 +10,8 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
 from webapp.accounts.authentication import ActiveSession
+from webapp.alerts.api import of_runs as run_alerts
+from webapp.alerts.api import router as alerts
 from webapp.artifacts.api import router as uploads
 from webapp.audit.api import router as audit
 from webapp.comments.api import inbox
@@ -112,6 +114,8 @@ api.add_router("/comparison", comparison, tags=["runs"])
 api.add_router("/runs", forest, tags=["telemetry"])
 api.add_router("/comments", comments, tags=["comments"])
 api.add_router("/inbox", inbox, tags=["comments"])
+api.add_router("/alerts", alerts, tags=["alerts"])
+api.add_router("/runs", run_alerts, tags=["alerts"])
 api.add_router("/tokens", tokens, tags=["tokens"])
 api.add_router("/runs", shares, tags=["shares"])
 api.add_router("/shared", shared_comparisons, tags=["shares"])

@@ -195,6 +195,24 @@ def read_addresses(env: Environment, name: str) -> list[str]:
     return words
 
 
+def read_site(env: Environment, name: str, https: bool, hosts: list[str], port: int) -> str:
+    """The address at which people reach the site, without a path; by default its scheme, the first
+    allowed host that is a name, and outside of HTTPS the port."""
+    value = env.get(name, "").rstrip("/")
+    if not value:
+        host = next((one for one in hosts if not one.startswith(("*", "."))), "localhost")
+        return f"https://{host}" if https else f"http://{host}:{port}"
+    try:
+        parts = urlsplit(value)
+        parts.port  # noqa: B018  (reading it checks it)
+    except ValueError as error:
+        raise SettingError(name, value, f"is no address ({error})") from None
+    extra = parts.path or parts.query or parts.fragment or "@" in parts.netloc or " " in value
+    if parts.scheme not in ("http", "https") or not parts.hostname or extra:
+        raise SettingError(name, value, "give scheme and host, as in https://grove.example")
+    return value
+
+
 def read_broker(env: Environment, name: str, default: str) -> str:
     """The URL of a message broker that kombu supports."""
     value = env.get(name) or default

@@ -26,6 +26,13 @@ CONNECTIONS = environment.read_integer(os.environ, "GROVE_CONNECTIONS", 2000, 16
 STREAMS_PER_ADDRESS = environment.read_integer(
     os.environ, "GROVE_STREAMS_PER_ADDRESS", 500, 1, 60_000
 )
+# Address of the site in mail and webhooks, for which no request is at hand.
+SITE_URL = environment.read_site(
+    os.environ, "GROVE_SITE_URL", GROVE_HTTPS, ALLOWED_HOSTS, GROVE_PORT
+)
+OPERATORS = environment.read_list(os.environ, "GROVE_OPERATORS", [])
+# Networks that webhooks may reach although they are not public.
+ALERT_NETWORKS = environment.read_addresses(os.environ, "GROVE_ALERT_NETWORKS")
 ALLOW_UNSAFE = environment.read_flag(os.environ, "GROVE_ALLOW_UNSAFE", False)
 RUNS_DIR = GROVE_VAR / "runs"
 # What a run started in the browser or by REST may read of this machine.
@@ -53,6 +60,7 @@ INSTALLED_APPS = [
     "pghistory",
     "webapp",
     "webapp.accounts",
+    "webapp.alerts",
     "webapp.audit",
     "webapp.offboarding",
     "webapp.comments",
@@ -159,6 +167,7 @@ PGHISTORY_CREATED_AT_FUNCTION = "clock_timestamp()"
 RATE_LIMITS = {
     "tokens": (30, 3600.0),  # creating tokens, links and invitations
     "guesses": (60, 600.0),  # invalid tokens and links, by address
+    "alert tests": (30, 3600.0),  # test notices, which are posted to an address of the caller's
     "comments": (120, 3600.0),  # writing, which may send mail
     "ingest": (1200, 60.0),  # batches of events from engines that run elsewhere
     "exports": (600, 60.0),  # reading logs; a page that plays one requests several times a second
@@ -254,7 +263,6 @@ CSRF_COOKIE_SAMESITE = "Lax"
 # For machines next to the server, which reach it at its own address and without TLS.
 SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = GROVE_HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$"]  # probes of this machine and of balancers know no TLS
 SECURE_HSTS_SECONDS = 31_536_000 if GROVE_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = GROVE_HTTPS
 

@@ -23,6 +23,7 @@ urlpatterns = [
     path("", include("webapp.audit.urls")),
     path("", include("webapp.offboarding.urls")),
     path("", include("webapp.comments.urls")),
+    path("", include("webapp.alerts.urls")),
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.comparison.urls")),
     path("", include("webapp.telemetry.urls")),

@@ -12,6 +12,7 @@ import uuid
 from typing import Any
 
 from django.db import connection, transaction
+from django.dispatch import Signal
 from django.utils import timezone
 
 from engine.events.vocabulary import RunState
@@ -26,6 +27,9 @@ from webapp.server_paths import relative
 
 CHANNEL = "grove_events"
 """Channel that the web processes listen to; the payload is the run's id."""
+run_changed = Signal()
+"""Sent by `Run` with the `run` after a transition, in its transaction: what a receiver writes is
+committed with it or not at all."""
 
 
 @transaction.atomic
@@ -184,4 +188,5 @@ def _change(run: Run, state: RunState, **changes: Any) -> Run:
         setattr(run, name, value)
     run.save(update_fields=list(changes))
     announce(run.pk)
+    run_changed.send(sender=Run, run=run)
     return run

@@ -12,6 +12,9 @@ SENTENCE = (
 )
 
 
+_OF_PROBES = ("/healthz", "/readyz", "/metrics")
+
+
 class NoSubPath:
     """Links and scripts of all pages begin at the root. A proxy says its path in X-Forwarded-Prefix
     or X-Script-Name, an ASGI server in `root_path`."""
@@ -26,7 +29,7 @@ class NoSubPath:
             request.META.get("HTTP_X_SCRIPT_NAME"),
         )
         path = next((one for one in said if one and one.strip("/")), "")
-        if path and request.path_info != "/healthz":
+        if path and request.path_info not in _OF_PROBES:
             text = SENTENCE.format(path=ascii(path[:100]))
             return HttpResponse(text, status=501, content_type="text/plain; charset=utf-8")
         return self._get_response(request)

@@ -76,6 +76,7 @@ def _delete(workspace: Workspace) -> None:
     contents = {sha for project in workspace.projects.all() for sha in held_by(project)}
     datasets = list(Dataset.objects.filter(**inside).values_list("pk", flat=True))
     models = list(Model.objects.filter(**inside).values_list("pk", flat=True))
+    projects = list(workspace.projects.values_list("pk", flat=True))
     files = [one.path for one in Export.objects.filter(**inside)]
     announce_access(*workspace.memberships.values_list("user", flat=True))
     for upload in Upload.objects.filter(**inside):
@@ -96,7 +97,7 @@ def _delete(workspace: Workspace) -> None:
     Dataset.objects.filter(pk__in=datasets).delete()
     workspace_id = workspace.pk
     workspace.delete()
-    delete_records(workspace_id, runs, datasets, models)
+    delete_records(workspace_id, runs, datasets, models, projects)
     transaction.on_commit(partial(_remove_files, runs, files, paths, contents))
 
 

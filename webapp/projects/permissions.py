@@ -52,6 +52,8 @@ class Action(StrEnum):
     """Remove what others wrote."""
     AUDIT = "audit"
     """Read who did what in a workspace."""
+    MANAGE_ALERTS = "manage-alerts"
+    """Decide what a project's alert rules look for, and where their notices go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ _RULES: dict[Action, Rule] = {
     Action.MODERATE: Rule("remove what others wrote", _MANAGERS, frozenset({Scope.RUNS_WRITE})),
     Action.CLOSE: Rule("export or delete it", _OWNERS),
     Action.AUDIT: Rule("see who did what", _OWNERS),
+    Action.MANAGE_ALERTS: Rule("manage its alerts", _MANAGERS),
 }
 
 

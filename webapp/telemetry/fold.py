@@ -39,6 +39,7 @@ class State:
     updates: list[Payload] = field(default_factory=list)
     evaluations: list[Payload] = field(default_factory=list)
     checkpoints: list[Payload] = field(default_factory=list)
+    health: list[Payload] = field(default_factory=list)
     answer: Payload | None = None
     trees: dict[int, Payload] = field(default_factory=dict)
     waiting: Payload | None = None
@@ -97,8 +98,11 @@ def _run_resumed(state: State, payload: Payload, time: int, seq: int) -> None:
 
     state.resumes += 1
     state.step = min(state.step, payload["step"])
-    for name in ("steps", "updates", "evaluations", "checkpoints"):
+    for name in ("steps", "updates", "evaluations", "checkpoints", "health"):
         setattr(state, name, [item for item in getattr(state, name) if survives(item)])
+    for warning in state.health:  # one that closed in a voided step is open again
+        if warning["closed"] and not survives(warning["closed"]):
+            warning["closed"] = None
     state.trees = {id_: tree for id_, tree in state.trees.items() if survives(tree)}
     state.waiting = state.answer = None
 
@@ -219,6 +223,18 @@ def _appended(name: str, limit: int | None = None) -> Callable[[State, Payload, 
     return append
 
 
+def _health(state: State, payload: Payload, time: int, seq: int) -> None:
+    if payload["state"] == "opened":
+        state.health.append({**payload, "time": time, "seq": seq, "closed": None})
+        return
+    key = payload["rule"], payload.get("agent", "")
+    for warning in state.health:
+        if (warning["rule"], warning.get("agent", "")) == key and not warning["closed"]:
+            closed = {name: payload[name] for name in ("step", "seen")}
+            warning["closed"] = {**closed, "time": time, "seq": seq}
+            return
+
+
 def _search_answer(state: State, payload: Payload, time: int, seq: int) -> None:
     state.answer = {**payload, "time": time, "seq": seq}
 
@@ -242,6 +258,7 @@ _HANDLERS: dict[str, Callable[[State, Payload, int, int], None]] = {
     "agent.update": _appended("updates"),
     "eval.result": _appended("evaluations"),
     "checkpoint.saved": _appended("checkpoints"),
+    "health": _health,
     "search.answer": _search_answer,
     "system.sample": _appended("system", KEPT_SYSTEM_SAMPLES),
     "log.line": _appended("logs", KEPT_LOG_LINES),

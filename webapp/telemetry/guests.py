@@ -50,6 +50,10 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     ),
     "eval.outcomes": ("step", "split", "contents", "outcomes"),
     "checkpoint.saved": ("step", "final", "validation", "best"),
+    "health": (
+        *("rule", "state", "step", "title", "seen", "since", "since_time", "agent", "advice"),
+        *("figures",),
+    ),
     "search.answer": (
         *("program", "agent", "rule", "passed", "tests", "private_passed", "ended", "nodes"),
         *("tokens", "seconds", "reward"),

@@ -97,6 +97,12 @@ def changes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 @register.filter
+def open_warnings(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The open health warnings of a run, oldest first."""
+    return [one for one in result.get("health", []) if one["closed"] is None]
+
+
+@register.filter
 def typed(values: Mapping[str, str], setting: Any) -> str:
     """The text of a setting's field: the user's input, or else its value."""
     return values.get(setting.path, setting.shown)

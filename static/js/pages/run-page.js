@@ -67,6 +67,7 @@ const writing = page.search && new (await import("../run/writing-card.js")).Writ
 const bar = new MachineBar(partsOf("machine"), machine, firstSolved);
 const moment = () => (machine.active ? machine.seq : null);
 let charts = null; // until the trees, which come first, are shown
+let health = null; // until there is a warning
 const answer = page.search && new (await import("../run/search-card.js")).SearchCard(part, page.search, (tree, node) => trees.open(tree, node));
 const strip = ["pill", "stop", "stopButton", "kill", "resume", "bar", "facts", "notes", "figures", "result"];
 const progress = new Progress(Object.fromEntries(strip.map((name) => [name, part(name)])), page);
@@ -111,6 +112,23 @@ function chartedRun() {
   };
 }
 
+/** Draws the health warnings; their script loads with the first one. */
+function drawHealth(state) {
+  if (!health && state.health.length) {
+    health = import("../run/health-banner.js").then(
+      ({ HealthBanner }) => {
+        health = new HealthBanner(part("health"), (seq) => machine.seek(seq));
+        dataArrived();
+      },
+      (error) => {
+        health = null;
+        console.warn("grove: the health warnings cannot be shown:", error.message);
+      },
+    );
+  }
+  health?.draw?.(state);
+}
+
 /** Loads the scripts of the node panel and of the charts below the trees. */
 async function startDeferred() {
   trees.loadPanel();
@@ -153,6 +171,7 @@ function drawTexts() {
   const connection = connectionNote(streamStatus, Date.now(), clock);
   const quiet = machine.active ? Infinity : drafts.quiet(now);
   progress.show(state, statusAt(state), agents, palette, now, connection, status, quiet);
+  drawHealth(state);
   trees.drawWords(state);
   showTeam(part("team"), trees.trees, agents, palette);
   answer?.show(state, statusAt(state));

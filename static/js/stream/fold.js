@@ -27,6 +27,7 @@ export function emptyState() {
     updates: [], // payloads of agent.update, in order
     evaluations: [], // payloads of eval.result, in order
     checkpoints: [], // payloads of checkpoint.saved, in order
+    health: [], // payloads of health that opened a warning, in order, each with the one that closed it
     answer: null, // payload of search.answer, of a search at test time
     trees: new Map(), // tree id -> tree, of the two newest steps
     waiting: null, // {name, deadline, since, done, total}
@@ -159,6 +160,15 @@ const HANDLERS = {
   "checkpoint.saved": (state, payload, time, seq) => {
     state.checkpoints.push({ ...payload, time, seq });
   },
+  health: (state, payload, time, seq) => {
+    if (payload.state === "opened") {
+      state.health.push({ ...payload, time, seq, closed: null });
+      return;
+    }
+    const { rule, agent = "", step, seen } = payload;
+    const open = state.health.find((one) => one.rule === rule && (one.agent ?? "") === agent && !one.closed);
+    if (open) open.closed = { step, seen, time, seq };
+  },
   "search.answer": (state, payload, time, seq) => {
     state.answer = { ...payload, time, seq };
   },
@@ -198,6 +208,9 @@ function runResumed(state, payload) {
   state.updates = state.updates.filter(isValid);
   state.evaluations = state.evaluations.filter(isValid);
   state.checkpoints = state.checkpoints.filter(isValid);
+  state.health = state.health.filter(isValid);
+  // A warning that closed in a voided step is open again.
+  for (const one of state.health) if (one.closed && !isValid(one.closed)) one.closed = null;
   state.answer = null;
   for (const [id, tree] of state.trees) if (!isValid(tree)) state.trees.delete(id);
   state.waiting = null;

@@ -1,20 +1,18 @@
 """Tests of sign-in by an organisation's OpenID provider, and of mail, with real servers."""
 
 import re
-from email import message_from_bytes, policy
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from aiosmtpd.controller import Controller
 
 from tests.helpers.builders import a_held_run
-from tests.helpers.ports import a_port
+from tests.helpers.mailbox import a_mailbox
 from tests.webapp.accounts.openid_provider import CLIENT, SECRET, a_provider
 from webapp.accounts.models import User
 from webapp.comments.services import write_comment
 from webapp.comments.targets import Target
-from webapp.config.environment import read_mail, read_provider
+from webapp.config.environment import read_provider
 from webapp.projects.membership import invite
 from webapp.projects.models import Role
 
@@ -67,39 +65,14 @@ def test_an_unrequested_openid_response_signs_nobody_in(client, db, with_provide
         assert not User.objects.exists() and client.get("/").status_code == 302
 
 
-class Box:
-    """Receives mail by SMTP and keeps it."""
-
-    def __init__(self):
-        self.taken = []
-
-    async def handle_DATA(self, server, session, envelope):
-        read = message_from_bytes(envelope.content, policy=policy.default)
-        self.taken.append((envelope.mail_from, envelope.rcpt_tos, read))
-        return "250 taken"
-
-
 @pytest.fixture
 def post(settings):
     """Sends mail by SMTP, as with GROVE_MAIL_URL; yields the received messages."""
-    box = Box()
-    port = a_port()
-    controller = Controller(box, "127.0.0.1", port)
-    controller.start()
-    try:
-        url, sender = f"smtp://127.0.0.1:{port}", "grove@example.org"
-        mail = read_mail({"GROVE_MAIL_URL": url, "GROVE_MAIL_FROM": sender})
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_PORT = mail.host, mail.port
-        settings.EMAIL_USE_TLS, settings.EMAIL_USE_SSL = mail.starttls, mail.tls
-        settings.EMAIL_TIMEOUT, settings.DEFAULT_FROM_EMAIL = 10, mail.sender
-        settings.MAIL_IS_SENT = True
+    with a_mailbox(settings) as box:
         settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
         settings.ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
         settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
         yield box.taken
-    finally:
-        controller.stop()
 
 
 def test_an_invited_person_gets_the_mail_that_verifies_their_address(client, cast, post):

@@ -347,3 +347,18 @@ def test_a_directory_of_all_accounts_is_not_taken(tmp_path):
     with pytest.raises(env.SettingError, match=r"GROVE_VAR.*a directory of its own"):
         env.read_var({"GROVE_VAR": str(shared)}, "GROVE_VAR", tmp_path)
     assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
+
+
+def test_the_address_of_the_site_is_given_or_follows_from_the_hosts():
+    def site(value="", https=False, hosts=("*", ".example", "grove.example", "other")):
+        return env.read_site({"S": value}, "S", https, list(hosts), 8000)
+
+    assert site("https://lab.example:8443/") == "https://lab.example:8443"
+    assert site(https=True) == "https://grove.example"
+    assert site() == "http://grove.example:8000" and site(hosts=["*"]) == "http://localhost:8000"
+    for wrong in (
+        "grove.example", "ftp://grove.example", "https://", "https://a.example/path", "https://a:x",
+        "https://a.example?q", "https://a.example#f", "https://me:pw@a.example", "https://a b",
+    ):  # fmt: skip
+        with pytest.raises(env.SettingError, match=r"^S = "):
+            site(wrong)

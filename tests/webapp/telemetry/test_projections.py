@@ -4,7 +4,7 @@ import pytest
 
 from engine.events.vocabulary import KINDS
 from tests.helpers.builders import an_event
-from webapp.telemetry.ingest.projections import project
+from webapp.telemetry.ingest.projections import KEPT_WARNINGS, project
 from webapp.telemetry.selectors import _BY_NODE, _BY_RUN, _OF_STEPS, _TAIL, _WHOLE
 
 FRESH = {
@@ -79,3 +79,47 @@ def test_a_resume_takes_the_steps_back():
 
 def test_every_event_kind_is_folded_into_a_state():
     assert sorted(_WHOLE + _TAIL + _OF_STEPS + _BY_NODE + _BY_RUN) == sorted(KINDS)
+
+
+def a_change(seq, state, rule, step):
+    fields = {"title": "T", "seen": "S", "since": step, "since_time": 1.0, "agent": "oak"}
+    return an_event(seq, "health", rule=rule, state=state, step=step, **fields)
+
+
+UNWELL = [
+    a_change(1, "opened", "mismatch", 3),
+    a_change(2, "opened", "slow_step", 4),
+    a_change(3, "closed", "mismatch", 9),
+    a_change(4, "opened", "mismatch", 12),
+]
+
+
+def warnings(row):
+    return [(one["rule"], one["step"], one["closed"]) for one in row["result"]["health"]]
+
+
+def test_the_row_has_the_health_warnings_with_their_ends():
+    row = project(FRESH, UNWELL)
+    assert warnings(row) == [("mismatch", 3, 9), ("slow_step", 4, None), ("mismatch", 12, None)]
+    first = {"title": "T", "seen": "S", "agent": "oak", "since": 3}
+    assert row["result"]["health"][0].items() >= first.items()
+    assert project(project(FRESH, UNWELL[:2]), UNWELL[2:]) == row
+
+
+def test_a_resume_takes_back_what_opened_and_what_closed_after_it():
+    resumed = project(project(FRESH, UNWELL), [an_event(5, "run.resumed", step=4)])
+    assert warnings(resumed) == [("mismatch", 3, None), ("slow_step", 4, None)]
+
+
+def test_the_row_keeps_the_newest_warnings():
+    many = [
+        a_change(2 * step + at, state, "mismatch", step)
+        for step in range(1, KEPT_WARNINGS + 9)
+        for at, state in enumerate(("opened", "closed"))
+    ]
+    kept = warnings(project(FRESH, many))
+    assert len(kept) == KEPT_WARNINGS and kept[-1] == (
+        "mismatch",
+        KEPT_WARNINGS + 8,
+        KEPT_WARNINGS + 8,
+    )

@@ -18,6 +18,24 @@ class ActionOut(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
 
 
+class AlertList(msgspec.Struct, frozen=True, kw_only=True):
+    alerts: list[AlertOut]
+    next: int | None
+
+
+class AlertOut(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    kind: RuleKind | Literal["test"]
+    rule: int | None
+    run: UUID | None
+    title: str
+    cause: str
+    since: datetime
+    created: datetime
+    path: str
+    deliveries: list[DeliveryOut]
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     node: int | None
     agent: str
@@ -74,6 +92,24 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     tokens: int | None
     seconds: float | None
+
+
+class ChannelList(msgspec.Struct, frozen=True, kw_only=True):
+    channels: list[ChannelOut]
+    next: int | None
+
+
+class ChannelOut(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    kind: Way
+    name: str
+    origin: str
+    project: int | None
+    created: datetime
+    failures: int
+    disabled_at: datetime | None
+    disabled_reason: str
+    secret: str | msgspec.UnsetType | None = msgspec.field(default=msgspec.UNSET)
 
 
 Check = Literal["open", "passed", "failed", "unverified"]
@@ -152,6 +188,22 @@ class DatasetVersionOut(msgspec.Struct, frozen=True, kw_only=True):
     faulty: int | None
 
 
+class DeliveryOut(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    way: Way
+    channel: int | None
+    state: DeliveryState
+    attempts: int
+    due_at: datetime
+    sent_at: datetime | None
+    status: int | None
+    answer: str
+    error: str
+
+
+DeliveryState = Literal["pending", "sent", "failed"]
+
+
 class DifferenceOut(msgspec.Struct, frozen=True, kw_only=True):
     figure: str
     first: float
@@ -166,6 +218,9 @@ class DifferenceOut(msgspec.Struct, frozen=True, kw_only=True):
 class DifferingOut(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     values: list[str | None]
+
+
+Direction = Literal["above", "below"]
 
 
 class EntryList(msgspec.Struct, frozen=True, kw_only=True):
@@ -470,6 +525,10 @@ class Moments(msgspec.Struct, frozen=True, kw_only=True):
     first_solved: Place | None
 
 
+class Muted(msgspec.Struct, frozen=True, kw_only=True):
+    muted: bool
+
+
 class NewShare(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     tree: int | None
@@ -526,9 +585,16 @@ class NoticeList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NoticeOut(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a comment, or with `reason` `alert` of what an alert rule saw."""
+
     id: int
     reason: Reason
-    comment: CommentOut
+    comment: CommentOut | None
+    title: str
+    text: str
+    run: UUID | None
+    path: str
+    at: datetime | None
     read_at: datetime | None
 
 
@@ -555,6 +621,13 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     steps: int
     variant: dict[str, Any]
+
+
+class PreferencesOut(msgspec.Struct, frozen=True, kw_only=True):
+    own_failures: bool
+    quiet_from: str | None
+    quiet_until: str | None
+    time_zone: str
 
 
 class PresetOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -658,7 +731,7 @@ class PromotionOut(msgspec.Struct, frozen=True, kw_only=True):
 
 PromotionState = Literal["waiting", "done", "refused", "withdrawn"]
 
-Reason = Literal["mentioned", "own-run", "answered"]
+Reason = Literal["mentioned", "own-run", "answered", "alert"]
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -695,6 +768,36 @@ class ReportOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Role = Literal["owner", "maintainer", "member", "viewer"]
+
+RuleKind = Literal["run-ended", "run-failed", "run-stalled", "health", "metric", "quota", "disk"]
+
+
+class RuleList(msgspec.Struct, frozen=True, kw_only=True):
+    rules: list[RuleOut]
+    next: int | None
+
+
+class RuleOut(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    kind: RuleKind
+    summary: str
+    workspace: int | None
+    project: int | None
+    shared: bool
+    experiment: int | None
+    tag: str
+    minutes: int | None
+    health: list[str]
+    metric: str
+    agent: str
+    direction: Direction | Literal[""]
+    threshold: float | None
+    points: int
+    percent: int | None
+    inbox: bool
+    mail: bool
+    channels: list[int]
+    created: datetime
 
 
 class RunDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -1045,6 +1148,9 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     since: datetime
     deadline: datetime | None
+
+
+Way = Literal["mail", "webhook", "slack"]
 
 
 class WorkspaceList(msgspec.Struct, frozen=True, kw_only=True):

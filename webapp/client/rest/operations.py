@@ -13,8 +13,12 @@ import httpx
 from msgspec import UNSET, UnsetType
 
 from webapp.client.rest.models import (
+    AlertList,
+    AlertOut,
     Answer,
     BucketedSeries,
+    ChannelList,
+    ChannelOut,
     Check,
     Checkpoints,
     CommentList,
@@ -24,6 +28,7 @@ from webapp.client.rest.models import (
     DatasetList,
     DatasetOut,
     DatasetVersionOut,
+    Direction,
     EntryList,
     EvaluationList,
     EvaluationOut,
@@ -53,11 +58,13 @@ from webapp.client.rest.models import (
     ModelList,
     ModelOut,
     Moments,
+    Muted,
     NewShare,
     NodeDetail,
     NodeList,
     NoticeList,
     Plan,
+    PreferencesOut,
     PresetOut,
     PretrainedModelList,
     ProblemChoice,
@@ -70,6 +77,9 @@ from webapp.client.rest.models import (
     Recipe,
     ReportOut,
     Role,
+    RuleKind,
+    RuleList,
+    RuleOut,
     RunDetail,
     RunList,
     RunState,
@@ -255,6 +265,7 @@ class Operations(Transport):
             "comment",
             "dataset",
             "model",
+            "alert",
         ]
         | UnsetType
         | None = UNSET,
@@ -1101,6 +1112,250 @@ class Operations(Transport):
             "POST",
             "/inbox/read",
             content=body(**{"notices": notices}),
+            headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
+        )
+
+    def list_alerts(
+        self,
+        *,
+        cursor: int | UnsetType | None = UNSET,
+        limit: int | UnsetType = UNSET,
+        project: int | UnsetType | None = UNSET,
+    ) -> AlertList:
+        """Lists alerts and how their notices were delivered, oldest first."""
+        return self._json(
+            AlertList,
+            "GET",
+            "/alerts",
+            params=query({"cursor": cursor, "limit": limit, "project": project}),
+        )
+
+    def list_alert_rules(
+        self,
+        *,
+        cursor: int | UnsetType | None = UNSET,
+        limit: int | UnsetType = UNSET,
+        project: int | UnsetType | None = UNSET,
+    ) -> RuleList:
+        """Lists alert rules."""
+        return self._json(
+            RuleList,
+            "GET",
+            "/alerts/rules",
+            params=query({"cursor": cursor, "limit": limit, "project": project}),
+        )
+
+    def create_alert_rule(
+        self,
+        *,
+        kind: RuleKind,
+        key: str | UnsetType = UNSET,
+        workspace: int | UnsetType | None = UNSET,
+        project: int | UnsetType | None = UNSET,
+        shared: bool | UnsetType = UNSET,
+        experiment: int | UnsetType | None = UNSET,
+        tag: str | UnsetType = UNSET,
+        minutes: int | UnsetType | None = UNSET,
+        health: Sequence[str] | UnsetType = UNSET,
+        metric: str | UnsetType = UNSET,
+        agent: str | UnsetType = UNSET,
+        direction: Direction | UnsetType | None = UNSET,
+        threshold: float | UnsetType | None = UNSET,
+        points: int | UnsetType = UNSET,
+        percent: int | UnsetType | None = UNSET,
+        inbox: bool | UnsetType = UNSET,
+        mail: bool | UnsetType = UNSET,
+        channels: Sequence[int] | UnsetType = UNSET,
+    ) -> RuleOut:
+        """Creates an alert rule."""
+        return self._json(
+            RuleOut,
+            "POST",
+            "/alerts/rules",
+            content=body(
+                **{
+                    "kind": kind,
+                    "workspace": workspace,
+                    "project": project,
+                    "shared": shared,
+                    "experiment": experiment,
+                    "tag": tag,
+                    "minutes": minutes,
+                    "health": health,
+                    "metric": metric,
+                    "agent": agent,
+                    "direction": direction,
+                    "threshold": threshold,
+                    "points": points,
+                    "percent": percent,
+                    "inbox": inbox,
+                    "mail": mail,
+                    "channels": channels,
+                }
+            ),
+            headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
+        )
+
+    def get_alert_rule(self, rule_id: int) -> RuleOut:
+        """Returns an alert rule."""
+        return self._json(RuleOut, "GET", f"/alerts/rules/{part(rule_id)}")
+
+    def change_alert_rule(
+        self,
+        rule_id: int,
+        *,
+        if_match: str | UnsetType = UNSET,
+        kind: RuleKind | UnsetType | None = UNSET,
+        workspace: int | UnsetType | None = UNSET,
+        project: int | UnsetType | None = UNSET,
+        experiment: int | UnsetType | None = UNSET,
+        tag: str | UnsetType | None = UNSET,
+        minutes: int | UnsetType | None = UNSET,
+        health: Sequence[str] | UnsetType | None = UNSET,
+        metric: str | UnsetType | None = UNSET,
+        agent: str | UnsetType | None = UNSET,
+        direction: Direction | UnsetType | None = UNSET,
+        threshold: float | UnsetType | None = UNSET,
+        points: int | UnsetType | None = UNSET,
+        percent: int | UnsetType | None = UNSET,
+        inbox: bool | UnsetType | None = UNSET,
+        mail: bool | UnsetType | None = UNSET,
+        channels: Sequence[int] | UnsetType | None = UNSET,
+    ) -> RuleOut:
+        """Changes an alert rule; the same values are refused as in a new one."""
+        return self._json(
+            RuleOut,
+            "PATCH",
+            f"/alerts/rules/{part(rule_id)}",
+            content=body(
+                **{
+                    "kind": kind,
+                    "workspace": workspace,
+                    "project": project,
+                    "experiment": experiment,
+                    "tag": tag,
+                    "minutes": minutes,
+                    "health": health,
+                    "metric": metric,
+                    "agent": agent,
+                    "direction": direction,
+                    "threshold": threshold,
+                    "points": points,
+                    "percent": percent,
+                    "inbox": inbox,
+                    "mail": mail,
+                    "channels": channels,
+                }
+            ),
+            headers=given(**{"If-Match": if_match, "Content-Type": "application/json"}),
+        )
+
+    def delete_alert_rule(self, rule_id: int, *, if_match: str | UnsetType = UNSET) -> None:
+        """Deletes an alert rule."""
+        return self._do(
+            "DELETE", f"/alerts/rules/{part(rule_id)}", headers=given(**{"If-Match": if_match})
+        )
+
+    def list_alert_channels(
+        self,
+        *,
+        cursor: int | UnsetType | None = UNSET,
+        limit: int | UnsetType = UNSET,
+        project: int | UnsetType | None = UNSET,
+    ) -> ChannelList:
+        """Lists the channels to which notices are posted."""
+        return self._json(
+            ChannelList,
+            "GET",
+            "/alerts/channels",
+            params=query({"cursor": cursor, "limit": limit, "project": project}),
+        )
+
+    def create_alert_channel(
+        self,
+        *,
+        kind: Literal["webhook", "slack"],
+        name: str,
+        url: str,
+        key: str | UnsetType = UNSET,
+        project: int | UnsetType | None = UNSET,
+    ) -> ChannelOut:
+        """Creates a channel; the response has the secret of a webhook, once."""
+        return self._json(
+            ChannelOut,
+            "POST",
+            "/alerts/channels",
+            content=body(**{"kind": kind, "name": name, "url": url, "project": project}),
+            headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
+        )
+
+    def act_on_alert_channel(
+        self,
+        channel_id: int,
+        *,
+        do: Literal["test", "rotate", "enable"],
+        key: str | UnsetType = UNSET,
+    ) -> ChannelOut:
+        """Sends a test, replaces the secret (which the response has, once), or enables it
+        again."""
+        return self._json(
+            ChannelOut,
+            "POST",
+            f"/alerts/channels/{part(channel_id)}",
+            content=body(**{"do": do}),
+            headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
+        )
+
+    def delete_alert_channel(self, channel_id: int, *, if_match: str | UnsetType = UNSET) -> None:
+        """Deletes a channel with what was delivered to it."""
+        return self._do(
+            "DELETE",
+            f"/alerts/channels/{part(channel_id)}",
+            headers=given(**{"If-Match": if_match}),
+        )
+
+    def get_alert_preferences(self) -> PreferencesOut:
+        """Returns how you are notified."""
+        return self._json(PreferencesOut, "GET", "/alerts/preferences")
+
+    def change_alert_preferences(
+        self,
+        *,
+        if_match: str | UnsetType = UNSET,
+        own_failures: bool | UnsetType | None = UNSET,
+        quiet_from: str | UnsetType | None = UNSET,
+        quiet_until: str | UnsetType | None = UNSET,
+        time_zone: str | UnsetType | None = UNSET,
+    ) -> PreferencesOut:
+        """Changes how you are notified."""
+        return self._json(
+            PreferencesOut,
+            "PATCH",
+            "/alerts/preferences",
+            content=body(
+                **{
+                    "own_failures": own_failures,
+                    "quiet_from": quiet_from,
+                    "quiet_until": quiet_until,
+                    "time_zone": time_zone,
+                }
+            ),
+            headers=given(**{"If-Match": if_match, "Content-Type": "application/json"}),
+        )
+
+    def send_test_notification(self, *, key: str | UnsetType = UNSET) -> AlertOut:
+        """Sends you a test notice: to the inbox, and by mail where you get mail."""
+        return self._json(
+            AlertOut, "POST", "/alerts/test", headers=given(**{"Idempotency-Key": key})
+        )
+
+    def mute_run(self, run_id: UUID, *, muted: bool, key: str | UnsetType = UNSET) -> Muted:
+        """Sets whether you get no notices of the run."""
+        return self._json(
+            Muted,
+            "POST",
+            f"/runs/{part(run_id)}/mute",
+            content=body(**{"muted": muted}),
             headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
         )
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 from django.db import connection, transaction
+from django.dispatch import Signal
 from psycopg.types.json import Jsonb
 
 from engine.events.vocabulary import Event
@@ -31,6 +32,9 @@ _COPY = (
 _TYPES = ("uuid", "int8", "timestamptz", "varchar", "int8", "int4", "jsonb")
 # jsonb cannot hold NUL; a program that prints one is stored with the replacement character.
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
+
+events_stored = Signal()
+"""Sent by `Run` with the `run` and the new `events`, in the transaction that stored them."""
 
 
 class GapError(ValueError):
@@ -63,6 +67,7 @@ def ingest(run_id: uuid.UUID, fencing: int, events: Sequence[Event], *, notify: 
     if new:
         _store(run, new)
         _update(run, new)
+        events_stored.send(sender=Run, run=run, events=new)
     if notify:
         announce(run_id)
     return run.head_seq

@@ -25,6 +25,8 @@ FIELDS = (
     "result",
 )
 """Columns that a projection reads and may change."""
+KEPT_WARNINGS = 50
+"""Newest health warnings in `result["health"]`, each with the step of its end, `closed`."""
 
 
 def project(row: Row, events: Iterable[Event]) -> Row:
@@ -65,8 +67,14 @@ def _planned(row: Row, event: Event) -> None:
 
 
 def _resumed(row: Row, event: Event) -> None:
-    row["step"] = event.payload["step"]
+    last = row["step"] = event.payload["step"]
     row["result"].pop("answer", None)
+    if "health" in row["result"]:
+        row["result"]["health"] = [
+            {**one, "closed": closed if (closed := one["closed"]) and closed <= last else None}
+            for one in row["result"]["health"]
+            if one["step"] <= last
+        ]
 
 
 def _step(row: Row, event: Event) -> None:
@@ -85,6 +93,22 @@ def _evaluation(row: Row, event: Event) -> None:
     row["result"][split] = evaluations
 
 
+def _health(row: Row, event: Event) -> None:
+    fields = ("rule", "agent", "title", "seen", "since", "step")
+    one = {name: event.payload.get(name, "") for name in fields}
+    before = row["result"].get("health", [])
+    if event.payload["state"] == "opened":
+        row["result"]["health"] = [*before, {**one, "closed": None}][-KEPT_WARNINGS:]
+        return
+    key = one["rule"], one["agent"]
+    row["result"]["health"] = [
+        {**other, "closed": one["step"]}
+        if other["closed"] is None and (other["rule"], other["agent"]) == key
+        else other
+        for other in before
+    ]
+
+
 def _answer(row: Row, event: Event) -> None:
     fields = ("agent", "passed", "tests", "private_passed", "ended", "nodes", "tokens", "seconds")
     row["result"]["answer"] = {"node": event.node} | {name: event.payload[name] for name in fields}
@@ -101,6 +125,7 @@ _PROJECTIONS: dict[str, Callable[[Row, Event], None]] = {
     "run.resumed": _resumed,
     "step.end": _step,
     "eval.result": _evaluation,
+    "health": _health,
     "search.answer": _answer,
     "error": _error,
 }

@@ -1,0 +1,1 @@
+"""Rules of a run's health, one module each."""
