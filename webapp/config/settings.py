@@ -260,7 +260,7 @@ X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
-# For machines next to the server, which reach it at its own address and without TLS.
+# Probes and Prometheus reach this process at its own address and know no TLS.
 SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = GROVE_HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if GROVE_HTTPS else 0
