@@ -75,6 +75,7 @@ CHANGED = (
     | {
         "experiments_run",  # the active run, looked at below
         "telemetry_event",  # its last event
+        "comments_notice",  # its owner learns that it failed
         "registry_modelversion",  # its path
     }
 )
@@ -152,6 +153,7 @@ def compare_tables(url, before, var, active):
     assert {name for name in before if before[name] != after[name]} <= CHANGED
     assert all(set(before[name]) <= set(after[name]) for name in COMPLETED)
     assert set(before["telemetry_event"]) < set(after["telemetry_event"])
+    assert len(after["comments_notice"]) == len(before["comments_notice"]) + 1
     assert len(before["experiments_run"]) == len(after["experiments_run"]) == 3
     model = str(var / "model-versions" / "x")
     assert path == (model,)
