@@ -341,6 +341,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
     updates: list[dict[str, Any]]
     evaluations: list[dict[str, Any]]
     checkpoints: list[dict[str, Any]]
+    health: list[dict[str, Any]]
     answer: dict[str, Any] | None
     trees: list[dict[str, Any]]
     waiting: dict[str, Any] | None

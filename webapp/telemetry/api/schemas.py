@@ -58,6 +58,8 @@ class Folded(Schema):
     updates: list[Payload]
     evaluations: list[Payload]
     checkpoints: list[Payload]
+    health: list[Payload]
+    """Warnings, oldest first; `closed` is null while a warning is open."""
     answer: Payload | None
     trees: list[Payload]
     """Trees of the last two steps."""
