@@ -8,10 +8,12 @@ import sys
 import pytest
 
 AS_NOBODY_KNOWN = """
-import os, sys
-import certifi, encodings.idna
+import contextlib, io, os, sys
 from webapp.client.cli import main
-certifi.where()  # what is needed later is loaded now: the account may not enter root's home
+# All modules are loaded now: the account may not enter the folders of root.
+with contextlib.redirect_stderr(io.StringIO()):
+    main(sys.argv[1:])
+del os.environ["HOME"]
 os.setuid(54321)
 sys.exit(main(sys.argv[1:]))
 """
@@ -27,11 +29,14 @@ REACHED = {"GROVE_ADDRESS": "http://127.0.0.1:9", "GROVE_TOKEN": "grove_x\n"}
         ({**REACHED, "GROVE_TOKEN": "grove\u00e4x"}, ["runs"], 1, "GROVE_TOKEN: its character 6"),
     ],
 )
-def test_an_unknown_account_without_a_home_gets_one_line(variables, arguments, status, said):
-    left = {n: v for n, v in os.environ.items() if n not in ("HOME", "XDG_CONFIG_HOME")}
+def test_an_unknown_account_without_a_home_gets_one_line(
+    tmp_path, variables, arguments, status, said
+):
+    home = {"HOME": str(tmp_path), "PYTHONUTF8": "1"}
+    left = {n: v for n, v in os.environ.items() if n != "XDG_CONFIG_HOME"} | home
     done = subprocess.run(
         [sys.executable, "-c", AS_NOBODY_KNOWN, *arguments],
-        env={**left, "PYTHONUTF8": "1", **variables}, capture_output=True, text=True,
+        env={**left, **variables}, capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (status, "")
     (line,) = done.stderr.splitlines()

@@ -32,6 +32,6 @@ def test_a_line_that_cannot_be_meant_is_refused(text, reason):
         parse_overrides(text)
 
 
-@pytest.mark.parametrize("value", ["[" * 5000, "{a=" * 5000, "9" * 5000, "0x" + "f" * 5000])
+@pytest.mark.parametrize("value", ["[" * 5000, "{a=" * 5000, "9" * 20000, "0x" + "f" * 5000])
 def test_a_value_too_deep_or_too_long_is_left_to_the_settings_to_refuse(value):
     assert parse_overrides(f"a = {value}") in ({"a": value}, {"a": int("f" * 5000, 16)})
