@@ -24,8 +24,8 @@ def connected(kind: type[Kind], address: str, **options: Any) -> Kind:
     """
     if is_loopback(address):
         # The proxies are ignored with the whole environment; certificates of SSL_CERT_FILE are not.
-        is_plain = not address.startswith("https:")
-        verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else ssl.create_default_context()
+        plain = not address.startswith("https:")
+        verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else ssl.create_default_context()
         return kind(trust_env=False, verify=verify, **options)
     try:
         return kind(**options)

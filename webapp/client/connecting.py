@@ -21,8 +21,8 @@ def connected(address: str, **options: Any) -> httpx.Client:
     """
     if _is_loopback(address):
         # The proxies are ignored with the whole environment; certificates of SSL_CERT_FILE are not.
-        is_plain = not address.startswith("https:")
-        verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else ssl.create_default_context()
+        plain = not address.startswith("https:")
+        verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else ssl.create_default_context()
         return httpx.Client(trust_env=False, verify=verify, **options)
     try:
         return httpx.Client(**options)
