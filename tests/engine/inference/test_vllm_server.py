@@ -148,7 +148,7 @@ def test_a_prompt_beyond_its_context_loses_feedback_and_then_is_refused_in_its_w
     assert max(map(prompt_tokens, repairs)) < CONTEXT
     assert "400 Bad Request" in log.read_text()
     outcome = searched(url, problems[0], **{"agents.oak.role": "You plant trees. " * 20})
-    assert not outcome.tree.written
+    assert not any(node.answer.text for node in outcome.tree.written.values())
     assert "HTTP 400: " in outcome.failure and str(CONTEXT) in outcome.failure
 
 

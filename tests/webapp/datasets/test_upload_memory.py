@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from dataclasses import replace
 
 import pytest
 from django.db import connection
+from safetensors import safe_open
 
 from tests.helpers.builders import a_cast, a_model_folder
 from tests.helpers.datasets import a_finished_upload, lines_of, some_problems
@@ -74,22 +76,37 @@ def test_a_statement_beyond_all_measure_is_left_out_and_said_so(cast):
 @pytest.mark.django_db(transaction=True)
 def test_a_header_of_megabytes_is_parsed_in_a_process_of_its_own(var_directory, tmp_path, settings):
     cast = a_cast()
-    tensor = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
-    header = json.dumps({f"w{n}": tensor for n in range(100_000)}).encode()
-    content = len(header).to_bytes(8, "little") + header
-    assert 6_000_000 < len(content) < 8_000_000
     folder = a_model_folder(tmp_path / "model")
     small = uploads_of(cast, folder)
-    (folder / "model.safetensors").write_bytes(content)
+    deepen(folder, layers=6_500)
+    assert 7_000_000 < (folder / "model.safetensors").stat().st_size < 8_000_000
     model = create_model(cast.project, "wide", cast.bob)
     big = uploads_of(cast, folder)
     assert mebibytes_to_store(var_directory, cast.bob, model.pk, small, big) < 30
     version = model.versions.latest("pk")
-    assert version.parameters == 0 and version.files.count() == len(list(folder.iterdir()))
+    assert version.parameters > 6_500 and version.files.count() == len(list(folder.iterdir()))
     settings.MODEL_CHECK_BYTES, settings.MODEL_CHECK_SECONDS = 100 << 20, 60
     (folder / "README.md").write_text("another")
     with pytest.raises(WeightsError, match="checking takes more than 60 s or 100 MiB of memory"):
         import_uploads(model, uploads_of(cast, folder), None, cast.bob)
+
+
+def deepen(folder, layers: int) -> None:
+    """Gives the model in a folder so many layers, all of zeros."""
+    with safe_open(folder / "model.safetensors", "numpy") as file:
+        shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}
+    first = [name for name in shapes if ".layers.0." in name]
+    for number in range(1, layers):
+        shapes |= {name.replace(".0.", f".{number}."): shapes[name] for name in first}
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        start, end = end, end + 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [start, end]}
+    packed = json.dumps(header).encode()
+    content = len(packed).to_bytes(8, "little") + packed + bytes(end)
+    (folder / "model.safetensors").write_bytes(content)
+    config = json.loads((folder / "config.json").read_text()) | {"num_hidden_layers": layers}
+    (folder / "config.json").write_text(json.dumps(config))
 
 
 def uploads_of(cast, folder):
