@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import pytest
 from django.db import connection
-from safetensors import safe_open
+from safetensors.numpy import load_file
 
 from tests.helpers.builders import a_cast, a_model_folder
 from tests.helpers.datasets import a_finished_upload, lines_of, some_problems
@@ -93,8 +93,8 @@ def test_a_header_of_megabytes_is_parsed_in_a_process_of_its_own(var_directory, 
 
 def deepen(folder, layers: int) -> None:
     """Gives the model in a folder so many layers, all of zeros."""
-    with safe_open(folder / "model.safetensors", "numpy") as file:
-        shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}
+    tensors = load_file(folder / "model.safetensors")
+    shapes = {name: tensor.shape for name, tensor in tensors.items()}
     first = [name for name in shapes if ".layers.0." in name]
     for number in range(1, layers):
         shapes |= {name.replace(".0.", f".{number}."): shapes[name] for name in first}
