@@ -21,7 +21,7 @@ def build_parser() -> argparse.ArgumentParser:
     for add in (
         _add_train, _add_prepare, _add_fork, _add_config, _add_starters, _add_golden, _add_doctor,
         _add_problems, _add_search, _add_evaluate, _add_compare, _add_reward_model,
-        _add_same, _add_models,
+        _add_same, _add_models, _add_plugins,
     ):  # fmt: skip
         add(commands)
     return parser
@@ -191,6 +191,12 @@ def _add_models(commands: Any) -> None:
     add_arguments(
         commands.add_parser("models", help="add a pretrained model, or convert a GGUF file")
     )
+
+
+def _add_plugins(commands: Any) -> None:
+    from engine.cli.plugins import add_arguments
+
+    add_arguments(commands.add_parser("plugins", help="list the methods of other packages"))
 
 
 def _add_reward_model(commands: Any) -> None:

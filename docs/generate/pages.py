@@ -19,6 +19,7 @@ def contents() -> dict[str, str]:
         events,
         figures,
         health,
+        methods,
         rest,
         science,
         settings,
@@ -26,6 +27,7 @@ def contents() -> dict[str, str]:
 
     made: dict[str, Callable[[], str]] = {
         "docs/reference/settings.md": settings.page,
+        "docs/reference/methods.md": methods.page,
         "docs/reference/events.md": events.page,
         "docs/reference/health.md": health.page,
         "docs/reference/rest.md": rest.page,

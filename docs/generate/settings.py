@@ -9,7 +9,7 @@ from typing import Any
 
 from docs.generate import markdown
 from docs.generate.markdown import code, paragraphs, sentence, table
-from engine.config.base import registered
+from engine.config.methods import registry_at
 from engine.config.schema import RunConfig
 
 ABOUT = """
@@ -17,8 +17,6 @@ All settings of a run, as the command line (`PATH=VALUE`), the form, REST and a 
 the heading, a dot, and the name in its table, such as `training.steps` or `agents.NAME.model`.
 Unknown paths and impossible values are refused. A recipe may have defaults other than these.
 """
-NAMES = {"credit.advantage": "credit", "loss.policy": "losses"}
-"""Settings that name a registered method, with the package of its registry."""
 
 
 def page() -> str:
@@ -46,7 +44,7 @@ def _sections(schema: dict[str, Any], whole: dict[str, Any], path: str, title: s
     rows, nested = [], []
     for name, field in schema["properties"].items():
         below = _model(field, whole)
-        if below is not None and path + name not in NAMES:
+        if below is not None:
             nested.append((f"{path}{name}.", below, field))
             if "anyOf" in field:
                 rows.append(_row(path + name, field, whole))
@@ -70,8 +68,8 @@ def _row(path: str, field: dict[str, Any], whole: dict[str, Any]) -> tuple[str, 
 
 
 def _type(path: str, field: dict[str, Any], whole: dict[str, Any]) -> str:
-    if path in NAMES:
-        return " \\| ".join(code(name) for name in registered(NAMES[path])).replace("\\|", "or")
+    if registry := registry_at(path):
+        return " or ".join(map(code, registry.names()))
     kinds = [_kind(one, whole) for one in field.get("anyOf", [field])]
     return " or ".join(kind for kind in kinds if kind)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -16,10 +15,3 @@ class Settings(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
-
-
-def registered(package: str) -> list[str]:
-    """Returns the names of the methods in `engine/<package>/methods`, which are those of its
-    modules."""
-    folder = Path(__file__).parents[1] / package / "methods"
-    return sorted(p.stem for p in folder.glob("*.py") if p.stem != "__init__")

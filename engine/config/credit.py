@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from pydantic import Field
 
-from engine.config.base import Settings, Whole
+from engine.config.base import Whole
+from engine.config.method_settings import MethodSettings
 
 
-class Score(StrEnum):
-    """Function from test verdicts to a node's raw score (docs/algorithm.md, section 4)."""
+class CreditConfig(MethodSettings):
+    SECTION = "credit"
 
-    BINARY = "binary"
-    FRACTION = "fraction"
-
-
-class CreditConfig(Settings):
-    score: Score = Score.BINARY
-    """Score of a node: 1 if every test passes else 0, or the share of tests that pass."""
+    score: str = "binary"
+    """Score of a node: 1 if every test passes else 0, or the share of tests that pass; a name in
+    `engine.credit.rewards.REWARDS`."""
     shaping_gamma: float = Field(0.5, ge=0, le=10)
     """Weight of the difference to the baseline; 0 turns shaping off."""
     shaping_lambda: float = Field(0.5, ge=0, le=1)

@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from pydantic import Field, model_validator
 
-from engine.config.base import Settings, Whole
+from engine.config.base import Whole
+from engine.config.method_settings import MethodSettings
 
 
 class Level(StrEnum):
@@ -40,7 +41,9 @@ class KlEstimator(StrEnum):
     K3 = "k3"
 
 
-class LossConfig(Settings):
+class LossConfig(MethodSettings):
+    SECTION = "loss"
+
     policy: str = "gspo"
     """Policy loss: a name in `engine.losses.POLICY_LOSSES`."""
     clip_low: float = Field(3e-4, ge=0, le=1)

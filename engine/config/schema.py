@@ -15,13 +15,14 @@ from typing import Any
 from pydantic import Field, ValidationError, model_validator
 
 from engine.config.agents import AgentConfig
-from engine.config.base import Name, Settings, Whole, registered
+from engine.config.base import Name, Settings, Whole
 from engine.config.compute import ComputeConfig
 from engine.config.credit import CreditConfig
 from engine.config.errors import ConfigError, unstorable, validation_errors
 from engine.config.generator_support import generator_errors
 from engine.config.inference import InferenceConfig
 from engine.config.loss import LossConfig
+from engine.config.method_settings import method_errors, with_options
 from engine.config.pretrained import PACKAGE_PREFIX, pretrained_model
 from engine.config.problems import ProblemsConfig
 from engine.config.sandbox import SandboxConfig
@@ -112,7 +113,7 @@ def parse_config(data: Any) -> RunConfig:
         raise ConfigError(validation_errors(error)) from None
     if errors := _unknown_names(config):
         raise ConfigError(errors)
-    return config
+    return with_options(config)
 
 
 def read_config(path: Path) -> RunConfig:
@@ -131,21 +132,12 @@ def read_config(path: Path) -> RunConfig:
 
 
 def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:
-    # The registries' names are read from file names: importing them would load torch.
     errors = [
         *_unknown_starters(config),
         *_unknown_packages(config),
         *sharing_errors(config.agents),
+        *method_errors(config),
     ]
-    for path, value, package in (
-        ("credit.advantage", config.credit.advantage, "credit"),
-        ("loss.policy", config.loss.policy, "losses"),
-    ):
-        names = registered(package)
-        if value not in names:
-            errors.append(
-                {"path": path, "value": value, "reason": f"choose one of {', '.join(names)}"}
-            )
     return errors or generator_errors(config)
 
 

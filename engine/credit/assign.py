@@ -71,9 +71,16 @@ def assign_credit(
         return Credit(shaped_N, advantages_N, filtered=True)
 
     scores = np.array([tree.scores[row] for row in scored], dtype=np.float64)
-    context = GroupContext(tuple(tree.agents[row] for row in scored), _positions(tree, scored))
     limits = np.broadcast_to(np.asarray(max_new_tokens), count)[scored]
     lengths = np.array([tree.lengths[row] for row in scored])
+    context = GroupContext(
+        tuple(tree.agents[row] for row in scored),
+        _positions(tree, scored),
+        scores,
+        lengths,
+        limits,
+        config.options("advantage"),
+    )
 
     rewards = tree_shaping(scores, context.parents_N, config.shaping_gamma, config.shaping_lambda)
     rewards = rewards + overlong_penalty(
@@ -106,7 +113,8 @@ def credit_batch(
     ]
     if not any(map(len, rows_by_tree)):
         return list(credits)
-    normalised_N = over_batch(np.concatenate(batched_N), BatchContext(np.concatenate(lengths_N)))
+    context = BatchContext(np.concatenate(lengths_N), config.options("advantage"))
+    normalised_N = over_batch(np.concatenate(batched_N), context)
     parts = np.split(normalised_N, np.cumsum([len(rows) for rows in rows_by_tree])[:-1])
     return [
         replace(credit, advantages_N=_scattered(credit.advantages_N, rows, part))

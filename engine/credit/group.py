@@ -8,9 +8,15 @@ new method needs is one more column of a context; no other method changes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
 import numpy as np
+
+
+def _nothing() -> np.ndarray:
+    return np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,14 @@ class GroupContext:
     agents_N: tuple[str, ...]
     parents_N: np.ndarray
     """Index of each node's parent within the group; -1 for the root."""
+    scores_N: np.ndarray = field(default_factory=_nothing)
+    """Raw scores, before shaping and penalties; 1 is right."""
+    lengths_N: np.ndarray = field(default_factory=_nothing)
+    """Output tokens."""
+    limits_N: np.ndarray = field(default_factory=_nothing)
+    """Most output tokens that each node's agent may write."""
+    options: Any = None
+    """The method's own `Options`; None if it has none."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +42,18 @@ class BatchContext:
 
     lengths_N: np.ndarray
     """Output tokens."""
+    options: Any = None
+    """As in `GroupContext`."""
+
+
+class Form(StrEnum):
+    """How an advantage follows from the rewards of its group, for the page of a node: `FORM` of a
+    method's module. A method that compares more than a group has none."""
+
+    STANDARDISED = "standardised"
+    """(r - mean) / deviation; 0 if all are equal."""
+    CENTRED = "centred"
+    """r - mean."""
 
 
 OverGroup = Callable[[np.ndarray, GroupContext], np.ndarray]
@@ -43,6 +69,17 @@ class Advantage:
 
     over_group: OverGroup
     over_batch: OverBatch | None = None
+
+
+def advantage_of(module: Any) -> Advantage:
+    """Returns the method that a module holds: `over_group` and, if it has one, `over_batch`.
+
+    Raises:
+        ValueError: it holds none.
+    """
+    if not callable(over_group := getattr(module, "over_group", None)):
+        raise ValueError("has no function over_group(rewards_N, context)")
+    return Advantage(over_group, getattr(module, "over_batch", None))
 
 
 def standardised(rewards_N: np.ndarray, epsilon: float) -> np.ndarray:

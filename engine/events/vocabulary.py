@@ -180,6 +180,9 @@ class AgentUpdated(Payload, tag="agent.update"):
     """Tokens of one forward pass over all rows: more by padding, fewer by shared prefixes."""
     trees: list[int] = []
     """Ids of the trees whose nodes of these agents went into this update."""
+    figures: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
+    """Numbers that the run's methods report of themselves, by name. Each is a series; its title
+    stands beside the method."""
 
 
 class LearnedNode(msgspec.Struct, frozen=True):

@@ -1,25 +1,30 @@
 """Losses that an agent minimises over its own nodes.
 
-A new policy loss is one module in `methods`, named as here, and one line of this registry. A
+A new policy loss is one module in `methods` and one line of this registry (docs/extending.md). A
 learner calls `count_units` once for its whole batch, then `total_loss` per micro-batch, and adds
 up the gradients.
 """
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from engine.config.loss import Aggregation, LossConfig
+from engine.config.methods import Methods
 from engine.losses import aggregation
 from engine.losses.methods import cispo, gspo, ppo
-from engine.losses.terms import LossTerms, PolicyLoss
+from engine.losses.terms import LossTerms, PolicyLoss, masked_sum, policy_loss_of
 
-POLICY_LOSSES: dict[str, PolicyLoss] = {
-    "cispo": cispo,
-    "gspo": gspo,
-    "ppo": ppo,
-}
+if TYPE_CHECKING:  # the site reads the options of losses without torch
+    from torch import Tensor
+
+POLICY_LOSSES: Methods[PolicyLoss] = Methods(
+    "losses",
+    policy_loss_of,
+    cispo,
+    gspo,
+    ppo,
+)
 
 
 def policy_loss(
@@ -41,15 +46,19 @@ def policy_loss(
     terms = POLICY_LOSSES[config.policy].token_terms(
         logprobs_NL,
         old_logprobs_NL,
-        torch.where(in_mask_NL, advantages_NL, 0.0),
+        advantages_NL.where(in_mask_NL, 0.0),
         mask_NL,
         config,
     )
-    loss_NL = torch.where(in_mask_NL, weights_NL, 0.0) * terms.loss_NL
+    loss_NL = weights_NL.where(in_mask_NL, 0.0) * terms.loss_NL
     kind = _aggregation(config)
     return LossTerms(
         aggregation.summed(loss_NL, mask_NL, kind, config.aggregation_tokens),
         aggregation.share(terms.clipped_NL.to(loss_NL.dtype), mask_NL, kind),
+        {
+            name: masked_sum(values_NL.detach().to(loss_NL.dtype).expand_as(loss_NL), mask_NL)
+            for name, values_NL in terms.figures.items()
+        },
     )
 
 

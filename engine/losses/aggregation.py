@@ -12,10 +12,13 @@ Invariant: a batch's mean is the sum of `summed` over its micro-batches, over th
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from engine.config.loss import Aggregation
 from engine.losses.terms import lengths, masked_sum, sequences, tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def summed(values_NL: Tensor, mask_NL: Tensor, kind: Aggregation, constant: int) -> Tensor:

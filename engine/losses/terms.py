@@ -6,13 +6,14 @@ gives the same loss and the same gradient however it is split, padded or ordered
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
-
-import torch
-from torch import Tensor
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.config.loss import Aggregation, LossConfig
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LOG_RATIO_LIMIT = 20.0  # e^20: far beyond every clip range, and still finite in float32
 
@@ -25,6 +26,10 @@ class TokenTerms:
     """With gradient, before the rollout correction."""
     clipped_NL: Tensor
     """True where a clip changed the gradient."""
+    figures: Mapping[str, Tensor] = field(default_factory=dict)
+    """Further numbers of each token, (N, L), by name, whose means over tokens an update reports.
+    The method's `FIGURES` has their titles. Which names there are depends on settings alone: ranks
+    add them up."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class LossTerms:
     """Scalar with gradient."""
     clipped_sum: Tensor
     """Scalar without gradient: units in which a clip changed the gradient."""
+    figures: Mapping[str, Tensor] = field(default_factory=dict)
+    """Scalars without gradient: sums over tokens of the method's own figures."""
 
 
 class PolicyLoss(Protocol):
@@ -53,6 +60,19 @@ class PolicyLoss(Protocol):
     ) -> TokenTerms: ...
 
 
+def policy_loss_of(module: Any) -> PolicyLoss:
+    """Returns a module as the policy loss that it holds.
+
+    Raises:
+        ValueError: it holds none.
+    """
+    if not isinstance(getattr(module, "AGGREGATION", None), Aggregation):
+        raise ValueError("has no AGGREGATION of engine.config.loss.Aggregation")
+    if not callable(getattr(module, "token_terms", None)):
+        raise ValueError("has no function token_terms")
+    return module
+
+
 def token_ratios(logprobs_NL: Tensor, old_logprobs_NL: Tensor, mask_NL: Tensor) -> Tensor:
     """Returns rho_NL, the ratio of policies of each token; 1 outside the mask."""
     log_ratios_NL = masked_log_ratio(logprobs_NL, old_logprobs_NL, mask_NL)
@@ -61,12 +81,12 @@ def token_ratios(logprobs_NL: Tensor, old_logprobs_NL: Tensor, mask_NL: Tensor) 
 
 def masked_log_ratio(upper_NL: Tensor, lower_NL: Tensor, mask_NL: Tensor) -> Tensor:
     """Returns upper - lower where the mask is set, 0 elsewhere for any padding."""
-    return torch.where(mask_NL.bool(), upper_NL - lower_NL, 0.0)
+    return (upper_NL - lower_NL).where(mask_NL.bool(), 0.0)
 
 
 def masked_sum(values_NL: Tensor, mask_NL: Tensor, dim: int | None = None) -> Tensor:
     """Returns the sum over the set positions; padding may hold anything, including NaN."""
-    return torch.where(mask_NL.bool(), values_NL, 0.0).sum(dim)
+    return values_NL.where(mask_NL.bool(), 0.0).sum(dim)
 
 
 def lengths(mask_NL: Tensor) -> Tensor:

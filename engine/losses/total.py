@@ -11,7 +11,7 @@ its micro-batches add up to those of the batch, however it is split.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -59,6 +59,8 @@ class TotalLoss:
     clip_fraction: Tensor
     mismatch: Tensor
     """Mean |log pi_old - log pi_rollout|."""
+    figures: Mapping[str, Tensor]
+    """Means over tokens of the policy loss's own figures, by name."""
 
 
 def count_units(
@@ -119,6 +121,7 @@ def total_loss(
         kl=kl.detach(),
         clip_fraction=terms.clipped_sum / units.policy,
         mismatch=masked_sum(gap_NL, mask_NL) / units.tokens,
+        figures={name: total / units.tokens for name, total in terms.figures.items()},
     )
 
 

@@ -53,7 +53,7 @@ class LoadedDataset:
 
 def format_names() -> tuple[str, ...]:
     """Returns all values that are accepted as a format."""
-    return (DETECTED, OWN, *FORMATS)
+    return (DETECTED, OWN, *FORMATS.every())
 
 
 def load_dataset(path: str | Path, format: str = DETECTED) -> LoadedDataset:
@@ -91,7 +91,7 @@ def _detected(path: Path) -> str:
     if not seen:
         empty = DatasetIssue(str(path), 0, "file", str(path), "holds no problem; add one")
         raise DatasetError(not_rows or [empty])
-    fields = {OWN: REQUIRED, **{name: one.FIELDS for name, one in FORMATS.items()}}
+    fields = {OWN: REQUIRED, **{name: one.FIELDS for name, one in FORMATS.every().items()}}
     choices = "; ".join(f"{name}: {', '.join(names)}" for name, names in fields.items())
     remedy = f"no format has these fields; name its format, or use the fields of one: {choices}"
     raise DatasetError([DatasetIssue(str(path), 0, "fields", seen, remedy)])
@@ -162,6 +162,11 @@ def _problem(row: Row, format: str) -> Problem | DatasetIssue:
         return FORMATS[format].problem(Fields(row.data, row.line))
     except RowError as error:
         return DatasetIssue(row.file, row.line, error.field, error.value, error.remedy)
+    except Exception as error:
+        if format in FORMATS.own:
+            raise
+        remedy = f"the format raised {type(error).__name__}: {error}; mend its package"
+        return DatasetIssue(row.file, row.line, "format", format, remedy)
 
 
 def _not_a_row(row: Row) -> DatasetIssue:

@@ -111,7 +111,7 @@ class ContinuousRollout:
         config = self.config
         batch = [self.problems.training_batch(position, 1)[0] for position in positions]
         names = tuple(agent.name for agent in config.agents)
-        judge = training_score(config.credit.score)
+        judge = training_score(config.credit)
         forest = Forest(batch, names, config.search, judge, [config.seed, step], first)
         for tree, position in zip(forest.trees, positions, strict=True):
             self.in_flight[tree] = TreeInFlight(tree, forest, position)

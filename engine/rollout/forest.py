@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from engine.config.credit import Score
+from engine.config.credit import CreditConfig
 from engine.config.search import SearchConfig
+from engine.credit.rewards import raw_score
 from engine.events.vocabulary import Verdict
 from engine.policy.prompts import Feedback
 from engine.policy.types import Answer, Request
@@ -107,14 +108,14 @@ class GrowingTree:
 Judge = Callable[[Verification], float | None]
 
 
-def training_score(kind: Score) -> Judge:
-    """Returns the function that scores all tests (docs/algorithm.md, section 4): 1 if all pass and
-    0 otherwise, or the share that passes."""
+def training_score(config: CreditConfig) -> Judge:
+    """Returns the function that scores all tests by the configured reward; None if verification
+    failed technically."""
 
     def judge(verification: Verification) -> float | None:
         if verification.verdict is Verdict.SANDBOX_FAILURE:
             return None
-        return verification.fraction if kind is Score.FRACTION else float(verification.passed)
+        return raw_score(verification, config)
 
     return judge
 

@@ -150,7 +150,7 @@ class StepRollout:
         config = self.config
         batch = self.problems.training_batch(one.seen + self.begun, one.missing)
         names = tuple(agent.name for agent in config.agents)
-        judge = training_score(config.credit.score)
+        judge = training_score(config.credit)
         forest = Forest(batch, names, config.search, judge, [config.seed, one.step], self.begun)
         self.begun += one.missing
         one.recorder.open_trees(forest.trees)

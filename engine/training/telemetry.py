@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from engine.credit.assign import Credit
 from engine.events.vocabulary import (
     AgentUpdated,
@@ -57,6 +59,7 @@ class StepRecorder(TreeRecorder):
             row_tokens=stats.row_tokens,
             forwarded_tokens=stats.forwarded_tokens,
             trees=list(trees),
+            figures=stats.figures or msgspec.UNSET,
         )
         self.log.append(payload)
         by_tree: dict[int, list[LearnedNode]] = {}

@@ -3,6 +3,7 @@ import { equal, ok, test } from "./check.js";
 
 // Worked by hand: lambda 0.25, gamma 0.5. Node 2 repairs node 1; node 3 is its sibling.
 const CONFIG = { advantage: "mars2", shaping_lambda: 0.25, shaping_gamma: 0.5 };
+const STANDARDISED = { form: "standardised", of_agent: false };
 
 function aTree() {
   const node = (id, parent, agent, score, shaped) => ({ id, parent, agent, score, shaped, advantage: null, closed: true });
@@ -21,11 +22,11 @@ const close = (a, b, about) => ok(Math.abs(a - b) < 1e-6, `${about}: ${a} is not
 
 test("parent and siblings make the baseline, and the terms add up to the recorded reward", () => {
   const tree = aTree();
-  const root = creditTerms(tree, tree.nodes.get(1), CONFIG);
+  const root = creditTerms(tree, tree.nodes.get(1), CONFIG, STANDARDISED);
   equal([root.parent, root.siblings, root.baseline, root.shaping], [null, null, 0, 0]);
-  const repair = creditTerms(tree, tree.nodes.get(2), CONFIG);
+  const repair = creditTerms(tree, tree.nodes.get(2), CONFIG, STANDARDISED);
   equal([repair.parent, repair.siblings, repair.siblingCount, repair.baseline, repair.shaping], [0, 0, 1, 0, 0.5]);
-  const other = creditTerms(tree, tree.nodes.get(3), CONFIG);
+  const other = creditTerms(tree, tree.nodes.get(3), CONFIG, STANDARDISED);
   equal([other.baseline, other.shaping, other.penalty], [0.25, -0.125, 0]);
   close(other.group.explained, tree.nodes.get(3).advantage, "the advantage");
   close(other.group.mean, tree.mean, "the mean");
@@ -35,15 +36,23 @@ test("parent and siblings make the baseline, and the terms add up to the recorde
 test("the remainder is the penalty, and an advantage that the terms do not give is unexplained", () => {
   const tree = aTree();
   tree.nodes.get(3).shaped = -0.625;
-  close(creditTerms(tree, tree.nodes.get(3), CONFIG).penalty, -0.5, "the penalty");
+  close(creditTerms(tree, tree.nodes.get(3), CONFIG, STANDARDISED).penalty, -0.5, "the penalty");
   tree.nodes.get(2).advantage += 0.1;
-  equal(creditTerms(tree, tree.nodes.get(2), CONFIG).group.explained, null);
+  equal(creditTerms(tree, tree.nodes.get(2), CONFIG, STANDARDISED).group.explained, null);
 });
 
 test("an agent's own group is of its nodes; a node without a score has no terms", () => {
   const tree = aTree();
-  const { group } = creditTerms(tree, tree.nodes.get(1), { ...CONFIG, advantage: "per_agent" });
+  const { group } = creditTerms(tree, tree.nodes.get(1), { ...CONFIG, advantage: "per_agent" }, { ...STANDARDISED, of_agent: true });
   equal([group.count, group.mean, group.ofAgent], [2, -0.0625, true]);
-  equal(creditTerms(tree, { ...tree.nodes.get(1), score: null }, CONFIG), null);
-  equal(creditTerms(tree, { ...tree.nodes.get(1), shaped: null }, CONFIG).group, null);
+  equal(creditTerms(tree, { ...tree.nodes.get(1), score: null }, CONFIG, STANDARDISED), null);
+  equal(creditTerms(tree, { ...tree.nodes.get(1), shaped: null }, CONFIG, STANDARDISED).group, null);
+});
+
+test("a centred advantage is explained by the mean alone, and one without a form by nothing", () => {
+  const tree = aTree();
+  const node = tree.nodes.get(2);
+  node.advantage = 1.5 - tree.mean;
+  close(creditTerms(tree, node, CONFIG, { form: "centred", of_agent: false }).group.explained, node.advantage, "centred");
+  equal(creditTerms(tree, node, CONFIG, { form: "", of_agent: false }).group.explained, null);
 });

@@ -59,3 +59,11 @@ test("machines and their devices are lines of one chart for each figure", () => 
     ["system.node_cpu_percent", "System", "CPU utilization per node (%)", ["node0", "node1"]],
   ]);
 });
+
+test("a figure of a method is a chart whose title, unit and section the run has", () => {
+  const figures = { at_limit: { title: "Share at the limit", unit: "share", section: "Learning" }, gap: { title: "Gap", unit: "nats" } };
+  const [limit, gap, other] = chartsFrom([{ ...run("a", "figures.at_limit.oak", "figures.gap.oak", "figures.gap.fern", "figures.odd_one.oak"), figures }]);
+  equal([limit.id, limit.title, limit.section, limit.share, limit.hint], ["figures.at_limit", "Share at the limit", "Learning", true, ""]);
+  equal([gap.title, gap.section, gap.share, gap.hint, gap.lines.length], ["Gap", "Training health", false, "nats", 2]);
+  equal([other.title, other.lines[0].label], ["Odd one", "oak"]);
+});

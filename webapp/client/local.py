@@ -25,6 +25,7 @@ ENGINE_VERBS = {
     "reward-model": "train a judge of a run's programs",
     "models": "add a pretrained model, or convert a GGUF file",
     "same": "whether two runs are the same, bit for bit",
+    "plugins": "list the methods of other packages",
 }
 """Verbs of `python -m engine` under the same name. Its `search` and `doctor` share a name with a
 verb of the client: `local_verb` distinguishes them."""

@@ -32,7 +32,7 @@ from webapp.datasets.selectors import uses
 from webapp.datasets.services import next_number
 from webapp.projects.models import Project
 
-FORMAT_NAMES = (DETECTED, OWN, *FORMATS)
+FORMAT_NAMES = (DETECTED, OWN, *FORMATS.every())
 MOST_FILES = 64
 _ROWS = 2000
 _CHARACTERS = 4 << 20

@@ -8,6 +8,7 @@ from typing import Any
 from django.urls import reverse
 
 from engine.config.agents import GeneratorName
+from engine.config.methods import figures_of, formula_of
 from engine.events.vocabulary import RunState, Verdict
 from webapp.experiments.models import Run
 from webapp.experiments.run_settings.registered_models import registered_models
@@ -93,6 +94,8 @@ def page_data(run: Run, can_operate: bool) -> dict[str, Any]:
         "verdicts": legend(Verdict),
         "agents": [_agent(run, agent) for agent in run.config["agents"]],
         "config": run.config,
+        "figures": figures_of(run.config),
+        "formula": formula_of(run.config),
         "urls": {
             "stream": "/stream",
             "run": f"/api/v1/runs/{run.pk}",

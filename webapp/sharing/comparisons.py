@@ -106,7 +106,7 @@ class SharedComparison:
     def page(self, secret: str) -> dict[str, Any]:
         """{labels, curves, runs, frozen} for the scripts: runs are identified by their labels, and
         their addresses are the link's."""
-        fields = ("label", "group", "agents", "owners")
+        fields = ("label", "group", "agents", "owners", "figures")
         runs = [
             {name: run[name] for name in fields}
             | {"id": run["label"], "name": run["label"]}

@@ -53,7 +53,7 @@ def shared_page_data(guest: Guest) -> dict[str, Any]:
             data["urls"].items() if name not in ("stop", "resume")}  # fmt: skip
     agents = [{name: agent[name] for name in _OF_AGENTS} for agent in data["agents"]]
     return {
-        **{name: data[name] for name in ("run", "states", "verdicts")},
+        **{name: data[name] for name in ("run", "states", "verdicts", "figures", "formula")},
         "search": page_search(run),
         "status": _status(run, view, data),
         "agents": [{**agent, "model": agent["name"], "version": None} for agent in agents],

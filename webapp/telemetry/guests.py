@@ -41,7 +41,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "agent.update": (
         *("agent", "step", "version", "nodes", "loss", "policy_loss", "kl", "clip_fraction"),
         *("entropy", "gradient_norm", "learning_rate", "lag", "mismatch", "stale_nodes"),
-        *("shared_with", "layout", "row_tokens", "forwarded_tokens", "trees"),
+        *("shared_with", "layout", "row_tokens", "forwarded_tokens", "trees", "figures"),
     ),
     "tree.learned": ("agent", "step", "version", "nodes"),
     "eval.result": (

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from engine.config.methods import figures_of
 from engine.events.vocabulary import RunState
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import legend
@@ -21,8 +22,9 @@ def charts_data(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def charts_of(run: Run) -> dict[str, Any]:
-    """Returns {id, name, number, label, seed, variant, group, agents, owners, url, steps}: `group`
-    is the same for runs that differ only in their seed, `url` serves the metrics."""
+    """Returns {id, name, number, label, seed, variant, group, agents, owners, figures, url, steps}:
+    `group` is the same for runs that differ only in their seed, `figures` are the titles of those
+    of its methods, `url` serves the metrics."""
     agents = run.config.get("agents", ())
     return {
         "id": str(run.pk),
@@ -34,6 +36,7 @@ def charts_of(run: Run) -> dict[str, Any]:
         "group": config_hash(run.config),
         "agents": [agent["name"] for agent in agents],
         "owners": {agent["name"]: agent.get("shares_weights_with") for agent in agents},
+        "figures": figures_of(run.config),
         "url": f"/api/v1/runs/{run.pk}/metrics",
         "steps": f"/api/v1/runs/{run.pk}/steps",
     }

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.credit.group import GroupContext
+from engine.credit.group import Form, GroupContext
+
+FORM = Form.CENTRED
 
 
 def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.credit.group import GroupContext, standardised
+from engine.credit.group import Form, GroupContext, standardised
 
+FORM = Form.STANDARDISED
 EPSILON = 1e-9
 
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.credit.group import GroupContext, standardised
+from engine.credit.group import Form, GroupContext, standardised
 
+FORM = Form.STANDARDISED
+OF_AGENT = True
+"""Its groups are one agent's nodes of a tree."""
 EPSILON = 1e-6
 
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from engine.config.credit import CreditConfig
+from engine.config.golden_kind import Case, lookup, options
 from engine.credit import ADVANTAGES
 from engine.credit.filters import informative
 from engine.credit.group import BatchContext, GroupContext
 from engine.credit.overlong import overlong_penalty
 from engine.credit.shaping import tree_shaping
-from engine.golden.kinds.case import Case, lookup
 
-# Our names, and the one that other libraries give the group advantage of mars2.
-ESTIMATORS = {**ADVANTAGES, "group_norm": ADVANTAGES["mars2"]}
+GROUP_NORM = "group_norm"
+"""What other libraries call the group advantage of mars2."""
 
 
 def shaping(case: Case) -> Any:
@@ -33,16 +33,23 @@ def _weights(inputs: dict[str, Any]) -> tuple[float, float]:
 
 def advantage(case: Case) -> Any:
     inputs = case["inputs"]
-    method = lookup(ESTIMATORS, inputs.get("estimator", "mars2"), "estimator")
+    name = inputs.get("estimator", "mars2")
+    name = "mars2" if name == GROUP_NORM else name
+    method = lookup(ADVANTAGES.every(), name, "estimator")
+    own = options("advantages", name, inputs)
     rewards = np.array(inputs["rewards"], dtype=float)
-    agents = inputs.get("agents") or ["0"] * len(rewards)
-    advantages = np.zeros(len(rewards))
-    for group in _groups(inputs, len(rewards)):
-        context = _flat([agents[node] for node in group])
+    count = len(rewards)
+    agents = np.array(inputs.get("agents") or ["0"] * count)
+    scores = np.array(inputs.get("scores", inputs["rewards"]), dtype=float)
+    lengths = np.array(inputs.get("lengths") or [1] * count)
+    limits = np.array(inputs.get("limits") or lengths)
+    advantages = np.zeros(count)
+    for group in _groups(inputs, count):
+        columns = (scores[group], lengths[group], limits[group], own)
+        context = GroupContext(tuple(agents[group]), np.full(len(group), -1), *columns)
         advantages[group] = method.over_group(rewards[group], context)
     if method.over_batch:
-        lengths = np.array(inputs.get("lengths") or [1] * len(rewards))
-        advantages = method.over_batch(advantages, BatchContext(lengths))
+        advantages = method.over_batch(advantages, BatchContext(lengths, own))
     return advantages.tolist()
 
 

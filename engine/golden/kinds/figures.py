@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from engine.config.golden_kind import Case
 from engine.evaluation import metrics
-from engine.golden.kinds.case import Case
 
 
 def pass_at_k(case: Case) -> Any:

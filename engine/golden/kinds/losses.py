@@ -9,30 +9,23 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
+from engine.config.golden_kind import Case, lookup, options
 from engine.config.loss import KlEstimator, Level, LossConfig, WeightMode
-from engine.golden.kinds.case import Case, lookup
 from engine.losses import POLICY_LOSSES, policy_loss, policy_units
 from engine.losses.importance import importance_weights
 from engine.losses.kl import kl_tokens
-from engine.losses.methods.gspo import sequence_ratios
+from engine.losses.ragged import mask_of, padded, unpadded
 from engine.losses.terms import tokens
 from engine.losses.total import Rows, count_units, total_loss
 
 _OPTIONS = ("aggregation", "aggregation_tokens", "dual_clip")
 
 
-def gspo_ratio(case: Case) -> Any:
-    inputs = case["inputs"]
-    logprobs = _matrix(inputs["log_probs"])
-    return sequence_ratios(logprobs, _matrix(inputs["old_log_probs"]), _mask(inputs)).tolist()
-
-
 def policy(case: Case) -> Any:
     inputs = case["inputs"]
-    logprobs, mask = _matrix(inputs["log_probs"]).requires_grad_(), _mask(inputs)
-    old = _matrix(inputs["old_log_probs"])
+    logprobs, mask = padded(inputs["log_probs"]).requires_grad_(), mask_of(inputs)
+    old = padded(inputs["old_log_probs"])
     weights = torch.ones_like(old)
     if inputs.get("tis_threshold") is not None or inputs.get("veto") is not None:
         weights = _weights(inputs, inputs.get("tis_threshold"))
@@ -40,21 +33,22 @@ def policy(case: Case) -> Any:
     terms = policy_loss(logprobs, old, _advantages(inputs), mask, weights, config)
     loss = terms.loss_sum / policy_units(mask, config)
     loss.backward()
-    return {"loss": loss.item(), "grad_log_probs": _unpadded(logprobs.grad, inputs["log_probs"])}
+    assert logprobs.grad is not None
+    return {"loss": loss.item(), "grad_log_probs": unpadded(logprobs.grad, inputs["log_probs"])}
 
 
 def is_weights(case: Case) -> Any:
     inputs = case["inputs"]
-    return _unpadded(_weights(inputs, inputs.get("threshold")), inputs["old_log_probs"])
+    return unpadded(_weights(inputs, inputs.get("threshold")), inputs["old_log_probs"])
 
 
 def kl(case: Case) -> Any:
-    inputs, mask = case["inputs"], _mask(case["inputs"])
+    inputs, mask = case["inputs"], mask_of(case["inputs"])
     estimator = _estimator(inputs.get("estimator") or case["name"])
-    logprobs, reference = _matrix(inputs["log_probs"]), _matrix(inputs["ref_log_probs"])
+    logprobs, reference = padded(inputs["log_probs"]), padded(inputs["ref_log_probs"])
     values = kl_tokens(logprobs, reference, mask, estimator)
     return {
-        "per_token": _unpadded(values, inputs["log_probs"]),
+        "per_token": unpadded(values, inputs["log_probs"]),
         "masked_mean_all_tokens": values.sum().item() / tokens(mask),
     }
 
@@ -65,7 +59,7 @@ def _estimator(text: str) -> KlEstimator:
 
 
 def total(case: Case) -> Any:
-    inputs, mask = case["inputs"], _mask(case["inputs"])
+    inputs, mask = case["inputs"], mask_of(case["inputs"])
     threshold, veto = inputs.get("tis_threshold"), inputs.get("veto")
     config = _loss_config(
         inputs,
@@ -78,43 +72,29 @@ def total(case: Case) -> Any:
         importance_veto=veto,
     )
     rows = Rows(
-        old_logprobs_NL=_matrix(inputs["old_log_probs"]),
-        rollout_logprobs_NL=_matrix(inputs.get("rollout_log_probs") or inputs["old_log_probs"]),
+        old_logprobs_NL=padded(inputs["old_log_probs"]),
+        rollout_logprobs_NL=padded(inputs.get("rollout_log_probs") or inputs["old_log_probs"]),
         advantages_NL=_advantages(inputs),
         mask_NL=mask,
-        reference_logprobs_NL=_matrix(inputs["ref_log_probs"]),
+        reference_logprobs_NL=padded(inputs["ref_log_probs"]),
     )
-    logprobs = _matrix(inputs["log_probs"]).requires_grad_()
+    logprobs = padded(inputs["log_probs"]).requires_grad_()
     return total_loss(logprobs, rows, count_units([mask], config), config).loss.item()
-
-
-def _matrix(rows: list[list[float]]) -> Tensor:
-    """Returns rows of different lengths padded with 0, which no mask covers."""
-    return pad_sequence([torch.tensor(row, dtype=torch.float64) for row in rows], batch_first=True)
-
-
-def _unpadded(values_NL: Tensor, rows: list[list[float]]) -> list[list[float]]:
-    return [values[: len(row)].tolist() for values, row in zip(values_NL, rows, strict=True)]
-
-
-def _mask(inputs: dict[str, Any]) -> Tensor:
-    rows = inputs.get("log_probs") or inputs["old_log_probs"]
-    return _matrix(inputs.get("mask") or [[1.0] * len(row) for row in rows])
 
 
 def _advantages(inputs: dict[str, Any]) -> Tensor:
     rows = inputs["advantages"]
     if isinstance(rows[0], list):
-        return _matrix(rows)
-    logprobs = _matrix(inputs["log_probs"])
+        return padded(rows)
+    logprobs = padded(inputs["log_probs"])
     return torch.tensor(rows, dtype=torch.float64)[:, None].expand_as(logprobs)
 
 
 def _weights(inputs: dict[str, Any], threshold: float | None) -> Tensor:
     return importance_weights(
-        _matrix(inputs["old_log_probs"]),
-        _matrix(inputs["rollout_log_probs"]),
-        _mask(inputs),
+        padded(inputs["old_log_probs"]),
+        padded(inputs["rollout_log_probs"]),
+        mask_of(inputs),
         Level(inputs.get("level", "token")),
         WeightMode(inputs.get("mode", "truncate")),
         inf if threshold is None else threshold,
@@ -123,7 +103,9 @@ def _weights(inputs: dict[str, Any], threshold: float | None) -> Tensor:
 
 
 def _loss_config(inputs: dict[str, Any], **settings: Any) -> LossConfig:
-    lookup(POLICY_LOSSES, inputs["loss"], "loss")
+    lookup(POLICY_LOSSES.every(), inputs["loss"], "loss")
     low, high = inputs["clip"]
+    if own := options("losses", inputs["loss"], inputs):
+        settings[inputs["loss"]] = own.model_dump()
     settings |= {key: inputs[key] for key in _OPTIONS if key in inputs}
     return LossConfig(policy=inputs["loss"], clip_low=low, clip_high=high, **settings)

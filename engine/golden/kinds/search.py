@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from engine.config.golden_kind import Case, lookup
 from engine.config.search import AgentChoice, Posterior, SelectionOrder
-from engine.golden.kinds.case import Case, lookup
 from engine.search.agents import ThompsonChooser, UcbChooser
 from engine.search.depth import depth_gamma, widening_discount
 from engine.search.node import SearchNode

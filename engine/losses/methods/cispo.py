@@ -9,10 +9,13 @@ tunes the upper limit only: `clip_low = 1` sets no lower one.
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from engine.config.loss import Aggregation, LossConfig
 from engine.losses.terms import TokenTerms, token_ratios
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 AGGREGATION = Aggregation.TOKEN_MEAN
 

@@ -8,12 +8,18 @@ One ratio per sequence: a clipped sequence has no gradient at all. The usual cli
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
+from engine.config.golden_kind import Case, Kind
 from engine.config.loss import Aggregation, LossConfig
-from engine.losses.surrogate import clipped_surrogate
+from engine.losses.ragged import mask_of, padded
+from engine.losses.surrogate import SURROGATE_FIGURES, clipped_surrogate
 from engine.losses.terms import LOG_RATIO_LIMIT, TokenTerms, lengths, masked_log_ratio
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FIGURES = SURROGATE_FIGURES
 AGGREGATION = Aggregation.SEQUENCE_MEAN
 
 
@@ -33,3 +39,12 @@ def token_terms(
     """Returns the loss of every token, which is that of its sequence."""
     ratios_N1 = sequence_ratios(logprobs_NL, old_logprobs_NL, mask_NL).unsqueeze(-1)
     return clipped_surrogate(ratios_N1, advantages_NL, config)
+
+
+def _golden_ratio(case: Case) -> Any:
+    inputs = case["inputs"]
+    logprobs = padded(inputs["log_probs"])
+    return sequence_ratios(logprobs, padded(inputs["old_log_probs"]), mask_of(inputs)).tolist()
+
+
+GOLDEN = {"gspo_ratio": Kind(_golden_ratio, "log_probs old_log_probs", "mask")}

@@ -8,12 +8,16 @@ clip 0.2 and 0.28), as published with `aggregation = "sequence_mean"` and a clip
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from engine.config.loss import Aggregation, LossConfig
-from engine.losses.surrogate import clipped_surrogate
+from engine.losses.surrogate import SURROGATE_FIGURES, clipped_surrogate
 from engine.losses.terms import TokenTerms, token_ratios
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FIGURES = SURROGATE_FIGURES
 AGGREGATION = Aggregation.TOKEN_MEAN
 
 

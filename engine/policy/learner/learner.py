@@ -41,6 +41,11 @@ from engine.policy.models.precision import MasterWeights
 from engine.policy.models.weights import Weights
 from engine.resources.shapes import logits_at_once
 
+_SUMS = ("loss", "policy", "kl", "clip", "mismatch", "entropy")
+"""Figures of every update that micro-batches and ranks add up."""
+_OWN = "own:"
+"""Prefix of the policy loss's own figures among them."""
+
 
 @dataclass
 class MicroBatch:
@@ -104,15 +109,8 @@ class Learner:
             row for row in rows if self.version - row.policy_version <= self.training.max_staleness
         ]
         rate = self._set_learning_rate()
-        totals = {
-            "loss": 0.0,
-            "policy": 0.0,
-            "kl": 0.0,
-            "clip": 0.0,
-            "mismatch": 0.0,
-            "entropy": 0.0,
-            "norm": 0.0,
-        }
+        totals = dict.fromkeys((*_SUMS, "norm"), 0.0)
+        own: dict[str, float] = {}
         cut = self._cut(fresh)
         batches = self._together(cut)
         if len(batches) > 1:
@@ -124,7 +122,8 @@ class Learner:
             with self.weights.current() as model:
                 figures = self._step(model, batch, seen)
             for name, value in figures.items():
-                totals[name] += value / len(batches)
+                sums = totals if name in totals else own
+                sums[name] = sums.get(name, 0.0) + value / len(batches)
         if batches:
             self.version += 1
         return UpdateStats(
@@ -145,6 +144,7 @@ class Learner:
             row_tokens=sum(len(inputs_of(row)) for row in fresh),
             forwarded_tokens=int(forwarded),
             tokens=tuple(seen),
+            figures={name.removeprefix(_OWN): value for name, value in own.items()},
         )
 
     def _cut(self, rows: Sequence[TrainingRow]) -> list[MicroBatches]:
@@ -196,7 +196,7 @@ class Learner:
         model.train()
         masks = [micro.rows.mask_NL for micro in batch]
         units = count_units(masks, self.loss, self.rank_group.sum)
-        totals = dict.fromkeys(("loss", "policy", "kl", "clip", "mismatch", "entropy"), 0.0)
+        totals = dict.fromkeys(_SUMS, 0.0)
         self.optimizer.zero_grad(set_to_none=True)
         for micro in batch:
             self._score_reference(micro)
@@ -213,6 +213,8 @@ class Learner:
             totals["kl"] += terms.kl.item()
             totals["clip"] += float(terms.clip_fraction)
             totals["mismatch"] += float(terms.mismatch)
+            for name, value in terms.figures.items():
+                totals[_OWN + name] = totals.get(_OWN + name, 0.0) + float(value)
             seen += token_stats(micro.rows, logprobs_NL.detach(), entropy_NL.detach())
             entropy = (entropy_NL.detach() * micro.rows.mask_NL).sum()
             totals["entropy"] += float(entropy) / units.tokens

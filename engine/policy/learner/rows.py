@@ -61,5 +61,7 @@ class UpdateStats:
     """Input tokens of all rows."""
     forwarded_tokens: int = 0
     """... and of the forward passes: more by padding, fewer by shared prefixes."""
+    figures: dict[str, float] = field(default_factory=dict)
+    """Means over tokens of the policy loss's own figures, by name."""
     tokens: tuple[TokenStats, ...] = field(default=(), compare=False, repr=False)
     """Of every row in the update, in the order of the forward passes."""

@@ -5,6 +5,7 @@
  * runs that belong together, one line for each; `share` if values are fractions of a whole.
  */
 
+export const FIGURES = "figures.";
 const FAMILIES = ["phase", "ends", "stops", "best", "within", "hacking", "no_program", "validation.no_program", "test.no_program"];
 const BUDGETS = ["best", "within"];
 const PHASES = ["generate", "verify", "credit", "learn", "sync", "validate", "checkpoint"];
@@ -95,14 +96,15 @@ const HACKING = { share: "of all programs", of_public: "of those that pass the p
 
 /**
  * Returns the charts of all runs, by section, in a fixed order. `runs` are {id, agents, owners,
- * metrics: [{name}]}; `owners` maps each agent that learns with another's weights to their owner.
+ * figures, metrics: [{name}]}; `owners` maps each agent that learns with another's weights to their
+ * owner, `figures` the figures that its methods report of themselves to {title, unit, section}.
  */
 export function chartsFrom(runs, query = "") {
   const charts = new Map();
   for (const run of runs) {
     for (const metric of run.metrics) {
       const { id, ...line } = split(metric.name, run);
-      if (!charts.has(id)) charts.set(id, chartOf(id));
+      if (!charts.has(id)) charts.set(id, chartOf(id, run.figures));
       charts.get(id).lines.push({ run: run.id, metric: metric.name, ...line });
     }
   }
@@ -118,8 +120,15 @@ export function chartsFrom(runs, query = "") {
       || a.id.localeCompare(b.id));
 }
 
-function chartOf(id) {
+function chartOf(id, figures) {
+  if (id.startsWith(FIGURES)) return figureOf(id, figures?.[id.slice(FIGURES.length)]);
   return { id, title: titleOf(id), hint: HINTS[id] ?? "", section: sectionOf(id), share: isShare(id), lines: [] };
+}
+
+/** Chart of a figure that a method reports of itself; its title stands beside the method. */
+function figureOf(id, { title, unit = "", section = "Training health" } = {}) {
+  const share = unit === "share";
+  return { id, title: title ?? titleOf(id.slice(FIGURES.length)), hint: share ? "" : unit, section, share, lines: [] };
 }
 
 /** Position of a line: agents in the order of their team, phases in that of a step, others last. */

@@ -7,7 +7,6 @@
  */
 
 const TINY = 1e-6;
-const STANDARDISED = ["mars2", "grpo", "per_agent"];
 
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
@@ -19,12 +18,13 @@ function deviation(values) {
 
 /**
  * Returns {raw, parent, siblings, siblingCount, baseline, shaping, penalty, shaped, group}: null
- * where a term does not exist. `group` is {count, mean, deviation, method, advantage, ofAgent,
+ * where a term does not exist. `group` is {count, mean, deviation, method, form, advantage, ofAgent,
  * explained}; it is null before the tree got its credit.
  *
  * @param config `credit` of the run's settings.
+ * @param formula {form, of_agent} of the advantage's method, as the server reports it.
  */
-export function creditTerms(tree, node, config) {
+export function creditTerms(tree, node, config, formula) {
   if (!node.closed || node.score === null || node.score === undefined) return null;
   const scored = [...tree.nodes.values()].filter((one) => one.closed && one.score !== null);
   const around = scored.filter((one) => one.parent === node.parent && one.id !== node.id);
@@ -46,7 +46,7 @@ export function creditTerms(tree, node, config) {
   if (node.shaped === null) return terms;
   const penalty = node.shaped - (node.score + shaping);
   terms.penalty = Math.abs(penalty) > TINY ? penalty : 0;
-  terms.group = groupOf(scored, node, config);
+  terms.group = groupOf(scored, node, config.advantage, formula);
   return terms;
 }
 
@@ -55,23 +55,23 @@ function baselineOf(raw, parent, siblings, lambda) {
   return parent ?? siblings ?? raw;
 }
 
-function groupOf(scored, node, config) {
-  const ofAgent = config.advantage === "per_agent";
+function groupOf(scored, node, method, { form, of_agent: ofAgent }) {
   const group = scored.filter((one) => one.shaped !== null && (!ofAgent || one.agent === node.agent));
   const rewards = group.map((one) => one.shaped);
   const result = {
     count: rewards.length,
     mean: mean(rewards),
     deviation: deviation(rewards),
-    method: config.advantage,
+    method,
+    form,
     advantage: node.advantage,
     ofAgent,
     explained: null,
   };
   const centred = node.shaped - result.mean;
-  const expected = STANDARDISED.includes(config.advantage)
+  const expected = form === "standardised"
     ? result.deviation > 0 ? centred / (result.deviation + 1e-9) : 0
-    : config.advantage === "dr_grpo" ? centred : null;
+    : form === "centred" ? centred : null;
   // A term that does not lead to the recorded advantage is not shown as its cause.
   if (expected !== null && Math.abs(expected - node.advantage) < 1e-4) result.explained = expected;
   return result;

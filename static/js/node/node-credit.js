@@ -5,9 +5,9 @@ import { element } from "../lib/dom.js";
 import { count, number } from "../lib/format.js";
 import { trainedBy } from "../run/lineage.js";
 
-/** @param context {state, config}; `toStep(step)` shows the trees of a step. */
-export function creditSection(tree, node, { state, config }, toStep) {
-  const terms = creditTerms(tree, node, config.credit);
+/** @param context {state, config, formula}; `toStep(step)` shows the trees of a step. */
+export function creditSection(tree, node, { state, config, formula }, toStep) {
+  const terms = creditTerms(tree, node, config.credit, formula);
   if (!terms) return "";
   return element(
     "section",
@@ -39,13 +39,13 @@ function rows(terms, { shaping_gamma: gamma, shaping_lambda: lambda }) {
   result.push(
     row("Group", `${number(group.mean)} ± ${number(group.deviation)}`, `mean and deviation over ${count(group.count, "node")} ${whom}`),
   );
-  result.push(row("Advantage", signed(group.advantage), formula(group), true));
+  result.push(row("Advantage", signed(group.advantage), explanation(group), true));
   return result;
 }
 
-function formula(group) {
+function explanation(group) {
   if (group.explained === null) return `by ${group.method}, from more than this tree`;
-  if (group.method === "dr_grpo") return "shaped − mean";
+  if (group.form === "centred") return "shaped − mean";
   return group.deviation > 0 ? "(shaped − mean) / deviation" : "all rewards are equal";
 }
 

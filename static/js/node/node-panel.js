@@ -41,7 +41,7 @@ export class NodePanel {
   /**
    * Shows a node; redraws only if its content changed.
    *
-   * @param context {lookOf, palette, state, config, collapsed}: lookOf(node) as in the forest,
+   * @param context {lookOf, palette, state, config, formula, collapsed}: lookOf(node) as in the forest,
    *   the state that the page shows, the run's settings, the ids of collapsed nodes of this tree; and
    *   draft, as `#showDraft` takes it.
    */

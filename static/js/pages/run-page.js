@@ -109,6 +109,7 @@ function chartedRun() {
     begun: page.run.begun,
     agents: page.agents.map((agent) => agent.name),
     owners: Object.fromEntries(page.agents.map((agent) => [agent.name, agent.owner])),
+    figures: page.figures,
   };
 }
 

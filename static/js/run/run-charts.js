@@ -11,7 +11,7 @@
 import { element, setText } from "../lib/dom.js";
 import { loadError } from "../lib/load-error.js";
 import { MetricBoard } from "../metrics/metric-board.js";
-import { chartsFrom } from "../metrics/metric-names.js";
+import { chartsFrom, FIGURES } from "../metrics/metric-names.js";
 import { readZoom, withZoom } from "../metrics/metric-view.js";
 
 const CHART_IDS = ["validation.agent", "reward", "solved", "entropy", "kl", "share", "hacking", "no_program", "phase"];
@@ -20,7 +20,7 @@ const RETRY_MS = 3_000;
 const VIEW = { x: "step", smooth: 0, logX: false, logY: false, band: "none" };
 
 export class RunCharts {
-  /** @param run {id, url, agents, owners, begun}; `moment()` returns the seq shown, null if live. */
+  /** @param run {id, url, agents, owners, figures, begun}; `moment()` returns the seq shown, null if live. */
   constructor(host, run, moment) {
     this.host = host;
     this.after = host.firstElementChild; // existing content stays behind the charts
@@ -87,7 +87,8 @@ export class RunCharts {
   #arrange(emptyText = this.loading ? "Loading…" : undefined) {
     const available = new Map(chartsFrom([this.run]).map((chart) => [chart.id, chart]));
     const empty = new Map(chartsFrom([{ ...this.run, metrics: CHART_IDS.map((name) => ({ name })) }]).map((chart) => [chart.id, { ...chart, lines: [] }]));
-    const charts = CHART_IDS.map((id) => ({ ...(available.get(id) ?? empty.get(id)), empty: emptyText }));
+    const own = [...available.keys()].filter((id) => id.startsWith(FIGURES));
+    const charts = [...CHART_IDS, ...own].map((id) => ({ ...(available.get(id) ?? empty.get(id)), empty: emptyText }));
     this.board.arrange(charts, (root) => root.parentNode ?? this.host.insertBefore(root, this.after));
   }
 

@@ -134,7 +134,7 @@ export class RunForest {
     const palette = this.run.palette();
     const lookOf = lookup(this.run.team(), palette, colour);
     const draft = this.run.draftOf(focus, node);
-    this.panel.show(focus, node, { lookOf, palette, state, config: this.page.config, collapsed: folds.get(focus.id), draft });
+    this.panel.show(focus, node, { lookOf, palette, state, config: this.page.config, formula: this.page.formula, collapsed: folds.get(focus.id), draft });
   }
 
   /** Loads the scripts of the open node, once; the next drawing retries after a failure. */

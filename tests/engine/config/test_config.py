@@ -6,7 +6,6 @@ import math
 import pytest
 
 from engine.__main__ import main
-from engine.config.base import registered
 from engine.config.errors import ConfigError
 from engine.config.schema import RunConfig, parse_config, read_config
 from engine.recipes import load_recipe, recipe_names
@@ -108,14 +107,6 @@ def test_a_setting_that_could_have_no_effect_is_refused():
     ]:
         errors = errors_of({"agents": [AGENT], **section})
         assert part in errors[next(iter(section))]["reason"]
-
-
-def test_registered_methods_are_those_of_the_registries():
-    from engine.credit import ADVANTAGES
-    from engine.losses import POLICY_LOSSES
-
-    assert registered("credit") == sorted(ADVANTAGES)
-    assert registered("losses") == sorted(POLICY_LOSSES)
 
 
 NESTED = [1]

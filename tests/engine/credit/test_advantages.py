@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from engine.config.base import registered
+from engine.config.credit import CreditConfig
 from engine.credit import ADVANTAGES
 from engine.credit.filters import informative
 from engine.credit.group import BatchContext, GroupContext
@@ -10,18 +10,19 @@ from engine.credit.overlong import overlong_penalty
 GROUP_METHODS = sorted(name for name in ADVANTAGES if name != "reinforce_pp")
 
 
-def context(count):
-    return GroupContext(("oak",) * count, np.full(count, -1))
-
-
 def over_group(method, rewards, agents=None):
+    """Of a flat group of the right, whose answers are longer than the wrong ones."""
     rewards = np.array(rewards, dtype=float)
-    group = GroupContext(tuple(agents), np.full(len(rewards), -1)) if agents else None
-    return ADVANTAGES[method].over_group(rewards, group or context(len(rewards)))
-
-
-def test_the_registry_and_the_modules_agree():
-    assert sorted(ADVANTAGES) == registered("credit")
+    count = len(rewards)
+    group = GroupContext(
+        agents_N=tuple(agents or ("oak",) * count),
+        parents_N=np.full(count, -1),
+        scores_N=np.ones(count),
+        lengths_N=np.full(count, 4),
+        limits_N=np.full(count, 8),
+        options=CreditConfig(advantage=method).options("advantage"),
+    )
+    return ADVANTAGES[method].over_group(rewards, group)
 
 
 @pytest.mark.parametrize("method", GROUP_METHODS)

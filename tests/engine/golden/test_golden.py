@@ -3,11 +3,15 @@ from pathlib import Path
 
 import pytest
 
+from engine.config.methods import registry
 from engine.golden.cases import check_file, deviations, run_case
 from engine.golden.kinds import KINDS
+from engine.golden.kinds.credit import GROUP_NORM
 
-FILE = Path(__file__).parents[2] / "data" / "golden.json"
-CASES = json.loads(FILE.read_text())["cases"]
+DATA = Path(__file__).parents[2] / "data"
+FILES = [DATA / "golden.json", *sorted((DATA / "golden").glob("*.json"))]
+"""Cases of the algorithm, and one file for each method that came since."""
+CASES = [case for file in FILES for case in json.loads(file.read_text())["cases"]]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
@@ -17,6 +21,25 @@ def test_the_case_holds(case):
 
 def test_every_kind_has_a_case():
     assert {case["kind"] for case in CASES} == set(KINDS)
+
+
+def test_every_advantage_and_every_loss_has_a_case():
+    inputs = [case["inputs"] for case in CASES if KINDS[case["kind"]].registry]
+    named = {one.get("estimator", "mars2") for one in inputs if "rewards" in one}
+    assert named - {GROUP_NORM} == set(registry("advantages").methods.own)
+    losses = {one["loss"] for one in inputs if "loss" in one}
+    assert losses | {"gspo"} == set(registry("losses").methods.own)
+
+
+def test_an_option_of_a_method_is_an_input_of_its_cases():
+    case = next(case for case in CASES if case["name"] == "adora_short_right_shaped")
+    whole = {**case, "inputs": {**case["inputs"], "weight": 1.0}}
+    assert run_case(whole)[0] == "[0]: expected 0.09771612245025804, got 0.9771612245025804"
+    assert run_case({**case, "inputs": {**case["inputs"], "weight": 0.1}}) == []
+    assert (
+        "inputs.weight: unknown input"
+        in run_case({**case, "inputs": {**case["inputs"], "estimator": "grpo", "weight": 0.1}})[0]
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])

@@ -87,6 +87,18 @@ def test_in_bfloat16_they_agree_to_the_stated_tolerance(policy):
     assert 0 < mean < 0.02 and largest < 0.25
 
 
+def test_an_update_reports_the_loss_s_own_figures_as_means_over_its_tokens(policy):
+    rows = rows_of(policy, advantages=(-1.0,) * 5)
+    assert learner(policy).update(rows, 0.5).figures == {}
+    # Every ratio is 1 in the first minibatch; in the next ones about half of them are above it.
+    loss = LossConfig(policy="ppo", dual_clip=1.001, kl_coefficient=0)
+    one, several = (learner(policy, loss, minibatches=count).update(rows, 0.5) for count in (1, 3))
+    assert one.figures == {"dual_clipped": 0.0}
+    assert 0 < several.figures["dual_clipped"] < 1
+    split = learner(policy, loss, minibatches=3, micro_batch_tokens=64).update(rows, 0.5)
+    assert split.figures == pytest.approx(several.figures)
+
+
 def test_rows_of_several_temperatures_learn_each_at_its_own(policy):
     rows = []
     for temperature in (0.6, 1.0, 1.7):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.config.credit import Score
+from engine.config.credit import CreditConfig
 from engine.config.search import SearchConfig
 from engine.credit.assign import Credit
 from engine.events.vocabulary import StopReason, Verdict
@@ -32,7 +32,7 @@ def verification(verdict, fraction=0.5, public=1):
 def grow(seed, verdict_of, nodes=8, flight=2, depth=None):
     """Grows a forest; `verdict_of(rng)` draws the verdict of each node."""
     search = SearchConfig(nodes_per_tree=nodes, nodes_in_flight=flight, max_depth=depth)
-    forest = Forest(PROBLEMS, AGENTS, search, training_score(Score.BINARY), [seed])
+    forest = Forest(PROBLEMS, AGENTS, search, training_score(CreditConfig()), [seed])
     rng = np.random.default_rng(seed)
     while claims := forest.claim(forest.trees):
         for claim in claims:
@@ -82,15 +82,15 @@ def test_a_node_that_could_not_be_verified_has_no_score_and_no_children():
 @pytest.mark.parametrize(
     ("kind", "verdict", "expected"),
     [
-        (Score.BINARY, Verdict.PASSED, 1.0),
-        (Score.BINARY, Verdict.WRONG_ANSWER, 0.0),
-        (Score.FRACTION, Verdict.WRONG_ANSWER, 0.5),
-        (Score.BINARY, Verdict.SANDBOX_FAILURE, None),
-        (Score.FRACTION, Verdict.SANDBOX_FAILURE, None),
+        ("binary", Verdict.PASSED, 1.0),
+        ("binary", Verdict.WRONG_ANSWER, 0.0),
+        ("fraction", Verdict.WRONG_ANSWER, 0.5),
+        ("binary", Verdict.SANDBOX_FAILURE, None),
+        ("fraction", Verdict.SANDBOX_FAILURE, None),
     ],
 )
 def test_training_scores(kind, verdict, expected):
-    assert training_score(kind)(verification(verdict)) == expected
+    assert training_score(CreditConfig(score=kind))(verification(verdict)) == expected
 
 
 def test_at_evaluation_only_public_tests_guide_the_search():
@@ -158,7 +158,7 @@ def test_a_node_keeps_few_objects_for_the_garbage_collector():
 
 def test_a_closed_node_has_the_draws_of_its_expansion():
     search = SearchConfig(nodes_per_tree=30)
-    forest = Forest(PROBLEMS[:1], AGENTS, search, training_score(Score.BINARY), [7])
+    forest = Forest(PROBLEMS[:1], AGENTS, search, training_score(CreditConfig()), [7])
     rng = np.random.default_rng(7)
     while claims := forest.claim(forest.trees):
         for claim in claims:

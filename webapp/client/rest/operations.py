@@ -444,6 +444,7 @@ class Operations(Transport):
         key: str | UnsetType = UNSET,
         recipe: Literal[
             "",
+            "adora",
             "cispo",
             "demo",
             "demo-mixture",
@@ -496,6 +497,7 @@ class Operations(Transport):
         key: str | UnsetType = UNSET,
         recipe: Literal[
             "",
+            "adora",
             "cispo",
             "demo",
             "demo-mixture",
@@ -607,6 +609,7 @@ class Operations(Transport):
         *,
         project: int,
         recipe: Literal[
+            "adora",
             "cispo",
             "demo",
             "demo-mixture",

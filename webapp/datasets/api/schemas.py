@@ -109,7 +109,7 @@ class NewDatasetVersion(Schema):
     """Name of the dataset; a new name creates a dataset with this first version."""
     uploads: list[uuid.UUID] = Field(max_length=64, json_schema_extra=_UPLOADS)
     """Finished uploads: the files of one dataset. They are consumed."""
-    format: str = Field(DETECTED, json_schema_extra={"enum": [DETECTED, OWN, *FORMATS]})
+    format: str = Field(DETECTED, json_schema_extra={"enum": [DETECTED, OWN, *FORMATS.every()]})
     note: str = Field("", max_length=4000, pattern=WITHOUT_NUL)
 
 

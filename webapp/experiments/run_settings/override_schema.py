@@ -18,8 +18,9 @@ from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from engine.config.agents import AgentConfig
-from engine.config.base import registered
 from engine.config.errors import ConfigError, unstorable, validation_errors
+from engine.config.method_settings import settings_fields
+from engine.config.methods import registry_at
 from engine.config.schema import RunConfig
 from webapp.experiments.launch.sweeps import MOST_RUNS
 from webapp.experiments.run_settings.hub import hub_reason
@@ -211,7 +212,7 @@ def _flat(prefix: str, table: _Table) -> Iterator[tuple[str, _Setting]]:
 
 def _table(model: type[BaseModel], prefix: str, *, optional: bool = False) -> _Table:
     parts: dict[str, _Leaf | _Table] = {}
-    for name, info in model.model_fields.items():
+    for name, info in settings_fields(model).items():
         inner = model_of(info.annotation)
         if inner is AgentConfig:
             continue
@@ -229,9 +230,8 @@ def _leaf(path: str, info: FieldInfo) -> _Leaf:
     schema = _inlined(adapter.json_schema())
     if path in _OPERATORS:
         return _Leaf(adapter, {"type": "null"}, reason=_OPERATORS[path])
-    if path in ("credit.advantage", "loss.policy"):
-        package = {"credit.advantage": "credit", "loss.policy": "losses"}[path]
-        return _Leaf(adapter, {**schema, "enum": registered(package)})
+    if registry := registry_at(path):
+        return _Leaf(adapter, {**schema, "enum": registry.names()})
     if path not in _NAMES:
         return _Leaf(adapter, schema)
     pattern, names = _NAMES[path]

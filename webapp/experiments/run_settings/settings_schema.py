@@ -20,13 +20,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from engine.config.agents import AgentConfig
-from engine.config.base import registered
+from engine.config.method_settings import MethodSettings, settings_items
+from engine.config.methods import registry_at
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import with_shared_settings
 from webapp.experiments.run_settings.toml import value_text
 
 _RECORD = {"recipe", "recipe_version", "agents"}
-_REGISTRIES = {"credit.advantage": "credit", "loss.policy": "losses"}
 _ONE_OF = re.compile(r"\^\(([\w|]+)\)\$")
 _LONG = {"role"}
 _UNITS = (
@@ -122,15 +122,16 @@ def _agent(key: str, agent: AgentConfig) -> Group:
 
 
 def _settings(prefix: str, model: BaseModel, without: set[str]) -> Iterator[Setting]:
-    for name, info in type(model).model_fields.items():
-        value = getattr(model, name)
+    for name, info, value in settings_items(model):
         if name in without or (not prefix and isinstance(value, BaseModel)):
             continue
         inner = model_of(info.annotation)
         if inner is None:
             yield _setting(f"{prefix}{name}", name, info, value)
         elif value is not None:
-            yield from _settings(f"{prefix}{name}.", value, set())
+            of_method = isinstance(model, MethodSettings)
+            for one in _settings(f"{prefix}{name}.", value, set()):
+                yield replace(one, label=f"{name}: {one.label.lower()}") if of_method else one
         else:  # an absent table can be started from its defaults
             yield Setting(f"{prefix}{name}", _label(name), "toml", info.description or "",
                           value_text(None), optional=True)  # fmt: skip
@@ -170,8 +171,8 @@ def _kind(name: str, kind: Any, choices: list[str]) -> str:
 def _choices(path: str, kind: Any, limits: list[Any]) -> list[str]:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return [member.value for member in kind]
-    if path in _REGISTRIES:
-        return registered(_REGISTRIES[path])
+    if registry := registry_at(path):
+        return registry.names()
     patterns = (getattr(limit, "pattern", None) for limit in limits)
     match = next((_ONE_OF.fullmatch(p) for p in patterns if isinstance(p, str)), None)
     return match[1].split("|") if match else []

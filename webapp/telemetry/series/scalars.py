@@ -1,7 +1,8 @@
 """Scalars of an event, by name. Pure.
 
 Names: `reward`, `solved`, `step.FIELD`, `step.filtered_share` (of the step's trees), `phase.NAME`,
-`reward.AGENT`, `share.AGENT` of a step's end; `FIELD.AGENT` of an agent's update;
+`reward.AGENT`, `share.AGENT` of a step's end; `FIELD.AGENT` of an agent's update, and
+`figures.NAME.AGENT` of the figures of its methods;
 `SPLIT.agent.AGENT`, `SPLIT.error.AGENT`, `SPLIT.no_program.REASON`, `SPLIT.FIELD` of an evaluation,
 and of a family of its problems `SPLIT.FAMILY.agent.AGENT` and `SPLIT.FAMILY.FIELD`; `system.FIELD`
 of a sample, `system.METRIC.NODE` and `system.METRIC.NODE:DEVICE` of the machines of its cluster;
@@ -24,6 +25,9 @@ Field = str | tuple[str, ...]
 LONGEST_NAME = 200
 SYSTEM = "system."
 """Prefix of metrics of the machine, not of training: a resumed run keeps them."""
+
+FIGURES = "figures"
+"""Field of an update with what methods report of themselves, and first word of these series."""
 
 _NUMBERS = frozenset((int, float))
 _LARGEST = 1e300
@@ -136,7 +140,9 @@ def _of_step(field: Field, _: str) -> list[str | None]:
 
 def _of_update(field: Field, agent: str) -> list[str | None]:
     if isinstance(field, tuple):
-        return [None] * (len(field) - 1)
+        if field[0] != FIGURES:
+            return [None] * (len(field) - 1)
+        return [clean(name, f"{FIGURES}.", f".{agent}") for name in field[1:]]
     return [None if field == "step" else clean(field, "", f".{agent}")]
 
 

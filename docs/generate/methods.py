@@ -1,0 +1,54 @@
+"""The page of methods, from the registries: what each is, its options, its figures, its recipes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+from docs.generate import markdown
+from docs.generate.markdown import code, sentence, table
+from engine.config.methods import REGISTRIES, Registry
+from engine.recipes import load_recipe, recipe_names
+
+ABOUT = """
+Every method that a setting selects by its name. [Extending Grove](../extending.md) says how to add
+one; `python -m engine plugins` lists those that other packages have added on a machine. Options are
+settings of one method ([Settings](settings.md)), figures the numbers that it reports of itself,
+each of them a chart.
+"""
+TITLES = {
+    "advantages": "Advantages",
+    "losses": "Policy losses",
+    "rewards": "Rewards",
+    "formats": "Formats of problems",
+}
+
+
+def page() -> str:
+    return markdown.page("Methods", ABOUT, *(part for one in REGISTRIES for part in _parts(one)))
+
+
+def _parts(one: Registry) -> Iterator[str]:
+    yield f"## {TITLES[one.kind]}"
+    yield f"Setting {code(one.path)}; entry points of other packages: {code(f'grove.{one.kind}')}."
+    head = ("method", "what it is", "options", "figures", "recipes")
+    rows = [_row(one, name) for name in one.methods.own]
+    kept = [at for at in range(len(head)) if any(row[at] for row in rows)]
+    yield table([head[at] for at in kept], [[row[at] for at in kept] for row in rows])
+
+
+def _row(one: Registry, name: str) -> tuple[str, ...]:
+    source, options = one.methods.source(name), one.methods.options(name)
+    about = inspect.cleandoc(source.__doc__ or "").split("\n\n")[0].split("\n")[0]
+    paths = (
+        [code(f"{one.section}.{name}.{option}") for option in options.model_fields]
+        if options
+        else []
+    )
+    figures = [how.title for how in getattr(source, "FIGURES", {}).values()]
+    recipes = [code(recipe) for recipe in recipe_names() if _selects(one, name, recipe)]
+    return code(name), sentence(about), ", ".join(paths), ", ".join(figures), ", ".join(recipes)
+
+
+def _selects(one: Registry, name: str, recipe: str) -> bool:
+    return getattr(getattr(load_recipe(recipe), one.section), one.setting) == name

@@ -1,0 +1,150 @@
+"""Tests of the registries: one table, options of methods beside them, and what the site reads."""
+
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from engine.config.credit import CreditConfig
+from engine.config.errors import ConfigError
+from engine.config.method_settings import option_fields
+from engine.config.methods import REGISTRIES, registry, registry_at
+from engine.config.option_fields import options_fault
+from engine.config.schema import RunConfig, parse_config
+from engine.recipes import load_recipe
+from webapp.experiments.run_settings.override_schema import Overrides, checked
+from webapp.experiments.run_settings.settings_schema import setting_groups
+
+FOLDERS = {
+    "advantages": "engine.credit.methods",
+    "losses": "engine.losses.methods",
+    "rewards": "engine.credit.rewards",
+    "formats": "engine.problems.formats",
+}
+HELPERS = {"outcome", "assertions", "fields", "input_output", "numpy_shim", "packed",
+           "pytest_shim", "references", "statements", "visible_tests"}  # fmt: skip
+"""Modules beside methods that are none."""
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_every_module_of_a_method_has_its_line(kind):
+    modules = {one.name for one in pkgutil.iter_modules(import_module(FOLDERS[kind]).__path__)}
+    assert set(registry(kind).methods.own) == modules - HELPERS
+
+
+def test_every_registry_s_setting_exists_and_defaults_to_a_value_it_accepts():
+    config = load_recipe("mars2")
+    for one in REGISTRIES:
+        value = getattr(getattr(config, one.section), one.setting)
+        assert registry_at(one.path) is one and value in one.names()
+
+
+def options_of_methods():
+    return [
+        (one.kind, name, options)
+        for one in REGISTRIES
+        for name in one.methods.own
+        if (options := one.methods.options(name))
+    ]
+
+
+def test_options_have_bounds_and_help_and_hold_no_text():
+    assert options_of_methods()
+    for kind, name, options in options_of_methods():
+        assert not options_fault(options), (kind, name)
+        assert options.model_config["frozen"] and options.__doc__
+
+
+def test_the_site_reads_all_options_without_torch():
+    code = """
+        import sys
+        from engine.config.schema import RunConfig
+        from engine.config.methods import REGISTRIES
+        schema = RunConfig.model_json_schema()
+        assert all(one.names() for one in REGISTRIES)
+        print(*{"torch", "ray", "vllm", "transformers"} & set(sys.modules))
+    """
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", "\n".join(map(str.strip, code.splitlines()))],
+                          cwd=root, capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stdout.strip() == ""
+
+
+def test_options_of_the_selected_method_are_recorded_and_those_of_others_are_not():
+    adora = load_recipe("demo", {"credit.advantage": "adora"})
+    assert adora.model_dump(mode="json")["credit"]["adora"] == {"weight": 0.1}
+    assert adora.credit.options("advantage").weight == 0.1
+    assert parse_config(adora.model_dump(mode="json")) == adora
+    assert RunConfig.model_validate_json(adora.model_dump_json()) == adora
+    plain = load_recipe("demo")
+    assert "adora" not in plain.model_dump(mode="json")["credit"]
+    assert plain.credit.options("advantage") is None
+
+
+def test_options_may_be_given_before_their_method_is_selected():
+    config = load_recipe("demo", {"credit.adora.weight": 0.5})
+    assert config.credit.options("advantage") is None
+    again = config.model_dump(mode="json")
+    again["credit"]["advantage"] = "adora"
+    assert parse_config(again).credit.options("advantage").weight == 0.5
+
+
+def test_a_section_by_itself_has_options_too():
+    assert CreditConfig(advantage="adora").options("advantage").weight == 0.1
+    assert CreditConfig(advantage="adora", adora={"weight": 1}).options("advantage").weight == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        ("credit.adora.weight", 2, "less than or equal to 1"),
+        ("credit.adora.wait", 1, "unknown setting"),
+        ("credit.adora", 3, "valid dictionary"),
+        ("credit.mars2.weight", 1, "unknown setting"),
+        ("loss.adora.weight", 1, "unknown setting"),
+        ("credit.nothing.weight", 1, "unknown setting"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_its_path(path, value, reason):
+    with pytest.raises(ConfigError) as caught:
+        load_recipe("demo", {path: value})
+    (problem,) = caught.value.problems
+    given = path if "unknown" not in reason or path.startswith("credit.adora") else path[:-7]
+    assert (problem["path"], reason in problem["reason"]) == (given, True), problem
+    # REST checks each path by itself.
+    with pytest.raises(ConfigError) as caught:
+        checked(Overrides({path: value}))
+    assert caught.value.problems[0]["path"] == path
+
+
+def test_errors_of_a_section_and_of_its_options_are_reported_together():
+    with pytest.raises(ConfigError) as caught:
+        load_recipe("demo", {"credit.adora.weight": -1, "credit.shaping_gamma": -1})
+    paths = {problem["path"] for problem in caught.value.problems}
+    assert paths == {"credit.adora.weight", "credit.shaping_gamma"}
+
+
+def test_schema_form_and_rest_have_every_option_of_the_table():
+    schema = RunConfig.model_json_schema()["$defs"]["CreditConfig"]
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["advantage"]["enum"] == registry("advantages").names()
+    (weight,) = schema["properties"]["adora"]["properties"].values()
+    assert (weight["minimum"], weight["maximum"], weight["default"]) == (0, 1, 0.1)
+    settings = {
+        one.path: one for group in setting_groups(load_recipe("demo")) for one in group.settings
+    }
+    field = settings["credit.adora.weight"]
+    assert (field.label, field.kind, field.value, field.range) == (
+        "adora: weight", "number", "0.1", "from 0 to 1",
+    )  # fmt: skip
+    assert "right answers" in field.help
+    overrides = str(Overrides.model_json_schema())
+    for section in {one.section for one in REGISTRIES if one.section in ("credit", "loss")}:
+        for name, info in option_fields(RunConfig.model_fields[section].annotation).items():
+            for option in info.annotation.model_fields:
+                assert f"{section}.{name}.{option}" in settings
+                assert f"{section}\\\\.{name}\\\\.{option}" in overrides
+    assert checked(Overrides({"credit.adora.weight": 0.5})) == {"credit.adora.weight": 0.5}

@@ -1,0 +1,283 @@
+"""Tests of methods of other packages: found by entry points, selected, refused by name."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from engine.__main__ import main
+from engine.config.credit import CreditConfig
+from engine.config.errors import ConfigError
+from engine.config.loss import LossConfig
+from engine.config.methods import REGISTRIES, figures_of, registry
+from engine.config.schema import RunConfig, parse_config
+from engine.credit.assign import TreeRecord, assign_credit
+from engine.events.log import read_all
+from engine.events.vocabulary import Verdict
+from engine.losses.total import Rows, count_units, total_loss
+from engine.problems.errors import DatasetError
+from engine.problems.load import format_names, load_dataset
+from engine.recipes import load_recipe
+from engine.rollout.forest import training_score
+from engine.sandbox.host.verify import Verification
+from tests.helpers.plugin_packages import EXAMPLE, a_package, installed
+from tests.helpers.policies import tiny_config, tiny_policy
+from webapp.experiments.run_settings.settings_schema import setting_groups
+
+ROOT = Path(__file__).parents[3]
+OVERRIDES = {
+    "credit.advantage": "scaled",
+    "credit.scaled.scale": 3.0,
+    "credit.score": "partial",
+    "loss.policy": "reinforce",
+}
+
+
+@pytest.fixture
+def example():
+    with installed(EXAMPLE):
+        yield
+
+
+def test_the_example_adds_a_method_to_every_registry(example):
+    assert {one.kind: sorted(one.methods.sound()) for one in REGISTRIES} == {
+        "advantages": ["scaled"], "losses": ["reinforce"], "rewards": ["partial"],
+        "formats": ["example_rows"],
+    }  # fmt: skip
+
+
+def test_methods_of_a_package_are_selected_like_the_engine_s_own(example):
+    config = load_recipe("demo", OVERRIDES)
+    assert config.credit.options("advantage").scale == 3.0
+    assert config.loss.options("policy").floor == 0.1, "its default"
+    record = config.model_dump(mode="json")
+    assert (record["credit"]["scaled"], record["loss"]["reinforce"]) == (
+        {"scale": 3.0}, {"floor": 0.1},
+    )  # fmt: skip
+    assert parse_config(record) == config
+    fields = {one.path: one for group in setting_groups(config) for one in group.settings}
+    assert "scaled" in fields["credit.advantage"].choices
+    assert fields["credit.scaled.scale"].range == "above 0 to 100"
+    schema = RunConfig.model_json_schema()["$defs"]["LossConfig"]["properties"]
+    assert "reinforce" in schema["policy"]["enum"] and "floor" in schema["reinforce"]["properties"]
+    with pytest.raises(ConfigError, match=r"credit\.scaled\.scale = 0"):
+        load_recipe("demo", {"credit.scaled.scale": 0})
+
+
+def test_without_its_package_a_run_is_refused_by_name_and_others_do_not_know_it():
+    for path, value in OVERRIDES.items():
+        with pytest.raises(ConfigError, match=re.escape(path.removesuffix(".scale"))):
+            load_recipe("demo", {path: value})
+    plain = load_recipe("demo").model_dump(mode="json")
+    with installed(EXAMPLE):
+        assert load_recipe("demo").model_dump(mode="json") == plain
+
+
+def test_credit_is_that_of_the_package_s_advantage(example):
+    tree = TreeRecord([1, 2, 3], [0, 0, 0], ["oak"] * 3, [1.0, 0.0, 0.0], [4, 4, 4])
+    config = CreditConfig(advantage="scaled", shaping_gamma=0.0, scaled={"scale": 3.0})
+    assert assign_credit(tree, config, 8).advantages_N == pytest.approx([2.0, -1.0, -1.0])
+
+
+def test_a_loss_of_a_package_learns_and_reports_its_figure(example):
+    logprobs = torch.tensor([[-0.1, -4.0, -9.0], [-0.2, -3.0, 0.0]], dtype=torch.float64)
+    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
+    rows = Rows(logprobs, logprobs, torch.tensor([[2.0], [-1.0]]).expand(2, 3), mask)
+    config = LossConfig(policy="reinforce", kl_coefficient=0)
+    learned = logprobs.clone().requires_grad_()
+    result = total_loss(learned, rows, count_units([mask], config), config)
+    result.loss.backward()
+    assert result.policy.item() == pytest.approx((2 * 13.1 - 3.2) / 5)
+    assert learned.grad.tolist() == [pytest.approx([-0.4] * 3), pytest.approx([0.2, 0.2, 0.0])]
+    assert float(result.figures["unlikely"]) == pytest.approx(3 / 5)
+    figures = figures_of({"loss": {"policy": "reinforce"}, "credit": {"advantage": "nothing"}})
+    assert figures == {
+        "unlikely": {"title": "Tokens below the floor", "unit": "share", "section": "Learning"}
+    }
+
+
+def test_a_reward_of_a_package_scores_nodes(example):
+    judge = training_score(CreditConfig(score="partial"))
+    outcome = Verification(Verdict.WRONG_ANSWER, 0.5, (None,), 1, False)
+    assert judge(outcome) == 0.25
+    assert judge(Verification(Verdict.PASSED, 1.0, (None,), 1, True)) == 1.0
+    assert judge(Verification(Verdict.SANDBOX_FAILURE, 0.0, (None,), 0, False)) is None
+
+
+def test_a_format_of_a_package_reads_its_rows(example, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    rows = [
+        {"name": f"p{i}", "task": f"Give {i}.", "given": "a", "expected": str(i)} for i in range(3)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in ("auto", "example_rows"):
+        loaded = load_dataset(path, name)
+        assert (loaded.format, [one.id for one in loaded.problems]) == (
+            "example_rows", ["p0", "p1", "p2"],
+        )  # fmt: skip
+    assert format_names()[-1] == "example_rows"
+
+
+def test_the_engine_lists_plug_ins_with_version_and_origin(example, capsys):
+    assert main(["plugins", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["plugins"]
+    assert {one["name"] for one in found} == {"scaled", "reinforce", "partial", "example_rows"}
+    for one in found:
+        assert (one["package"], one["version"]) == ("grove-example", "0.1")
+        assert Path(one["folder"]) == EXAMPLE and one["error"] == ""
+    assert main(["plugins"]) == 0
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line.startswith("advantages scaled = grove_example.scaled  grove-example 0.1 in /")
+
+
+ADVANTAGE = "def over_group(rewards_N, context): return rewards_N"
+MODULES = {
+    "sound": ADVANTAGE,
+    "missing": "import no_such_library",
+    "hookless": "over_batch = print",
+    "texts": f"""
+        from engine.config.base import Settings
+        {ADVANTAGE}
+        class Options(Settings):
+            "Options."
+            path: str = "/etc/passwd"
+            "A path."
+    """,
+    "helpless": f"""
+        from engine.config.base import Settings
+        {ADVANTAGE}
+        class Options(Settings):
+            weight: float = 1.0
+    """,
+    "titled": f"FIGURES = {{'a': 'A title'}}\n{ADVANTAGE}",
+    "unread": "FIELDS = ('x',)\ndef problem(fields): return None\n",
+    "raising": "FIELDS = ('x',)\ndef recognises(row): return 'x' in row and 1 / 0\n"
+    "def problem(fields): 1 / 0\n",
+    "high": "def score(outcome, options): return 2.0",
+}
+POINTS = {
+    "grove.advantages": {
+        **{name: f"grove_toy.{name}" for name in ("sound", "missing", "hookless", "texts",
+                                                  "helpless", "titled")},
+        "grpo": "grove_toy.sound", "Upper": "grove_toy.sound", "options": "grove_toy.sound",
+    },
+    "grove.losses": {"aimless": "grove_toy.sound"},
+    "grove.rewards": {"scoreless": "grove_toy.sound", "high": "grove_toy.high"},
+    "grove.formats": {"unread": "grove_toy.unread", "raising": "grove_toy.raising"},
+    "grove.optimisers": {"any": "grove_toy.sound"},
+}  # fmt: skip
+FAULTS = {
+    "missing": "cannot be imported (ModuleNotFoundError: No module named 'no_such_library')",
+    "hookless": "has no function over_group",
+    "texts": "Options.path is no flag, number or choice",
+    "helpless": "Options.weight has no docstring",
+    "titled": "FIGURES is no mapping of names",
+    "grpo": "its name is taken by the engine's own advantages",
+    "Upper": "write its name in lower-case letters",
+    "options": "its name is that of a setting of the same section",
+    "aimless": "has no AGGREGATION",
+    "scoreless": "has no function score",
+    "unread": "has no function recognises",
+    "any": "there is no group grove.optimisers",
+}
+
+
+@pytest.fixture
+def faulty(tmp_path):
+    with installed(a_package(tmp_path / "faulty", MODULES, POINTS)):
+        yield
+
+
+def test_a_broken_plug_in_is_named_with_its_reason_and_left_out(faulty, capsys):
+    assert main(["plugins", "--json"]) == 1
+    found = {one["name"]: one["error"] for one in json.loads(capsys.readouterr().out)["plugins"]}
+    assert {name for name, error in found.items() if not error} == {"sound", "high", "raising"}
+    for name, reason in FAULTS.items():
+        assert found[name].startswith(reason), (name, found[name])
+    advantages = registry("advantages")
+    assert set(advantages.names()) == {*advantages.methods.own, "sound"}
+    assert load_recipe("demo", {"credit.advantage": "sound"})
+
+
+def test_a_run_that_needs_a_broken_plug_in_is_refused_with_its_package(faulty):
+    with pytest.raises(ConfigError) as caught:
+        load_recipe("demo", {"credit.advantage": "missing"})
+    (problem,) = caught.value.problems
+    assert (problem["path"], problem["value"]) == ("credit.advantage", "missing")
+    assert "of package grove_toy 0.2: cannot be imported" in problem["reason"]
+    assert load_recipe("demo", {"credit.advantage": "grpo"}), "the engine's own"
+
+
+def test_a_name_of_two_packages_is_nobody_s(example, tmp_path):
+    again = {"grove.advantages": {"scaled": "grove_other.sound"}}
+    other = a_package(tmp_path / "other", {"sound": ADVANTAGE}, again, "grove_other")
+    with installed(other):
+        error = registry("advantages").error("scaled")
+        assert "grove-example 0.1" in error and "grove_other 0.2" in error
+        assert "scaled" not in registry("advantages").names()
+
+
+def test_a_score_outside_its_range_stops_the_run(faulty):
+    judge = training_score(CreditConfig(score="high"))
+    with pytest.raises(ValueError, match=r"credit.score = high gives 2.0: it must be from 0 to 1"):
+        judge(Verification(Verdict.PASSED, 1.0, (None,), 1, True))
+
+
+def test_a_format_that_raises_leaves_its_rows_out_and_hides_no_other(faulty, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"x": 1}\n')
+    with pytest.raises(DatasetError, match="the format raised ZeroDivisionError"):
+        load_dataset(path, "raising")
+    with pytest.raises(DatasetError, match="no format has these fields"):
+        load_dataset(path)
+
+
+def environment(*folders):
+    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (*folders, ROOT)))}
+
+
+def test_a_plug_in_that_imports_torch_is_named_where_nothing_else_does(tmp_path):
+    heavy = {"heavy": f"import torch\n{ADVANTAGE}"}
+    folder = a_package(tmp_path, heavy, {"grove.advantages": {"heavy": "grove_toy.heavy"}})
+    done = subprocess.run([sys.executable, "-m", "engine", "plugins"], cwd=ROOT, text=True,
+                          env=environment(folder), capture_output=True, check=False)  # fmt: skip
+    assert done.returncode == 1
+    assert "broken: imports torch when it is imported, which the site never loads" in done.stdout
+
+
+@pytest.mark.large
+@pytest.mark.slow
+@pytest.mark.service
+def test_a_run_trains_two_steps_by_methods_of_a_package(example, tmp_path):
+    model = tiny_policy(tmp_path / "model", 1)
+    data = tiny_config(
+        model,
+        training={"steps": 2, "trees_per_step": 4, "validate_every": 9, "checkpoint_every": 9},
+        problems={"seed": 3, "train": 20, "validation": 0, "test": 0},
+    ).model_dump(mode="json")
+    data["credit"] |= {"advantage": "scaled", "scaled": {"scale": 3.0}, "score": "partial"}
+    data["credit"] |= {"shaping_gamma": 0.0, "dynamic_filter": False}
+    data["loss"] |= {"policy": "reinforce", "reinforce": {"floor": 0.5}}
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text(json.dumps(data))
+    done = subprocess.run([sys.executable, "-m", "engine", "train", str(tmp_path / "run")],
+                          cwd=ROOT, text=True, env=environment(EXAMPLE), capture_output=True,
+                          check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    log = list(read_all(tmp_path / "run"))
+    closed = {(e.tree, e.node): e.payload["score"] for e in log if e.kind == "node.close"}
+    credit = {(e.tree, e.node): e.payload["advantage"] for e in log if e.kind == "node.credit"}
+    for tree in {tree for tree, _ in credit}:
+        nodes = [key for key in credit if key[0] == tree]
+        scores = np.array([closed[key] for key in nodes])
+        expected = list(3.0 * (scores - scores.mean()))
+        assert [credit[key] for key in nodes] == pytest.approx(expected, abs=1e-4)
+    updates = [event.payload for event in log if event.kind == "agent.update"]
+    assert len(updates) == 2
+    assert all(0 < update["figures"]["unlikely"] <= 1 for update in updates)

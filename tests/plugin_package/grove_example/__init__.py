@@ -1,0 +1,1 @@
+"""Example of a package of methods: docs/extending.md shows its modules."""
