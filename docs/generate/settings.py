@@ -17,7 +17,13 @@ All settings of a run, as the command line (`PATH=VALUE`), the form, REST and a 
 the heading, a dot, and the name in its table, such as `training.steps` or `agents.NAME.model`.
 Unknown paths and impossible values are refused. A recipe may have defaults other than these.
 """
-NAMES = {"credit.advantage": "credit", "loss.policy": "losses"}
+NAMES = {
+    "credit.advantage": "credit",
+    "loss.policy": "losses",
+    "search.allocator": "search/allocators",
+    "search.strategy": "search/strategies",
+    "training.sampler": "curriculum",
+}
 """Settings that name a registered method, with the package of its registry."""
 
 

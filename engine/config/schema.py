@@ -140,6 +140,9 @@ def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:
     for path, value, package in (
         ("credit.advantage", config.credit.advantage, "credit"),
         ("loss.policy", config.loss.policy, "losses"),
+        ("search.allocator", config.search.allocator, "search/allocators"),
+        ("search.strategy", config.search.strategy, "search/strategies"),
+        ("training.sampler", config.training.sampler, "curriculum"),
     ):
         names = registered(package)
         if value not in names:

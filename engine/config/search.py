@@ -38,7 +38,39 @@ class NodeChoice(StrEnum):
     UNIFORM = "uniform"
 
 
+class DiscountedConfig(Settings):
+    """Settings of the strategy `discounted`."""
+
+    gamma: float = Field(0.5, ge=0, le=1)
+    """With the strategy `discounted`: share of what was known of the agents that a step leaves."""
+
+
+class KnapsackConfig(Settings):
+    """Settings of the allocator `knapsack`."""
+
+    low: int = Field(2, ge=1, le=5000)
+    """With the allocator `knapsack`: fewest nodes of a tree."""
+    high: int = Field(32, ge=1, le=5000)
+    """With the allocator `knapsack`: most nodes of a tree."""
+    warmup_steps: Whole = Field(5, ge=0)
+    """With the allocator `knapsack`: first steps, in which every tree has `nodes_per_tree` nodes,
+    because pass rates say little yet."""
+
+    @model_validator(mode="after")
+    def _bounds_are_in_order(self) -> KnapsackConfig:
+        if self.low > self.high:
+            raise ValueError(f"low = {self.low} is more than high = {self.high}; lower it")
+        return self
+
+
 class SearchConfig(Settings):
+    strategy: str = "thompson"
+    """How a tree grows: a name in `engine.search.strategies.STRATEGIES`."""
+    discounted: DiscountedConfig = DiscountedConfig()
+    allocator: str = "uniform"
+    """How a step's nodes are divided among its trees: a name in
+    `engine.search.allocators.ALLOCATORS`. Searches and evaluations have one size of tree."""
+    knapsack: KnapsackConfig = KnapsackConfig()
     nodes_per_tree: int = Field(8, ge=1, le=5000)
     """Budget of one tree: its number of nodes without the root."""
     nodes_in_flight: int = Field(1, ge=1, le=256)
@@ -69,6 +101,20 @@ class SearchConfig(Settings):
     max_depth: int | None = Field(None, ge=1, le=5000)
     """If set, nodes at this depth are not refined; 1 is a flat group of independent answers. Trees
     at evaluation have no such limit."""
+
+    @model_validator(mode="after")
+    def _methods_fit(self) -> SearchConfig:
+        if self.strategy == "discounted" and self.posterior is not Posterior.BETA:
+            raise ValueError(
+                f"strategy = discounted with posterior = {self.posterior}: it sums successes and "
+                "failures; set posterior = beta, or strategy = thompson"
+            )
+        if self.allocator == "knapsack" and self.knapsack.low > self.nodes_per_tree:
+            raise ValueError(
+                f"knapsack.low = {self.knapsack.low} is more than nodes_per_tree = "
+                f"{self.nodes_per_tree}, which each tree has on average; lower it"
+            )
+        return self
 
     @model_validator(mode="after")
     def _flight_fits_budget(self) -> SearchConfig:

@@ -18,6 +18,13 @@ class RowLayout(StrEnum):
     PREFIX = "prefix"
 
 
+class LearnabilityConfig(Settings):
+    """Settings of the sampler `learnability`."""
+
+    explore: float = Field(0.2, ge=0, le=1)
+    """With the sampler `learnability`: share of draws that disregard pass rates."""
+
+
 class TrainingConfig(Settings):
     steps: Whole = Field(100, ge=1)
     """Number of steps after which training ends."""
@@ -25,6 +32,9 @@ class TrainingConfig(Settings):
     """If set, training stops after the step in which this many minutes have passed."""
     trees_per_step: int = Field(32, ge=1, le=65536)
     """Trees that grow concurrently in one step."""
+    sampler: str = "order"
+    """Which problem the next tree gets: a name in `engine.curriculum.SAMPLERS`."""
+    learnability: LearnabilityConfig = LearnabilityConfig()
     batch_nodes: Whole = Field(1, ge=1)
     """An agent learns when its buffer holds this many nodes of its own and of the agents that share
     its weights; leftovers are kept."""

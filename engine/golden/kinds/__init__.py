@@ -38,6 +38,7 @@ KINDS: dict[str, Kind] = {
     ),
     "posterior": Kind(search.posterior, "obs", "prior dist_type"),
     "prior": Kind(search.prior, "dist_type", "reward_average_prior"),
+    "rollout_budget": Kind(search.rollout_budget, "pass_rates budget low high"),
     "total_loss": Kind(
         losses.total,
         "log_probs old_log_probs ref_log_probs advantages clip kl_coef loss",

@@ -112,10 +112,16 @@ def test_a_setting_that_could_have_no_effect_is_refused():
 
 def test_registered_methods_are_those_of_the_registries():
     from engine.credit import ADVANTAGES
+    from engine.curriculum import SAMPLERS
     from engine.losses import POLICY_LOSSES
+    from engine.search.allocators import ALLOCATORS
+    from engine.search.strategies import STRATEGIES
 
     assert registered("credit") == sorted(ADVANTAGES)
     assert registered("losses") == sorted(POLICY_LOSSES)
+    assert registered("curriculum") == sorted(SAMPLERS)
+    assert registered("search/allocators") == sorted(ALLOCATORS)
+    assert registered("search/strategies") == sorted(STRATEGIES)
 
 
 NESTED = [1]

@@ -31,6 +31,14 @@ _AGENT = r"agents\.([a-z][a-z0-9-]{0,39}|[0-9]{1,2})"
 """Agent in a path: by name, or by index."""
 _UNKNOWN = "unknown setting; check the spelling against `python -m engine config`"
 _DROPPED = ("title", "default", "description")
+_REGISTRIES = {
+    "credit.advantage": "credit",
+    "loss.policy": "losses",
+    "search.allocator": "search/allocators",
+    "search.strategy": "search/strategies",
+    "training.sampler": "curriculum",
+}
+"""Settings that name a registered method, with the package of its registry."""
 _NAMES = {
     "model": (
         "(starter|registry|package|local):[^\\x00\\n]+",
@@ -229,9 +237,8 @@ def _leaf(path: str, info: FieldInfo) -> _Leaf:
     schema = _inlined(adapter.json_schema())
     if path in _OPERATORS:
         return _Leaf(adapter, {"type": "null"}, reason=_OPERATORS[path])
-    if path in ("credit.advantage", "loss.policy"):
-        package = {"credit.advantage": "credit", "loss.policy": "losses"}[path]
-        return _Leaf(adapter, {**schema, "enum": registered(package)})
+    if path in _REGISTRIES:
+        return _Leaf(adapter, {**schema, "enum": registered(_REGISTRIES[path])})
     if path not in _NAMES:
         return _Leaf(adapter, schema)
     pattern, names = _NAMES[path]

@@ -26,7 +26,13 @@ from engine.config.weight_sharing import with_shared_settings
 from webapp.experiments.run_settings.toml import value_text
 
 _RECORD = {"recipe", "recipe_version", "agents"}
-_REGISTRIES = {"credit.advantage": "credit", "loss.policy": "losses"}
+_REGISTRIES = {
+    "credit.advantage": "credit",
+    "loss.policy": "losses",
+    "search.allocator": "search/allocators",
+    "search.strategy": "search/strategies",
+    "training.sampler": "curriculum",
+}
 _ONE_OF = re.compile(r"\^\(([\w|]+)\)\$")
 _LONG = {"role"}
 _UNITS = (
