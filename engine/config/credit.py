@@ -16,6 +16,13 @@ class Score(StrEnum):
     FRACTION = "fraction"
 
 
+class RaeConfig(Settings):
+    """Settings of the advantage `rae`."""
+
+    decay: float = Field(0.95, ge=0, le=1)
+    """With the advantage `rae`: share of a role's baseline that an answer leaves."""
+
+
 class CreditConfig(Settings):
     score: Score = Score.BINARY
     """Score of a node: 1 if every test passes else 0, or the share of tests that pass."""
@@ -34,3 +41,4 @@ class CreditConfig(Settings):
     `training.trees_per_step` to learn from; 0 is off."""
     advantage: str = "mars2"
     """Advantage estimator: a name in `engine.credit.ADVANTAGES`."""
+    rae: RaeConfig = RaeConfig()

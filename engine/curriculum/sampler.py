@@ -22,7 +22,7 @@ class Sampler(Memory, Protocol):
 
     def next(self, position: int) -> int:
         """Returns the number, in the training split, of the problem of the draw at `position`. A
-        run asks once for each position, in order; the first is 0, or where a fork's parent was."""
+        run requests each position once, in order; the first is 0, or where a fork's parent was."""
         ...
 
 

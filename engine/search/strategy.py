@@ -1,7 +1,7 @@
 """The socket of strategies: how a tree grows, apart from the tree itself.
 
 The tree holds the nodes, and refuses impossible steps; its strategy chooses the next expansion and
-is told of every node that opens and closes. What a strategy knows of one tree ends with that tree.
+receives every node that opens and closes. What a strategy knows of one tree ends with that tree.
 What it is to know of earlier trees is its memory (`engine.memory.protocol`), one for the whole run.
 """
 

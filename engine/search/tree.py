@@ -3,7 +3,7 @@
 How it grows is its strategy's (`engine.search.strategies`). Invariants:
 - Nodes are numbered in the order of creation; node 0 is the root, the problem statement.
 - Only the root and scored nodes are expanded; open and failed nodes never are.
-- A strategy is told once of every node that opens, and once of every node that closes.
+- A strategy receives every node once when it opens, and once when it closes.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ from engine.events.vocabulary import (
 )
 from engine.problems.source import ProblemSet
 from engine.rollout.forest import GrowingTree
-from engine.rollout.memories import memories_of, seen
+from engine.rollout.memories import memories_of
+from engine.rollout.records import seen
 from engine.rollout.step_rollout import StepRollout
 from engine.rollout.types import Stopped
 from engine.run.checkpoint import Checkpoint, Checkpoints
@@ -70,8 +71,8 @@ class Trainer:
         self.checkpoint = checkpoint
         self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
         self.progress = Progress()
-        self.learning = UpdateCoordinator(config, team)
         self.memories = memories_of(config, len(problems.train))
+        self.learning = UpdateCoordinator(config, team, self.memories)
         self.trees = StepRollout(config, team, problems, should_stop, self.memories)
         self.saved_step = -1
         self.first_step = 1

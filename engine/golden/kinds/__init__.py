@@ -38,6 +38,7 @@ KINDS: dict[str, Kind] = {
     ),
     "posterior": Kind(search.posterior, "obs", "prior dist_type"),
     "prior": Kind(search.prior, "dist_type", "reward_average_prior"),
+    "rae": Kind(credit.role_baselines, "decay episodes", "baselines"),
     "rollout_budget": Kind(search.rollout_budget, "pass_rates budget low high"),
     "total_loss": Kind(
         losses.total,

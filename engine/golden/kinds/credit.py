@@ -11,6 +11,7 @@ from engine.config.credit import CreditConfig
 from engine.credit import ADVANTAGES
 from engine.credit.filters import informative
 from engine.credit.group import BatchContext, GroupContext
+from engine.credit.methods.rae import RoleBaselines
 from engine.credit.overlong import overlong_penalty
 from engine.credit.shaping import tree_shaping
 from engine.golden.kinds.case import Case, lookup
@@ -73,6 +74,19 @@ def overlong(case: Case) -> Any:
     )
     advantages = ADVANTAGES["mars2"].over_group(penalised, _flat(["0"] * len(penalised)))
     return {"penalised_rewards": penalised.tolist(), "advantages": advantages.tolist()}
+
+
+def role_baselines(case: Case) -> Any:
+    inputs = case["inputs"]
+    baselines = RoleBaselines(inputs["decay"], inputs.get("baselines"))
+    advantages = [
+        {
+            role: baselines.advantage(f"{episode['game']}/{role}", reward)
+            for role, reward in episode["returns"].items()
+        }
+        for episode in inputs["episodes"]
+    ]
+    return {"advantages": advantages, "baselines": baselines.baselines}
 
 
 def dynamic_filter(case: Case) -> Any:

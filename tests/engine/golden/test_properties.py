@@ -165,6 +165,29 @@ def rollout_budget(luck):
     return inputs, {"budgets": list(best), "value": value(best)}
 
 
+def rae(luck):
+    decay, roles = luck.random(), [str(role) for role in range(luck.randint(1, 3))]
+    episodes = [
+        {"game": luck.choice("xy"), "returns": {role: luck.uniform(-1, 1) for role in roles}}
+        for _ in range(luck.randint(1, 8))
+    ]
+    advantages, returned = [], {}
+    for episode in episodes:
+        advantages.append({})
+        for role, reward in episode["returns"].items():
+            earlier = returned.setdefault(f"{episode['game']}/{role}", [])
+            advantages[-1][role] = reward - weighted(earlier, decay)
+            earlier.append(reward)
+    expected = {role: weighted(rewards, decay) for role, rewards in returned.items()}
+    inputs = {"decay": decay, "episodes": episodes}
+    return inputs, {"advantages": advantages, "baselines": expected}
+
+
+def weighted(rewards, decay):
+    """The moving average in closed form: the newest weighs most."""
+    return sum((1 - decay) * decay**age * r for age, r in enumerate(reversed(rewards)))
+
+
 def tree_shaping(luck):
     count, gamma, share = luck.randint(1, 12), luck.uniform(0, 2), luck.random()
     parents, raw = [luck.randint(-1, v - 1) for v in range(count)], rewards(luck, count)
@@ -463,7 +486,7 @@ MAKERS = {
     "dynamic_filter": [dynamic_filter], "pass_at_k": [pass_at_k], "tree_select": [tree_select],
     "diversity": [diversity], "depth_weight": [depth_weight], "is_weights": [is_weights],
     "gspo_ratio": [gspo_ratio], "kl": [kl], "policy_loss": [policy_loss],
-    "rollout_budget": [rollout_budget], "total_loss": [total_loss],
+    "rae": [rae], "rollout_budget": [rollout_budget], "total_loss": [total_loss],
 }  # fmt: skip
 STATISTICAL = {"p_widen": 2, "p_agent": 2}
 """These cost tens of thousands of draws a case."""

@@ -6,22 +6,22 @@ import json
 import zlib
 from typing import Any
 
-import numpy as np
-
 from engine.config.schema import RunConfig, parse_config
-from engine.credit.assign import Credit
+from engine.credit.assign import Credit, assign_credit
 from engine.events.vocabulary import StopReason, Verdict
 from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem
 from engine.problems.source import ProblemSet
 from engine.rollout.forest import Forest, GrowingTree
-from engine.rollout.memories import memories_of, seen
+from engine.rollout.memories import ADVANTAGE, memories_of
 from engine.rollout.planting import Planting
+from engine.rollout.records import record_of, seen
 from engine.sandbox.host.verify import Verification
 
 AGENTS = ("oak", "elm")
 PROBLEMS = [make_problem(2, i)[0] for i in range(6)]
 REMEMBERING = {
+    "credit": {"advantage": "rae", "dynamic_filter": False},
     "search": {"strategy": "discounted", "allocator": "knapsack", "nodes_per_tree": 6,
                "knapsack": {"warmup_steps": 1, "high": 12}},
     "training": {"sampler": "learnability", "trees_per_step": 4},
@@ -54,8 +54,14 @@ class Run:
             for claim in claims:
                 self._close(forest, claim)
         self.begun += count
-        self.memories.observe(self.step, [seen(tree, whole(tree)) for tree in forest.trees])
-        return [(tree.number, shape(tree)) for tree in forest.trees]
+        credits = [self._credit(tree) for tree in forest.trees]
+        trees = list(zip(forest.trees, credits, strict=True))
+        self.memories.observe(self.step, [seen(tree, credit) for tree, credit in trees])
+        return [(t.number, shape(t), credit.advantages_N.tolist()) for t, credit in trees]
+
+    def _credit(self, tree: GrowingTree) -> Credit:
+        record = record_of(tree)
+        return assign_credit(record, self.config.credit, 10, self.memories.get(ADVANTAGE))
 
     def _close(self, forest: Forest, claim: Any) -> None:
         """Each agent solves some problems more often than others."""
@@ -87,9 +93,3 @@ def share(key: str) -> float:
 
 def shape(tree: GrowingTree) -> list[tuple]:
     return [(n.parent, n.agent, n.score, n.packed_draws) for n in tree.written.values()]
-
-
-def whole(tree: GrowingTree) -> Credit:
-    """A credit that filters nothing."""
-    values = np.zeros(len(tree.written))
-    return Credit(values, values, filtered=False)

@@ -40,7 +40,9 @@ def test_each_memory_changes_what_is_planted():
         run.grow()
     saved = json.loads(run.state())
     expected = Run.resumed(json.dumps(saved)).grow()
-    assert set(saved["memory"]) == {"training.sampler", "search.allocator", "search.strategy"}
+    assert set(saved["memory"]) == {
+        "training.sampler", "search.allocator", "search.strategy", "credit.advantage",
+    }  # fmt: skip
     for path in saved["memory"]:
         others = {p: s for p, s in saved["memory"].items() if p != path}
         assert Run.resumed(json.dumps(saved | {"memory": others})).grow() != expected, path
@@ -50,7 +52,7 @@ def test_a_checkpoint_from_before_memories_resumes_with_todays_order():
     default = {"training": {"trees_per_step": 4}}
     run = Run(default)
     steps = [run.grow() for _ in range(3)]
-    assert [number for step in steps for number, _ in step] == [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]
+    assert [number for step in steps for number, *_ in step] == [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]
     resumed = Run.resumed('{"step": 1, "begun": 4}', default)
     assert [resumed.grow(), resumed.grow()] == steps[1:]
 
