@@ -43,7 +43,7 @@ from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem
 from engine.rollout.forest import Forest, public_score
 from engine.sandbox.host.verify import Verification
-from engine.search.tree import SearchTree
+from engine.search.strategies import planted
 
 SUMMARY = "CPU seconds of bookkeeping per node of a search tree, against TreeQuest"
 GOALS = {
@@ -294,7 +294,7 @@ def same_nodes_as_treequest(family: Posterior, order: SelectionOrder, nodes: int
     rng = np.random.default_rng(nodes)
     algorithm = ABMCTSA(dist_type=str(family), model_selection_strategy=STRATEGIES[order])
     state, played = algorithm.init_tree(), Played()
-    tree = SearchTree(tuple(SKILL), family, order, played)
+    tree = planted(tuple(SKILL), SearchConfig(posterior=family, selection_order=order), played)
     with _recorded() as draws:
         for _ in range(nodes):
             draws.clear()

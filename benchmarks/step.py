@@ -133,7 +133,7 @@ def _figures(ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> di
 def _with_examples(run: RunConfig) -> Iterator[Problem]:
     """Yields the problems of a run, with the public tests of each in its statement."""
     count = run.training.steps * run.training.trees_per_step
-    for problem in load_problem_set(run.problems).training_batch(0, count):
+    for problem in load_problem_set(run.problems).numbered(range(count)):
         tests = [test for test in problem.public_tests if isinstance(test, CallTest)]
         lines = [
             f"{problem.entry_point}({', '.join(map(to_literal, test.arguments))}) gives "

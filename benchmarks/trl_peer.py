@@ -95,7 +95,7 @@ class Peer:
         self.run, self.sampling = run, agent.sampling
         self.policy = load_policy(agent.model)
         count = run.training.steps * run.training.trees_per_step
-        self.problems = load_problem_set(run.problems).training_batch(0, count)
+        self.problems = load_problem_set(run.problems).numbered(range(count))
         self.noted: dict[str, float] = {}
 
     def train(self) -> list[dict[str, float]]:

@@ -21,6 +21,9 @@ TITLES = {
     "losses": "Policy losses",
     "rewards": "Rewards",
     "formats": "Formats of problems",
+    "strategies": "Strategies of search",
+    "allocators": "Allocators of nodes",
+    "samplers": "Samplers of problems",
 }
 
 

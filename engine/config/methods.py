@@ -94,6 +94,9 @@ REGISTRIES = (
     Registry("rewards", "credit", "score", "engine.credit.rewards", "REWARDS"),
     Registry("formats", "problems", "format", "engine.problems.formats", "FORMATS",
              others=("auto", "grove")),
+    Registry("strategies", "search", "strategy", "engine.search.strategies", "STRATEGIES"),
+    Registry("allocators", "search", "allocator", "engine.search.allocators", "ALLOCATORS"),
+    Registry("samplers", "training", "sampler", "engine.curriculum", "SAMPLERS"),
 )  # fmt: skip
 """All registries."""
 

@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from pydantic import Field, model_validator
 
-from engine.config.base import Settings, Whole
+from engine.config.base import Whole
+from engine.config.method_settings import MethodSettings
 
 
 class Posterior(StrEnum):
@@ -38,7 +39,14 @@ class NodeChoice(StrEnum):
     UNIFORM = "uniform"
 
 
-class SearchConfig(Settings):
+class SearchConfig(MethodSettings):
+    SECTION = "search"
+
+    strategy: str = "thompson"
+    """How a tree grows: a name in `engine.search.strategies.STRATEGIES`."""
+    allocator: str = "uniform"
+    """How a step's nodes are divided among its trees: a name in
+    `engine.search.allocators.ALLOCATORS`. Searches and evaluations have one size of tree."""
     nodes_per_tree: int = Field(8, ge=1, le=5000)
     """Budget of one tree: its number of nodes without the root."""
     nodes_in_flight: int = Field(1, ge=1, le=256)
@@ -69,6 +77,20 @@ class SearchConfig(Settings):
     max_depth: int | None = Field(None, ge=1, le=5000)
     """If set, nodes at this depth are not refined; 1 is a flat group of independent answers. Trees
     at evaluation have no such limit."""
+
+    @model_validator(mode="after")
+    def _methods_fit(self) -> SearchConfig:
+        if self.strategy == "discounted" and self.posterior is not Posterior.BETA:
+            raise ValueError(
+                f"strategy = discounted with posterior = {self.posterior}: it sums successes and "
+                "failures; set posterior = beta, or strategy = thompson"
+            )
+        if self.allocator == "knapsack" and self.options("allocator").low > self.nodes_per_tree:
+            raise ValueError(
+                f"knapsack.low = {self.options('allocator').low} is more than nodes_per_tree = "
+                f"{self.nodes_per_tree}, which each tree has on average; lower it"
+            )
+        return self
 
     @model_validator(mode="after")
     def _flight_fits_budget(self) -> SearchConfig:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import Field, model_validator
 
 from engine.config.base import Settings, Whole
+from engine.config.method_settings import MethodSettings
 
 
 class RowLayout(StrEnum):
@@ -18,13 +19,17 @@ class RowLayout(StrEnum):
     PREFIX = "prefix"
 
 
-class TrainingConfig(Settings):
+class TrainingConfig(MethodSettings):
+    SECTION = "training"
+
     steps: Whole = Field(100, ge=1)
     """Number of steps after which training ends."""
     minutes: float | None = Field(None, gt=0)
     """If set, training stops after the step in which this many minutes have passed."""
     trees_per_step: int = Field(32, ge=1, le=65536)
     """Trees that grow concurrently in one step."""
+    sampler: str = "order"
+    """Which problem the next tree gets: a name in `engine.curriculum.SAMPLERS`."""
     batch_nodes: Whole = Field(1, ge=1)
     """An agent learns when its buffer holds this many nodes of its own and of the agents that share
     its weights; leftovers are kept."""

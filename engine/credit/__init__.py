@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from engine.config.methods import Methods
 from engine.credit.group import Advantage, advantage_of
-from engine.credit.methods import adora, dr_grpo, grpo, mars2, per_agent, reinforce_pp, rloo
+from engine.credit.methods import adora, dr_grpo, grpo, mars2, per_agent, rae, reinforce_pp, rloo
 
 ADVANTAGES: Methods[Advantage] = Methods(
     "advantages",
@@ -17,6 +17,7 @@ ADVANTAGES: Methods[Advantage] = Methods(
     grpo,
     mars2,
     per_agent,
+    rae,
     reinforce_pp,
     rloo,
 )

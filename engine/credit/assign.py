@@ -19,7 +19,7 @@ import numpy as np
 from engine.config.credit import CreditConfig
 from engine.credit import ADVANTAGES
 from engine.credit.filters import usable
-from engine.credit.group import BatchContext, GroupContext
+from engine.credit.group import BatchContext, CreditMemory, GroupContext
 from engine.credit.overlong import overlong_penalty
 from engine.credit.shaping import ROOT, tree_shaping
 
@@ -50,11 +50,15 @@ class Credit:
 
 
 def assign_credit(
-    tree: TreeRecord, config: CreditConfig, max_new_tokens: int | Sequence[int]
+    tree: TreeRecord,
+    config: CreditConfig,
+    max_new_tokens: int | Sequence[int],
+    memory: CreditMemory | None = None,
 ) -> Credit:
     """Returns the credit of every scored node of a tree.
 
     `max_new_tokens` is the limit of the overlong penalty, one for all nodes or one for each.
+    `memory` is the run's, if the method has one; without, the tree is credited by itself.
     A tree without any score is filtered under any settings: there is nothing to learn.
 
     Raises:
@@ -87,7 +91,8 @@ def assign_credit(
         lengths, limits, config.overlong_buffer_tokens, config.overlong_factor
     )
     shaped_N[scored] = rewards
-    advantages_N[scored] = ADVANTAGES[config.advantage].over_group(rewards, context)
+    over_group = (memory or ADVANTAGES[config.advantage]).over_group
+    advantages_N[scored] = over_group(rewards, context)
     return Credit(shaped_N, advantages_N, filtered=not usable(scores, config))
 
 

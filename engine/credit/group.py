@@ -2,7 +2,8 @@
 
 A method computes its advantages over one group at a time: all scored nodes of one tree. One that
 compares nodes of different trees has a second hook, over all nodes of a step's update. Data that a
-new method needs is one more column of a context; no other method changes.
+new method needs is one more column of a context; no other method changes. A method that compares a
+tree with earlier ones has its hook in a memory, which outlives the step.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+
+from engine.config.credit import CreditConfig
+from engine.memory.protocol import Memory
 
 
 def _nothing() -> np.ndarray:
@@ -63,23 +67,37 @@ OverBatch = Callable[[np.ndarray, BatchContext], np.ndarray]
 """(advantages_N of all groups, context) -> the advantages of the update."""
 
 
+class CreditMemory(Memory, Protocol):
+    """Memory of a method whose advantages depend on earlier trees."""
+
+    def over_group(self, rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
+        """Returns advantages_N of a tree, as `OverGroup` does, and may take it in. Called once for
+        each tree, filtered ones included, in the order of a step's trees."""
+        ...
+
+
 @dataclass(frozen=True)
 class Advantage:
     """A method of `engine.credit.methods`: its hook over a group, and optionally over a batch."""
 
     over_group: OverGroup
     over_batch: OverBatch | None = None
+    memory: Callable[[CreditConfig], CreditMemory] | None = None
+    """Returns an empty memory, whose hook over a group replaces `over_group` in a run."""
 
 
 def advantage_of(module: Any) -> Advantage:
-    """Returns the method that a module holds: `over_group` and, if it has one, `over_batch`.
+    """Returns the method that a module holds: `over_group` and, if it has them, `over_batch` and
+    `memory`.
 
     Raises:
         ValueError: it holds none.
     """
     if not callable(over_group := getattr(module, "over_group", None)):
         raise ValueError("has no function over_group(rewards_N, context)")
-    return Advantage(over_group, getattr(module, "over_batch", None))
+    return Advantage(
+        over_group, getattr(module, "over_batch", None), getattr(module, "memory", None)
+    )
 
 
 def standardised(rewards_N: np.ndarray, epsilon: float) -> np.ndarray:

@@ -7,9 +7,8 @@ the content of its problems, independent of their order. Rows that could not be 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import count, islice
 
 from engine.config.errors import ConfigError
 from engine.config.problems import ProblemsConfig
@@ -25,7 +24,7 @@ GENERATED = "generated"
 
 @dataclass(frozen=True)
 class ProblemSet:
-    """Splits of one run; training cycles through its problems in order."""
+    """Splits of one run."""
 
     train: Sequence[Problem]
     validation: list[Problem]
@@ -36,9 +35,9 @@ class ProblemSet:
     """Position of each problem of a file, by id; empty for generated ones, whose references were
     run when they were made."""
 
-    def training_batch(self, position: int, size: int) -> list[Problem]:
-        """Returns `size` problems from training index `position` on."""
-        return [self.train[i % len(self.train)] for i in islice(count(position), size)]
+    def numbered(self, numbers: Iterable[int]) -> list[Problem]:
+        """Returns the training problems of these numbers, which go round and round."""
+        return [self.train[number % len(self.train)] for number in numbers]
 
 
 class StreamedProblems(Sequence[Problem]):

@@ -35,10 +35,10 @@ from enum import StrEnum
 from typing import Any
 
 from engine.config.schema import RunConfig
-from engine.problems.source import ProblemSet
-from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode, training_score
+from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode
 from engine.rollout.generation_dispatcher import GenerationDispatcher
 from engine.rollout.growth import task_of
+from engine.rollout.planting import Planting
 from engine.rollout.scheduler import Demand, Order, Scheduler, Task, VerifiedTask
 from engine.rollout.types import RolloutSink, RolloutTeam, Stopped
 
@@ -69,8 +69,6 @@ class TreeInFlight:
 
     tree: GrowingTree
     forest: Forest
-    position: int
-    """Index of its problem in the training set."""
     growth: Growth = Growth.QUEUED
     membership: Membership = Membership.AHEAD
     completion: int = -1
@@ -84,12 +82,12 @@ class ContinuousRollout:
         self,
         config: RunConfig,
         team: RolloutTeam,
-        problems: ProblemSet,
+        planting: Planting,
         should_stop: Callable[[], bool],
     ):
         self.config = config
         self.team = team
-        self.problems = problems
+        self.planting = planting
         self.should_stop = should_stop
         self.in_flight: dict[GrowingTree, TreeInFlight] = {}
         """Trees that no step has taken, in the order in which they were planted."""
@@ -104,17 +102,16 @@ class ContinuousRollout:
         """Returns the trees in flight of these memberships."""
         return [one for one in self.in_flight.values() if one.membership in memberships]
 
-    def plant(self, positions: Sequence[int], step: int, first: int) -> list[GrowingTree]:
-        """Returns new trees of these problems; `first` is the number of trees that this step opened
-        before. They begin as others complete; the next `gather` begins the rest, and their step."""
+    def plant(
+        self, numbers: Sequence[int], step: int, first: int, refill: bool
+    ) -> list[GrowingTree]:
+        """Returns new trees of the problems of these numbers; `first` is the number of trees that
+        this step opened before, `refill` whether they replace filtered ones. They begin as others
+        complete; the next `gather` begins the rest, and their step."""
         growing = sum(one.growth is Growth.GROWING for one in self.in_flight.values())
-        config = self.config
-        batch = [self.problems.training_batch(position, 1)[0] for position in positions]
-        names = tuple(agent.name for agent in config.agents)
-        judge = training_score(config.credit)
-        forest = Forest(batch, names, config.search, judge, [config.seed, step], first)
-        for tree, position in zip(forest.trees, positions, strict=True):
-            self.in_flight[tree] = TreeInFlight(tree, forest, position)
+        forest = self.planting.forest(numbers, step, first, refill)
+        for tree in forest.trees:
+            self.in_flight[tree] = TreeInFlight(tree, forest)
         self._begin(len(forest.trees) - growing)
         return forest.trees
 

@@ -23,8 +23,10 @@ from engine.policy.prompts import Feedback
 from engine.policy.types import Answer, Request
 from engine.problems.problem import Problem
 from engine.sandbox.host.verify import Verification
+from engine.search.expansion import Expansion
 from engine.search.scheduler import Spending, TreeBudget, TreeEnd
-from engine.search.tree import Expansion, SearchTree
+from engine.search.strategies import planted
+from engine.search.tree import SearchTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,10 @@ class GrowingTree:
     spending: Spending = field(default_factory=Spending)
     seed: tuple[int, ...] = ()
     """Seed of its search; with a node's id it names the random stream of that node's answer."""
+    number: int = 0
+    """Number of its problem in the training split; 0 outside of training."""
+    nodes: int | None = None
+    """Its budget of nodes; None: `search.nodes_per_tree`."""
 
     def scores(self) -> list[float]:
         return [node.score for node in self.written.values() if node.score is not None]
@@ -139,14 +145,16 @@ class Forest:
         judge: Judge,
         seed: Sequence[int],
         first: int = 0,
+        memory: Any = None,
     ):
-        """`first` is the index of the first tree among all that share the seed."""
+        """`first` is the index of the first tree among all that share the seed; `memory` that of
+        the run's strategy, if it has one."""
         self.judge = judge
         self.budget = TreeBudget.of(search)
         self.trees = [
             GrowingTree(
                 problem,
-                self._tree(agents, search, [*seed, position]),
+                planted(agents, search, np.random.default_rng([*seed, position]), memory),
                 error_feedback=search.error_feedback,
                 seed=(*seed, position),
             )
@@ -158,16 +166,16 @@ class Forest:
         return [
             OpenNode(tree, expansion)
             for tree in trees
-            for expansion in self.budget.claim(tree.search, tree.spending)
+            for expansion in self._budget(tree).claim(tree.search, tree.spending)
         ]
 
     def end(self, tree: GrowingTree) -> TreeEnd | None:
         """Returns why a tree opens no more nodes; None while it may."""
-        return self.budget.end(tree.search, tree.spending)
+        return self._budget(tree).end(tree.search, tree.spending)
 
     def is_spent(self, tree: GrowingTree) -> bool:
         """Whether a tree is complete: nothing is left to open, and nothing is in flight."""
-        return self.budget.is_spent(tree.search, tree.spending)
+        return self._budget(tree).is_spent(tree.search, tree.spending)
 
     def close(self, claim: OpenNode, answer: Answer, verification: Verification) -> ClosedNode:
         """Closes a node with its answer and verdict; updates posteriors and tree."""
@@ -184,16 +192,5 @@ class Forest:
         claim.tree.close(node)
         return node
 
-    @staticmethod
-    def _tree(agents: Sequence[str], search: SearchConfig, seed: list[int]) -> SearchTree:
-        rng = np.random.default_rng(seed)
-        return SearchTree(
-            agents,
-            search.posterior,
-            search.selection_order,
-            rng,
-            search.rho,
-            search.agent_choice,
-            search.max_depth,
-            search.node_choice,
-        )
+    def _budget(self, tree: GrowingTree) -> TreeBudget:
+        return self.budget if tree.nodes is None else self.budget.of_nodes(tree.nodes)

@@ -1,7 +1,7 @@
 """Rollout of a training step: its trees, from the next problems in order.
 
-Invariant: problems are taken in their order, each once; those whose trees an interruption cut off
-come first. Trees grow in waves, step by step, or continuously (`is_continuous`).
+Invariant: problems are taken as the run's sampler draws them; those whose trees an interruption cut
+off come first. Trees grow in waves, step by step, or continuously (`is_continuous`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any
 from engine.config.agents import GeneratorName
 from engine.config.schema import RunConfig
 from engine.credit.filters import usable
+from engine.memory.memories import Memories
 from engine.problems.source import ProblemSet
 from engine.rollout.continuous import ContinuousRollout, Membership
-from engine.rollout.forest import Forest, GrowingTree, training_score
+from engine.rollout.forest import GrowingTree
+from engine.rollout.planting import Planting
 from engine.rollout.recorder import TreeRecorder
 from engine.rollout.types import RolloutTeam
 from engine.rollout.waves import Rollout
@@ -71,14 +73,16 @@ class StepRollout:
         team: RolloutTeam,
         problems: ProblemSet,
         should_stop: Callable[[], bool],
+        memories: Memories,
     ):
+        """`memories` are the run's (`engine.rollout.memories`)."""
         self.config = config
         self.team = team
-        self.problems = problems
         self.should_stop = should_stop
-        self.growth = ContinuousRollout(config, team, problems, should_stop)
+        self.planting = Planting(config, problems, memories)
+        self.growth = ContinuousRollout(config, team, self.planting, should_stop)
         self.interrupted: list[int] = []
-        """Indices of problems whose trees an interruption cut off; begun again first."""
+        """Numbers of problems whose trees an interruption cut off; begun again first."""
         self.begun = 0
         """Number of new problems of this step."""
         self.refilled = 0
@@ -89,9 +93,9 @@ class StepRollout:
 
     @property
     def carried(self) -> list[int]:
-        """Indices of problems whose trees are in flight, without those of the next step."""
+        """Numbers of problems whose trees are in flight, without those of the next step."""
         carried = self.growth.members(Membership.CURRENT, Membership.CARRIED)
-        return [*(one.position for one in carried), *self.interrupted]
+        return [*(one.tree.number for one in carried), *self.interrupted]
 
     def begin(
         self,
@@ -139,7 +143,7 @@ class StepRollout:
             # Without extra trees, all trees in flight belong to the current step.
             left = len(self.growth.in_flight) if training.extra_trees else 0
             missing = max(0, training.trees_per_step + training.extra_trees - left)
-            self.growth.plant(range(seen, seen + missing), step, 0)
+            self.growth.plant(self.planting.drawn(seen, missing), step, 0, refill=False)
 
     def discard_ahead(self) -> None:
         """Discards the trees planted for the next step."""
@@ -147,11 +151,8 @@ class StepRollout:
 
     def _in_waves(self, one: _StepInProgress) -> list[GrowingTree]:
         """Grows and returns the missing trees in waves, of the next problems."""
-        config = self.config
-        batch = self.problems.training_batch(one.seen + self.begun, one.missing)
-        names = tuple(agent.name for agent in config.agents)
-        judge = training_score(config.credit)
-        forest = Forest(batch, names, config.search, judge, [config.seed, one.step], self.begun)
+        numbers = self.planting.drawn(one.seen + self.begun, one.missing)
+        forest = self.planting.forest(numbers, one.step, self.begun, one.refill > 0)
         self.begun += one.missing
         one.recorder.open_trees(forest.trees)
         rollout = Rollout(self.team, forest, one.recorder, self.should_stop)
@@ -176,13 +177,13 @@ class StepRollout:
         if not trees:
             missing = self._to_plant(one.missing)
             interrupted, self.interrupted = self.interrupted[:missing], self.interrupted[missing:]
-            new = range(first, first + missing - len(interrupted))
-            trees = self.growth.plant([*interrupted, *new], one.step, self._opened)
+            new = self.planting.drawn(first, missing - len(interrupted))
+            numbers = [*interrupted, *new]
+            trees = self.growth.plant(numbers, one.step, self._opened, one.refill > 0)
             self.begun += len(new)
         one.recorder.open_trees(trees)
         self._opened += len(trees)
-        # The problems of the next trees are generated while these are written.
-        self.problems.training_batch(first + len(trees), one.missing)
+        self.planting.prepare(first + len(trees), one.missing)
         for phase in ("generate", "verify"):
             one.phases.setdefault(phase, 0.0)
         self.growth.begin_step(one.recorder, one.update)

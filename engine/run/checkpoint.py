@@ -7,7 +7,8 @@ A checkpoint of step S holds, as of the end of S:
   seed and number of the answers requested so far, which determine the next draws; the state of
   torch's own random numbers. For a frozen policy there are only the random numbers;
 - `state.json`: progress (steps, position in the training problems, seconds of training), the rows
-  in every agent's buffer, and the record of the run (`engine.training.compatibility`);
+  in every agent's buffer, what methods remember of earlier steps (`engine.memory`; absent before
+  0.3), and the record of the run (`engine.training.compatibility`);
 - `manifest.json`: size and SHA-256 of each of these files, and the validation score of S, if it
   was validated.
 

@@ -9,11 +9,12 @@ end, open nodes are completed; so nodes in flight may exceed the limits of token
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from engine.config.search import SearchConfig
-from engine.search.tree import Expansion, SearchTree
+from engine.search.expansion import Expansion
+from engine.search.tree import SearchTree
 
 
 class TreeEnd(StrEnum):
@@ -45,7 +46,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class TreeBudget:
-    """Limits that every tree of a step shares; stateless."""
+    """Limits of a tree, which all trees of a step share but for the number of nodes; stateless."""
 
     nodes_per_tree: int
     nodes_in_flight: int = 1
@@ -70,6 +71,10 @@ class TreeBudget:
             search.seconds_per_tree,
             search.stop_when_solved,
         )
+
+    def of_nodes(self, nodes: int) -> TreeBudget:
+        """Returns the same limits with another number of nodes."""
+        return replace(self, nodes_per_tree=nodes)
 
     def claim(self, tree: SearchTree, spending: Spending | None = None) -> list[Expansion]:
         """Selects and opens as many expansions as the limits allow; each has its node's id."""

@@ -2,8 +2,9 @@
 
 RUN_DIR/fork.json names the checkpoint, and RUN_DIR/origin holds it from the creation of the fork on
 (`engine.config.run_forks`), which then needs nothing of its parent. A fork continues the step
-count of its origin, and draws its own random numbers; it does not take over the parent's buffers.
-Once it has its own checkpoint, it is a run like any other.
+count of its origin, and draws its own random numbers; it does not take over the parent's buffers,
+and of what its methods remember only what these pass on (`engine.memory`). Once it has its own
+checkpoint, it is a run like any other.
 """
 
 from __future__ import annotations

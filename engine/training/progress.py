@@ -15,12 +15,12 @@ class Progress:
 
     step: int = 0
     problems_seen: int = 0
-    """Number of training problems begun: the index of the next one."""
+    """Number of training problems begun: the position of the next draw."""
     training_seconds: float = 0.0
     """Seconds of all steps, without validation."""
 
     carried: list[int] = field(default_factory=list)
-    """Indices of problems whose trees were in flight when the step ended."""
+    """Numbers of problems whose trees were in flight when the step ended."""
 
     def finish_step(
         self, step: int, problems: int, seconds: float, carried: Sequence[int] = ()

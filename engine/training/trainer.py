@@ -32,6 +32,8 @@ from engine.events.vocabulary import (
 )
 from engine.problems.source import ProblemSet
 from engine.rollout.forest import GrowingTree
+from engine.rollout.memories import memories_of
+from engine.rollout.records import seen
 from engine.rollout.step_rollout import StepRollout
 from engine.rollout.types import Stopped
 from engine.run.checkpoint import Checkpoint, Checkpoints
@@ -69,8 +71,9 @@ class Trainer:
         self.checkpoint = checkpoint
         self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
         self.progress = Progress()
-        self.learning = UpdateCoordinator(config, team)
-        self.trees = StepRollout(config, team, problems, should_stop)
+        self.memories = memories_of(config, len(problems.train))
+        self.learning = UpdateCoordinator(config, team, self.memories)
+        self.trees = StepRollout(config, team, problems, should_stop, self.memories)
         self.saved_step = -1
         self.first_step = 1
         self.validation: float | None = None
@@ -116,6 +119,7 @@ class Trainer:
         trees = self._grow(step, recorder, phases)
         with timed(phases, "credit"):
             credits = self.learning.credit(trees, recorder)
+            self.memories.observe(step, [seen(*both) for both in zip(trees, credits, strict=True)])
         if step == self.first_step:
             # Starting weights: validated as late as possible, so that the first node comes sooner.
             self._validate(phases)
@@ -246,6 +250,7 @@ class Trainer:
         state = {
             "progress": self.progress.state(),
             "buffers": {name: buffer.state() for name, buffer in self.learning.buffers.items()},
+            "memory": self.memories.state(),
             "run": self.record.state(),
         }
         self.log.sync()
@@ -286,6 +291,7 @@ class Trainer:
         self.progress = Progress.of(state["progress"])
         for name, rows in state["buffers"].items():
             self.learning.buffers[name].load_state(rows)
+        self.memories.restore(state.get("memory", {}))  # added after 0.2
         self.trees.interrupted = list(self.progress.carried)
         self.learning.give_weights(list(self.learning.learners))
         self.saved_step, self.validation = self.progress.step, self.checkpoint.validation
@@ -297,12 +303,13 @@ class Trainer:
         self._read_log(self.checkpoint)
 
     def _begin_at(self, origin: Checkpoint) -> None:
-        """Takes weights and optimizer of another run's checkpoint, and its position in the problems
-        if these are the same; all else begins here."""
+        """Takes weights and optimizer of another run's checkpoint, its position in the problems
+        if these are the same, and what its methods pass on; all else begins here."""
         self.team.restore(origin.path, as_fork=True)
         before = Progress.of(origin.state["progress"])
         same = origin.state["run"]["problems"] == self.record.problems
         self.progress = Progress(before.step, before.problems_seen if same else 0)
+        self.memories.fork(origin.state.get("memory", {}), same)
         self.first_step = before.step + 1
         self.learning.give_weights(list(self.learning.learners))
         if self.log.continued:

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import weight_groups
-from engine.credit.assign import Credit, TreeRecord, assign_credit, credit_batch
+from engine.credit.assign import Credit, assign_credit, credit_batch
+from engine.credit.group import CreditMemory
+from engine.memory.memories import Memories
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.types import Generation
 from engine.rollout.continuous import ContinuousRollout
 from engine.rollout.forest import GrowingTree
+from engine.rollout.memories import ADVANTAGE
+from engine.rollout.records import record_of
 from engine.run.timing import timed
 from engine.run.waits import of_agents
 from engine.training.buffers import AgentBuffer
@@ -50,8 +54,10 @@ class EndedUpdate:
 class UpdateCoordinator:
     """Credits trees, buffers their nodes and runs the learners' updates from them."""
 
-    def __init__(self, config: RunConfig, team: Team):
+    def __init__(self, config: RunConfig, team: Team, memories: Memories):
+        """`memories` are the run's (`engine.rollout.memories`)."""
         self.config = config
+        self._memory = cast("CreditMemory | None", memories.get(ADVANTAGE))
         self.team = team
         groups = weight_groups([agent for agent in config.agents if agent.trainable])
         self.learners = {owner: [agent.name for agent in group] for owner, group in groups.items()}
@@ -69,9 +75,9 @@ class UpdateCoordinator:
         """Returns the credit of every tree; the nodes of unfiltered trees enter the buffers."""
         config = self.config.credit
         limits = {agent.name: agent.sampling.max_new_tokens for agent in self.config.agents}
-        records = [_record(tree) for tree in trees]
+        records = [record_of(tree) for tree in trees]
         credits = [
-            assign_credit(record, config, [limits[agent] for agent in record.agents])
+            assign_credit(record, config, [limits[agent] for agent in record.agents], self._memory)
             for record in records
         ]
         credits = credit_batch(records, credits, config)
@@ -141,17 +147,6 @@ class UpdateCoordinator:
                 rows[owners[node.agent]].append(row)
         for name, mine in rows.items():
             self.buffers[name].add_tree(mine)
-
-
-def _record(tree: GrowingTree) -> TreeRecord:
-    nodes = [tree.written[node] for node in sorted(tree.written)]
-    return TreeRecord(
-        node_ids=[node.node for node in nodes],
-        parents=[node.parent for node in nodes],
-        agents=[node.agent for node in nodes],
-        scores=[node.score for node in nodes],
-        lengths=[len(node.answer.generation.output_ids) for node in nodes],
-    )
 
 
 def _training_row(generation: Generation, advantage: float, tree: int, node: int) -> TrainingRow:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from engine.config.credit import CreditConfig
-from engine.config.search import Posterior, SelectionOrder
+from engine.config.search import SearchConfig
 from engine.credit.assign import TreeRecord, assign_credit
 from engine.events import vocabulary as ev
 from engine.problems.generator.compose import (
@@ -30,6 +30,7 @@ from engine.problems.generator.compose import (
 )
 from engine.problems.generator.operations import BY_SOURCE
 from engine.sandbox.guest.literals import to_literal
+from engine.search.strategies import planted
 from engine.search.tree import SearchTree
 
 START = 1_763_700_000.0
@@ -125,7 +126,7 @@ def _forest(out: _Writer, sample: Sample, rng: np.random.Generator, step: int, s
             said := statement(steps, rng),
             len(steps),
         )
-        search = SearchTree(sample.agents, Posterior.BETA, SelectionOrder.AGENT_FIRST, rng)
+        search = planted(sample.agents, SearchConfig(), rng)
         tree = _Tree(out.seq + 1, said, search, steps, inputs, {0: ()}, {})
         trees.append(tree)
         closed[tree.id] = {}

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 
 from engine.config.golden_kind import Case, lookup
-from engine.config.search import AgentChoice, Posterior, SelectionOrder
+from engine.config.search import AgentChoice, Posterior, SearchConfig, SelectionOrder
 from engine.search.agents import ThompsonChooser, UcbChooser
 from engine.search.depth import depth_gamma, widening_discount
+from engine.search.expansion import Expansion
 from engine.search.node import SearchNode
 from engine.search.posteriors import BetaPosterior, GaussianPosterior, make_posterior
 from engine.search.scheduler import TreeBudget
-from engine.search.tree import Expansion, SearchTree
+from engine.search.strategies import planted
+from engine.search.strategies.methods.thompson import Thompson
+from engine.search.tree import SearchTree
 
 SEED = 20_260
 DRAWS = 40_000  # standard error of a probability at most 0.0025
@@ -55,7 +58,7 @@ def backprop(case: Case) -> Any:
         depth = tree.nodes[parent + 1].depth + 1
         tree.close(tree.open(Expansion(parent + 1, agent, depth, {})), score)
     return {
-        "states": {str(node.id - 1): _arms(node) for node in tree.nodes},
+        "states": {str(node.id - 1): _arms(tree, node) for node in tree.nodes},
         "all_rewards_store": {
             agent: [node.score for node in tree.nodes if node.agent == agent]
             for agent in inputs["agents"]
@@ -63,16 +66,18 @@ def backprop(case: Case) -> Any:
     }
 
 
-def _arms(node: SearchNode) -> dict[str, Any]:
+def _arms(tree: SearchTree, node: SearchNode) -> dict[str, Any]:
+    assert isinstance(tree.strategy, Thompson)
+    arms = tree.strategy.arms(node)
     state: dict[str, Any] = {"children_expand_idx": [child - 1 for child in node.children]}
-    for name, pool in node.arms.pools.items():
+    for name, pool in arms.pools.items():
         state[f"GEN[{name}]"] = pool.gen.parameters()
         state[f"CONT[{name}]"] = pool.cont.parameters()
         state[f"child[{name}]"] = {
             str(node.children.index(child)): belief.parameters()
             for child, belief in pool.children.items()
         }
-    beliefs = node.arms.agents.posteriors
+    beliefs = arms.agents.posteriors
     state["action_probas"] = {agent: belief.parameters() for agent, belief in beliefs.items()}
     return state
 
@@ -150,7 +155,8 @@ def _tree(
 ) -> SearchTree:
     names = [str(i) for i in range(agents)] if isinstance(agents, int) else agents
     rng = rng or np.random.default_rng(SEED)
-    return SearchTree(names, family, order, rng, choice=choice, **limits)
+    search = SearchConfig(posterior=family, selection_order=order, agent_choice=choice, **limits)
+    return planted(names, search, rng)
 
 
 def depth_weight(case: Case) -> Any:

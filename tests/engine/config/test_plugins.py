@@ -17,15 +17,22 @@ from engine.config.errors import ConfigError
 from engine.config.loss import LossConfig
 from engine.config.methods import REGISTRIES, figures_of, registry
 from engine.config.schema import RunConfig, parse_config
+from engine.config.search import SearchConfig
+from engine.config.training import TrainingConfig
 from engine.credit.assign import TreeRecord, assign_credit
+from engine.curriculum import SAMPLERS
+from engine.curriculum.sampler import Draws
 from engine.events.log import read_all
 from engine.events.vocabulary import Verdict
 from engine.losses.total import Rows, count_units, total_loss
+from engine.memory.protocol import SeenTree
 from engine.problems.errors import DatasetError
 from engine.problems.load import format_names, load_dataset
 from engine.recipes import load_recipe
 from engine.rollout.forest import training_score
 from engine.sandbox.host.verify import Verification
+from engine.search.allocators import allocated
+from engine.search.strategies import planted
 from tests.helpers.plugin_packages import EXAMPLE, a_package, installed
 from tests.helpers.policies import tiny_config, tiny_policy
 from webapp.experiments.run_settings.settings_schema import setting_groups
@@ -48,7 +55,8 @@ def example():
 def test_the_example_adds_a_method_to_every_registry(example):
     assert {one.kind: sorted(one.methods.sound()) for one in REGISTRIES} == {
         "advantages": ["scaled"], "losses": ["reinforce"], "rewards": ["partial"],
-        "formats": ["example_rows"],
+        "formats": ["example_rows"], "strategies": ["best_first"], "allocators": ["alternating"],
+        "samplers": ["unsolved"],
     }  # fmt: skip
 
 
@@ -110,6 +118,31 @@ def test_a_reward_of_a_package_scores_nodes(example):
     assert judge(Verification(Verdict.SANDBOX_FAILURE, 0.0, (None,), 0, False)) is None
 
 
+def test_a_strategy_of_a_package_grows_a_tree(example):
+    search = SearchConfig(strategy="best_first", nodes_per_tree=4)
+    tree = planted(("oak", "elm"), search, np.random.default_rng(0))
+    for score in (0.0, 0.5, 0.25, 0.0):
+        tree.close(tree.open(tree.select()), score)
+    assert [node.parent for node in tree.nodes] == [None, 0, 1, 2, 2]
+
+
+def test_an_allocator_of_a_package_divides_a_step_s_nodes(example):
+    search = SearchConfig(allocator="alternating", nodes_per_tree=8)
+    assert allocated([0, 1, 2, 3], search) == [8, 4, 8, 4]
+
+
+def test_a_sampler_of_a_package_names_problems_and_remembers(example):
+    training = TrainingConfig(sampler="unsolved")
+    draws = Draws(SAMPLERS["unsolved"](3, 0, training))
+    assert draws.take(0, 4) == [0, 1, 2, 0]
+    tree = SeenTree(problem=1, nodes=[1], parents=[0], agents=["oak"], scores=[1.0], filtered=False)
+    draws.observe(1, [tree])
+    assert draws.take(4, 4) == [0, 2, 0, 2]
+    resumed = Draws(SAMPLERS["unsolved"](3, 0, training))
+    resumed.restore(json.loads(json.dumps(draws.state())))
+    assert resumed.take(8, 3) == draws.take(8, 3)
+
+
 def test_a_format_of_a_package_reads_its_rows(example, tmp_path):
     path = tmp_path / "rows.jsonl"
     rows = [
@@ -127,7 +160,9 @@ def test_a_format_of_a_package_reads_its_rows(example, tmp_path):
 def test_the_engine_lists_plug_ins_with_version_and_origin(example, capsys):
     assert main(["plugins", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["plugins"]
-    assert {one["name"] for one in found} == {"scaled", "reinforce", "partial", "example_rows"}
+    assert {one["name"] for one in found} == {
+        "scaled", "reinforce", "partial", "example_rows", "best_first", "alternating", "unsolved",
+    }  # fmt: skip
     for one in found:
         assert (one["package"], one["version"]) == ("grove-example", "0.1")
         assert Path(one["folder"]) == EXAMPLE and one["error"] == ""
@@ -264,6 +299,8 @@ def test_a_run_trains_two_steps_by_methods_of_a_package(example, tmp_path):
     data["credit"] |= {"advantage": "scaled", "scaled": {"scale": 3.0}, "score": "partial"}
     data["credit"] |= {"shaping_gamma": 0.0, "dynamic_filter": False}
     data["loss"] |= {"policy": "reinforce", "reinforce": {"floor": 0.5}}
+    data["search"] |= {"strategy": "best_first", "allocator": "alternating"}
+    data["training"] |= {"sampler": "unsolved"}
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text(json.dumps(data))
     done = subprocess.run([sys.executable, "-m", "engine", "train", str(tmp_path / "run")],
@@ -278,6 +315,10 @@ def test_a_run_trains_two_steps_by_methods_of_a_package(example, tmp_path):
         scores = np.array([closed[key] for key in nodes])
         expected = list(3.0 * (scores - scores.mean()))
         assert [credit[key] for key in nodes] == pytest.approx(expected, abs=1e-4)
+    opened = [event.tree for event in log if event.kind == "tree.open"]
+    whole = data["search"]["nodes_per_tree"]
+    sizes = [sum(tree == one for tree, _ in closed) for one in opened]
+    assert sizes[:4] == [whole, whole // 2] * 2, "problems 0 to 3 come first"
     updates = [event.payload for event in log if event.kind == "agent.update"]
     assert len(updates) == 2
     assert all(0 < update["figures"]["unlikely"] <= 1 for update in updates)

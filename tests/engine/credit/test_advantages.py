@@ -1,13 +1,20 @@
+import json
+
 import numpy as np
 import pytest
 
 from engine.config.credit import CreditConfig
 from engine.credit import ADVANTAGES
+from engine.credit.assign import TreeRecord, assign_credit
 from engine.credit.filters import informative
 from engine.credit.group import BatchContext, GroupContext
 from engine.credit.overlong import overlong_penalty
+from engine.memory.protocol import OnFork
 
-GROUP_METHODS = sorted(name for name in ADVANTAGES if name != "reinforce_pp")
+GROUP_METHODS = sorted(
+    name for name, method in ADVANTAGES.items() if not (method.over_batch or method.memory)
+)
+"""Those that compare the nodes of one tree, and nothing else."""
 
 
 def over_group(method, rewards, agents=None):
@@ -103,3 +110,20 @@ def test_only_trees_between_the_ends_are_informative():
     ]  # fmt: skip
     assert not informative([0.2, 0.2], low=0.2, high=0.8)
     assert informative([0.2, 0.3], low=0.2, high=0.8)
+
+
+def test_rae_compares_each_answer_with_what_its_role_got_before():
+    config = CreditConfig(advantage="rae", rae={"decay": 0.5}, shaping_gamma=0.0)
+    memory = ADVANTAGES["rae"].memory(config)
+    record = TreeRecord([1, 2, 3], [0, 0, 1], ["oak", "fern", "oak"], [1.0, None, 0.0], [5, 5, 5])
+    credit = assign_credit(record, config, 10, memory)
+    assert credit.advantages_N[[0, 2]].tolist() == [1.0, -0.5] and np.isnan(credit.advantages_N[1])
+    assert memory.baselines == {"oak": 0.25}
+    solved = TreeRecord([1], [0], ["oak"], [1.0], [5])
+    assert assign_credit(solved, config, 10, memory).advantages_N.tolist() == [0.75]
+    resumed = ADVANTAGES["rae"].memory(config)
+    resumed.restore(json.loads(json.dumps(memory.state())))
+    assert resumed.state() == memory.state() == {"baselines": {"oak": 0.625}}
+    assert memory.on_fork is OnFork.KEEP
+    # Without a run's memory a tree is credited by itself.
+    assert assign_credit(solved, config, 10).advantages_N.tolist() == [1.0]

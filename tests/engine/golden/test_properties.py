@@ -4,6 +4,7 @@ Plain Python over lists, with sums as in the formulas: no code of the engine, no
 sums. Draws of statistical kinds come from numpy's own distributions.
 """
 
+import itertools
 import math
 import random
 from itertools import combinations, pairwise
@@ -146,6 +147,45 @@ def ucb_agent(luck):
         "scores": scores,
         "chosen": unseen[0] if unseen else max(scores, key=scores.get),
     }
+
+
+def rollout_budget(luck):
+    """Exhaustion; every problem is sometimes solved, so that nothing is left to hand out."""
+    low, high = luck.randint(1, 3), luck.randint(3, 6)
+    rates = [luck.uniform(0.05, 0.95) for _ in range(luck.randint(1, 4))]
+    budget = luck.randint(low * len(rates), high * len(rates) + 2)
+
+    def value(counts):
+        pairs = zip(rates, counts, strict=True)
+        return sum((1 - p**n - (1 - p) ** n) * p * (1 - p) ** 2 for p, n in pairs)
+
+    counts = itertools.product(range(low, high + 1), repeat=len(rates))
+    best = max((one for one in counts if sum(one) <= budget), key=value)
+    inputs = {"pass_rates": rates, "budget": budget, "low": low, "high": high}
+    return inputs, {"budgets": list(best), "value": value(best)}
+
+
+def rae(luck):
+    decay, roles = luck.random(), [str(role) for role in range(luck.randint(1, 3))]
+    episodes = [
+        {"game": luck.choice("xy"), "returns": {role: luck.uniform(-1, 1) for role in roles}}
+        for _ in range(luck.randint(1, 8))
+    ]
+    advantages, returned = [], {}
+    for episode in episodes:
+        advantages.append({})
+        for role, reward in episode["returns"].items():
+            earlier = returned.setdefault(f"{episode['game']}/{role}", [])
+            advantages[-1][role] = reward - weighted(earlier, decay)
+            earlier.append(reward)
+    expected = {role: weighted(rewards, decay) for role, rewards in returned.items()}
+    inputs = {"decay": decay, "episodes": episodes}
+    return inputs, {"advantages": advantages, "baselines": expected}
+
+
+def weighted(rewards, decay):
+    """The moving average in closed form: the newest weighs most."""
+    return sum((1 - decay) * decay**age * r for age, r in enumerate(reversed(rewards)))
 
 
 def tree_shaping(luck):
@@ -446,7 +486,7 @@ MAKERS = {
     "dynamic_filter": [dynamic_filter], "pass_at_k": [pass_at_k], "tree_select": [tree_select],
     "diversity": [diversity], "depth_weight": [depth_weight], "is_weights": [is_weights],
     "gspo_ratio": [gspo_ratio], "kl": [kl], "policy_loss": [policy_loss],
-    "total_loss": [total_loss],
+    "rae": [rae], "rollout_budget": [rollout_budget], "total_loss": [total_loss],
 }  # fmt: skip
 STATISTICAL = {"p_widen": 2, "p_agent": 2}
 """These cost tens of thousands of draws a case."""

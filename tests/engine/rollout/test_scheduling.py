@@ -64,9 +64,9 @@ def settings(**training):
 def logged(folder, config, address, growth=ContinuousRollout, trees=StepRollout):
     """The log of a run with this scheduler."""
     with a_trainer(folder, config, address) as trainer:
-        parts = (config, trainer.team, trainer.problems, trainer.should_stop)
-        trainer.trees = trees(*parts)
-        trainer.trees.growth = growth(*parts)
+        stop = trainer.should_stop
+        trainer.trees = trees(config, trainer.team, trainer.problems, stop, trainer.memories)
+        trainer.trees.growth = growth(config, trainer.team, trainer.trees.planting, stop)
         trainer.run()
     return list(read_all(folder))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.config.search import Posterior, SelectionOrder
+from engine.config.search import Posterior, SearchConfig, SelectionOrder
 from engine.search.scheduler import TreeBudget
+from engine.search.strategies import planted
 from engine.search.tree import SearchTree
 
 FAMILIES = list(Posterior)
@@ -19,7 +20,13 @@ def make_tree(
     seed=0,
     rho=None,
 ) -> SearchTree:
-    return SearchTree(agents, family, order, np.random.default_rng(seed), rho)
+    return thompson(agents, family, order, np.random.default_rng(seed), rho=rho)
+
+
+def thompson(agents, family, order, rng, **settings) -> SearchTree:
+    """A tree that grows by Thompson sampling."""
+    search = SearchConfig(posterior=family, selection_order=order, **settings)
+    return planted(agents, search, rng)
 
 
 def grow(tree: SearchTree, nodes: int, scores: np.random.Generator, p=0.4, failing=0.0) -> None:

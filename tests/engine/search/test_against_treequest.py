@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from engine.config.search import AgentChoice, SelectionOrder
+from engine.search.expansion import Expansion
 from engine.search.scheduler import TreeBudget
-from engine.search.tree import Expansion, SearchTree
-from tests.engine.search.growing import FAMILIES, ORDERS, make_tree
+from tests.engine.search.growing import FAMILIES, ORDERS, make_tree, thompson
 from tests.helpers.extras import needed
 from tests.helpers.large import large_but
 
@@ -56,7 +56,7 @@ def test_the_same_scripted_scores_give_the_same_posteriors(family, order, seed):
         known = state.thompson_states.get(theirs)
         if known is None:
             continue
-        ours = tree.nodes[theirs.expand_idx + 1].arms
+        ours = tree.strategy.arms(tree.nodes[theirs.expand_idx + 1])
         for agent in AGENTS:
             assert ours.agents.posteriors[agent].parameters() == pytest.approx(
                 known.action_probas[agent].params
@@ -190,7 +190,7 @@ def test_one_in_flight_is_the_oracle_draw_for_draw(family, strategy, order, choi
     draws, rng = recorded(monkeypatch), np.random.default_rng(7)
     algorithm = treequest.ABMCTSA(dist_type=str(family), model_selection_strategy=strategy)
     state, replay, budget = algorithm.init_tree(), Replay([]), TreeBudget(60)
-    tree = SearchTree(AGENTS, family, order, replay, choice=choice)
+    tree = thompson(AGENTS, family, order, replay, agent_choice=choice)
     for _ in range(60):
         draws.clear()
         state, (trial,) = algorithm.ask_batch(state, 1, AGENTS)

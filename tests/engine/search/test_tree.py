@@ -8,10 +8,10 @@ import pytest
 
 from engine.config.search import AgentChoice, Posterior, SelectionOrder
 from engine.search.children import MAX_RECORDED_DRAWS
+from engine.search.expansion import Expansion
 from engine.search.node import NodeState
 from engine.search.posteriors import make_posterior
-from engine.search.tree import Expansion, SearchTree
-from tests.engine.search.growing import FAMILIES, ORDERS, grow, make_tree, shape
+from tests.engine.search.growing import FAMILIES, ORDERS, grow, make_tree, shape, thompson
 
 
 class CountingGenerator:
@@ -34,9 +34,10 @@ class CountingGenerator:
         return self.rng.random(size)
 
 
-def posteriors_of(node):
-    found = {f"action {a}": p.parameters() for a, p in node.arms.agents.posteriors.items()}
-    for name, pool in node.arms.pools.items():
+def posteriors_of(tree, node):
+    arms = tree.strategy.arms(node)
+    found = {f"action {a}": p.parameters() for a, p in arms.agents.posteriors.items()}
+    for name, pool in arms.pools.items():
         found[f"gen {name}"] = pool.gen.parameters()
         found[f"cont {name}"] = pool.cont.parameters()
         found |= {f"child {c}": p.parameters() for c, p in pool.children.items()}
@@ -79,7 +80,7 @@ def test_posteriors_are_those_of_the_update_rule(family, order):
         grow(tree, 40, np.random.default_rng(seed), failing=0.1)
         for node in tree.nodes:
             expected = recomputed(tree, node, family, order is SelectionOrder.AGENT_FIRST)
-            result = posteriors_of(node)
+            result = posteriors_of(tree, node)
             assert result.keys() == expected.keys()
             for name in expected:
                 assert result[name] == pytest.approx(expected[name], abs=1e-9), name
@@ -135,17 +136,19 @@ def test_failed_nodes_take_no_part(order, family):
         assert failed
         for node in tree.nodes:
             assert node.parent not in failed
-            assert all(failed.isdisjoint(pool.children) for pool in node.arms.pools.values())
+            assert all(
+                failed.isdisjoint(pool.children) for pool in tree.strategy.arms(node).pools.values()
+            )
 
 
 def test_a_failed_node_leaves_every_posterior_as_it_was():
     tree = make_tree(seed=7)
     grow(tree, 10, np.random.default_rng(7))
-    before = [posteriors_of(node) for node in tree.nodes]
-    chooser = {a: p.parameters() for a, p in tree.tree_chooser.posteriors.items()}
+    before = [posteriors_of(tree, node) for node in tree.nodes]
+    chooser = {a: p.parameters() for a, p in tree.strategy.tree_chooser.posteriors.items()}
     tree.close(tree.open(tree.select()), None)
-    assert [posteriors_of(node) for node in tree.nodes[:-1]] == before
-    assert {a: p.parameters() for a, p in tree.tree_chooser.posteriors.items()} == chooser
+    assert [posteriors_of(tree, node) for node in tree.nodes[:-1]] == before
+    assert {a: p.parameters() for a, p in tree.strategy.tree_chooser.posteriors.items()} == chooser
     assert tree.in_flight == 0
 
 
@@ -164,7 +167,7 @@ def test_selection_draws_only_along_its_path(order, family):
     """Draws per selection depend on the path's width, not on the rest of the tree."""
     for nodes in (50, 1_000):
         counting = CountingGenerator(9)
-        tree = SearchTree(("oak", "elm"), family, order, counting)
+        tree = thompson(("oak", "elm"), family, order, counting)
         grow(tree, nodes, np.random.default_rng(9), p=0.3)
         for _ in range(30):
             before = counting.draws
@@ -179,7 +182,7 @@ def test_selection_in_a_bushy_tree_ignores_the_other_branches():
 
     def cost(extra):
         counting = CountingGenerator(10)
-        tree = SearchTree(("oak",), Posterior.BETA, SelectionOrder.NODE_FIRST, counting)
+        tree = thompson(("oak",), Posterior.BETA, SelectionOrder.NODE_FIRST, counting)
         for parent, score in [(0, 1.0), (0, 0.0)] + [(2, 0.0), (2, 1.0)] * extra:
             depth = tree.nodes[parent].depth + 1
             tree.close(tree.open(Expansion(parent, "oak", depth, {})), score)
@@ -220,7 +223,7 @@ def test_the_record_holds_the_posterior_behind_every_draw(order, family):
     grow(tree, 40, np.random.default_rng(13))
     for _ in range(50):
         for level in tree.select().draws["levels"]:
-            known, arms = level["known"], tree.nodes[level["node"]].arms
+            known, arms = level["known"], tree.strategy.arms(tree.nodes[level["node"]])
             for group in ("agents", "children"):
                 assert set(known.get(group, {})) == set(level.get(group, {}))
             assert ("gen" in known, "cont" in known) == ("gen" in level, "cont" in level)
@@ -235,9 +238,10 @@ def test_the_record_holds_the_posterior_behind_every_draw(order, family):
 
 def test_the_record_holds_ucb_statistics_and_the_depth_weight():
     rng = np.random.default_rng(14)
-    tree = SearchTree(
-        ("oak", "elm"), Posterior.BETA, SelectionOrder.AGENT_FIRST, rng, 0.9, AgentChoice.UCB
-    )
+    tree = thompson(
+        ("oak", "elm"), Posterior.BETA, SelectionOrder.AGENT_FIRST, rng, rho=0.95,
+        agent_choice=AgentChoice.UCB,
+    )  # fmt: skip
     grow(tree, 30, rng)
     level = tree.select().draws["levels"][0]
     assert sum(known["nodes"] for known in level["known"]["agents"].values()) == 30
@@ -304,7 +308,7 @@ def test_ucb_spreads_what_is_under_way_and_prefers_the_better_agent(order):
     for seed in range(20):
         rng = np.random.default_rng(seed)
         agents = ("oak", "elm", "fir")
-        tree = SearchTree(agents, Posterior.BETA, order, rng, choice=AgentChoice.UCB)
+        tree = thompson(agents, Posterior.BETA, order, rng, agent_choice=AgentChoice.UCB)
         first = [tree.open(tree.select()) for _ in range(3)]
         assert [tree.nodes[node].agent for node in first] == ["oak", "elm", "fir"]
         for node in first:
@@ -318,12 +322,9 @@ def test_ucb_spreads_what_is_under_way_and_prefers_the_better_agent(order):
 
 
 def test_a_failed_node_counts_for_ucb_only_while_it_is_under_way():
-    tree = SearchTree(
-        ("oak", "elm"),
-        Posterior.BETA,
-        SelectionOrder.NODE_FIRST,
-        np.random.default_rng(0),
-        choice=AgentChoice.UCB,
+    rng = np.random.default_rng(0)
+    tree = thompson(
+        ("oak", "elm"), Posterior.BETA, SelectionOrder.NODE_FIRST, rng, agent_choice=AgentChoice.UCB
     )
     node = tree.open(tree.select())
     assert tree.select().agent == "elm"
@@ -336,7 +337,7 @@ def test_a_failed_node_counts_for_ucb_only_while_it_is_under_way():
 def test_no_node_is_deeper_than_the_limit(order, max_depth):
     def grown(limit, seed):
         rng, scores = np.random.default_rng(seed), np.random.default_rng(seed)
-        tree = SearchTree(("oak", "elm"), Posterior.BETA, order, rng, max_depth=limit)
+        tree = thompson(("oak", "elm"), Posterior.BETA, order, rng, max_depth=limit)
         grow(tree, 24, scores)
         return tree
 
@@ -350,7 +351,7 @@ def test_no_node_is_deeper_than_the_limit(order, max_depth):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_tree_is_freed_with_its_last_reference(order):
-    tree = SearchTree(("oak", "elm"), Posterior.BETA, order, np.random.default_rng(1))
+    tree = thompson(("oak", "elm"), Posterior.BETA, order, np.random.default_rng(1))
     grow(tree, 24, np.random.default_rng(1))
     kept = weakref.ref(tree)
     gc.disable()  # objects in no cycle need no collector

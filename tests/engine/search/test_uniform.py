@@ -6,23 +6,27 @@ import numpy as np
 import pytest
 
 from engine.config.search import AgentChoice, NodeChoice, Posterior, SearchConfig, SelectionOrder
-from engine.rollout.forest import Forest
 from engine.search.agents import make_chooser
 from engine.search.children import MAX_INDIVIDUAL, MIN_VECTORIZED, Children
 from engine.search.posteriors import FlatPosterior
-from engine.search.tree import SearchTree
+from engine.search.strategies import planted
+from tests.engine.search.growing import thompson
 
 AGENTS = ("oak", "elm")
 
 
 def grown(order, nodes=400, score=lambda agent: float(agent == "oak"), **choices):
-    tree = SearchTree(AGENTS, Posterior.BETA, order, np.random.default_rng(3), **choices)
+    tree = thompson(AGENTS, Posterior.BETA, order, np.random.default_rng(3), **choices)
     expansions = []
     for _ in range(nodes):
         expansion = tree.select()
         expansions.append(expansion)
         tree.close(tree.open(expansion), score(expansion.agent))
     return tree, expansions
+
+
+def root_pool(tree):
+    return next(iter(tree.strategy.arms(tree.nodes[0]).pools.values()))
 
 
 def test_uniform_agents_are_drawn_equally_whatever_they_score():
@@ -38,23 +42,23 @@ def test_uniform_agents_are_drawn_equally_whatever_they_score():
 
 @pytest.mark.parametrize("order", list(SelectionOrder))
 def test_uniform_agents_leave_the_choice_of_nodes_to_thompson(order):
-    tree, expansions = grown(order, choice=AgentChoice.UNIFORM)
+    tree, expansions = grown(order, agent_choice=AgentChoice.UNIFORM)
     levels = [one for e in expansions for one in e.draws["levels"] if "agent" in one]
     drawn = Counter(level["agent"] for level in levels)
     assert abs(drawn["oak"] - len(levels) / 2) < 4 * len(levels) ** 0.5 / 2
-    assert any(p.a != 1.0 for p in next(iter(tree.nodes[0].arms.pools.values())).children.values())
+    assert any(p.a != 1.0 for p in root_pool(tree).children.values())
 
 
 @pytest.mark.parametrize("order", list(SelectionOrder))
 def test_uniform_nodes_leave_the_choice_of_agents_to_thompson(order):
     tree, expansions = grown(order, node_choice=NodeChoice.UNIFORM)
     assert Counter(one.agent for one in expansions)["oak"] > 300
-    pool = next(iter(tree.nodes[0].arms.pools.values()))
+    pool = root_pool(tree)
     assert len(pool.children) and {(p.a, p.b) for p in pool.children.values()} == {(1.0, 1.0)}
 
 
 def test_uniform_choices_do_not_depend_on_scores():
-    uniform = {"choice": AgentChoice.UNIFORM, "node_choice": NodeChoice.UNIFORM}
+    uniform = {"agent_choice": AgentChoice.UNIFORM, "node_choice": NodeChoice.UNIFORM}
     for order in SelectionOrder:
         one, other = (
             [(e.parent, e.agent) for e in grown(order, score=score, **uniform)[1]]
@@ -90,7 +94,7 @@ def test_a_score_out_of_range_is_refused():
 
 def test_the_settings_reach_the_trees():
     search = SearchConfig(agent_choice="uniform", node_choice="uniform")
-    tree = Forest._tree(AGENTS, search, [1])
+    tree = planted(AGENTS, search, np.random.default_rng(1))
     tree.close(tree.open(tree.select()), 1.0)
     known = tree.select().draws["levels"][0]["known"]
     assert set(map(str, known["agents"].values())) == {str({"a": 1.0, "b": 1.0})}

@@ -139,7 +139,7 @@ def test_an_update_runs_while_the_next_step_is_generated(ray_address, tmp_path):
     for step in (2, 5, 6):
         assert order.index(("step.start", step)) < order.index(("agent.update", step - 1))
     # Each problem is used once, although a step's first nodes are requested before it starts.
-    problems = load_problem_set(config.problems).training_batch(0, 6 * 8)
+    problems = load_problem_set(config.problems).numbered(range(6 * 8))
     assert [tree["problem"] for tree in payloads(events, "tree.open")] == [p.id for p in problems]
     opened = [(event.tree, event.node) for event in events if event.kind == "node.open"]
     assert len(set(opened)) == len(opened) == 6 * 8 * 4

@@ -66,6 +66,7 @@ def test_a_recipe_that_changes_is_a_new_version(name):
 
 def test_every_promised_recipe_is_there():
     trees = {"mars2", "mars2-8b", "mars2-32b", "mars2-homogeneous", "tree-single", "dr-mas", "demo"}
+    trees |= {"rae"}
     flat = {"grpo", "gspo", "dr-grpo", "rloo", "reinforce-pp", "cispo"}
     assert trees | flat <= set(recipe_names())
     assert flat <= {n for n in recipe_names() if load_recipe(n).search.max_depth == 1}
@@ -204,6 +205,19 @@ def by_its_method(tree, config):
     return assign_credit(record, config.credit, of_nodes).advantages_N
 
 
+def over_the_run(log, decay):
+    """For rae, over all nodes of each agent so far: (expected, actual) for every tree."""
+    baselines = {}
+    for tree in log.trees:
+        scores, _, agents, advantages = log.columns(tree)
+        expected = []
+        for agent, score in zip(agents, scores, strict=True):
+            before = baselines.get(agent, 0.0)
+            baselines[agent] = decay * before + (1 - decay) * score
+            expected.append(score - before)
+        yield expected, advantages
+
+
 def over_the_step(log):
     """For reinforce-pp, over all tokens of a step: (expected, actual) for both steps."""
     for step in (1, 2):
@@ -230,6 +244,11 @@ def test_the_recipe_trains_as_it_claims(runs, name):
     if name == "reinforce-pp":
         for expected, advantages in over_the_step(log):
             assert advantages == pytest.approx(expected, abs=1e-4)
+    elif name == "rae":
+        for expected, advantages in over_the_run(log, config.credit.options("advantage").decay):
+            assert advantages == pytest.approx(expected, abs=1e-4)
+        (state,) = (run_dir / "checkpoints").glob("step-000002/state.json")
+        assert json.loads(state.read_text())["memory"]["credit.advantage"]["method"] == "rae"
     elif not config.credit.overlong_buffer_tokens:
         for tree in log.trees:
             scores, parents, agents, advantages = log.columns(tree)

@@ -171,6 +171,31 @@ def whole(tmp_path_factory, ray_address):
     return Engine(tmp_path_factory.mktemp("whole") / "run", settings(), ray_address).start()
 
 
+@pytest.mark.large
+def test_what_methods_remember_survives_a_kill_bit_for_bit(ray_address, tmp_path):
+    """`tests/engine/memory` has the small sibling, without an engine."""
+    data = settings(sampler="learnability", trees_per_step=4).model_dump(mode="json")
+    data["problems"] |= {"train": 6}
+    data["search"] |= {"strategy": "discounted", "allocator": "knapsack"}
+    data["search"]["knapsack"] |= {"low": 1, "high": 8, "warmup_steps": 1}
+    remembering = parse_config(data)
+    undisturbed = Engine(tmp_path / "whole", remembering, ray_address).start()
+    cut = Engine(tmp_path / "cut", remembering, ray_address).start()
+    cut.kill_when(lambda: cut.has_begun(4), "step 4", luck().uniform(0.0, 0.5))
+    cut.start()
+    assert undisturbed.end() == 0, undisturbed.said()
+    assert cut.end() == 0, cut.said()
+    assert cut.kinds("run.resumed")[0]["step"] in (2, 3)
+    assert first_difference(undisturbed.run_dir, cut.run_dir) is None
+    states = [
+        json.loads((newest(e.run_dir) / "state.json").read_text()) for e in (undisturbed, cut)
+    ]
+    memory = states[0]["memory"]
+    assert states[1]["memory"] == memory
+    assert memory["search.allocator"]["state"]["steps"] == 5
+    assert memory["search.strategy"]["state"]["sums"].keys() == {"oak", "fern"}
+
+
 @pytest.mark.parametrize("kills", large_but([1], [1, 2]))
 def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, ray_address, tmp_path, kills):
     """The engine alone is killed, whose actors outlive it for a moment. If it is killed twice, it

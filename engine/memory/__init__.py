@@ -1,0 +1,1 @@
+"""Memory: what a run keeps across its steps, besides weights and buffers."""

@@ -1,0 +1,30 @@
+"""The memories of a run, made by its settings."""
+
+from __future__ import annotations
+
+from engine.config.schema import RunConfig
+from engine.credit import ADVANTAGES
+from engine.curriculum import SAMPLERS
+from engine.curriculum.sampler import Draws
+from engine.memory.memories import Kept, Memories
+from engine.search.allocators import ALLOCATORS
+from engine.search.strategies import STRATEGIES
+
+SAMPLER, ALLOCATOR, STRATEGY = "training.sampler", "search.allocator", "search.strategy"
+ADVANTAGE = "credit.advantage"
+"""Settings whose methods have memories."""
+
+
+def memories_of(config: RunConfig, problems: int) -> Memories:
+    """Returns empty memories of the methods that the settings name; `problems` is the number of
+    problems in the training split."""
+    training, search = config.training, config.search
+    sampler = SAMPLERS[training.sampler](problems, config.seed, training)
+    kept = {SAMPLER: Kept(training.sampler, Draws(sampler))}
+    if make := ALLOCATORS[search.allocator].memory:
+        kept[ALLOCATOR] = Kept(search.allocator, make(search))
+    if make := STRATEGIES[search.strategy].memory:
+        kept[STRATEGY] = Kept(search.strategy, make(search))
+    if make := ADVANTAGES[config.credit.advantage].memory:
+        kept[ADVANTAGE] = Kept(config.credit.advantage, make(config.credit))
+    return Memories(kept)

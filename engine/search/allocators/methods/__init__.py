@@ -1,0 +1,1 @@
+"""Allocators, one module each."""
