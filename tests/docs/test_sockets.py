@@ -16,4 +16,4 @@ def test_the_example_holds_what_it_asserts(example):
 
 
 def test_every_kind_has_an_example():
-    assert len(EXAMPLES) >= 3
+    assert len(EXAMPLES) >= 5
