@@ -105,7 +105,7 @@ class NodeOpened(Payload, tag="node.open"):
     depth: int
     draws: dict[str, Any]
     """Thompson draws behind this choice and the posteriors that they were drawn from, as recorded
-    by the sampler (`engine.search.tree.Expansion`)."""
+    by the sampler (`engine.search.expansion.Expansion`)."""
 
 
 class NodeText(Payload, tag="node.text"):

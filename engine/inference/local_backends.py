@@ -24,7 +24,7 @@ from engine.inference.backends import (
     quiet_libraries,
 )
 from engine.inference.model_forks import needs_own_start
-from engine.policy.types import Answer, Request
+from engine.policy.types import Answer, AnswerCall, Request
 from engine.preload.allocator import sums_in_one_order
 
 LOCAL_BATCH = 64
@@ -195,7 +195,7 @@ def _answer(host: Any, batch: Sequence[AgentRequest], temperature: float | None)
         requests.setdefault(item.agent, []).append(item.request)
     seed = batch[0].seed
     stream = None if seed is None else ("asked", seed)  # codespell:ignore
-    answers = host.answer(requests, temperature, stream=stream)
+    answers = host.answer(AnswerCall(requests, temperature, stream=stream))
     written = {name: iter(mine) for name, mine in answers.items()}
     return [next(written[item.agent]) for item in batch]
 

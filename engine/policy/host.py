@@ -23,7 +23,7 @@ from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.models.load import LoadedModel, load_policy
 from engine.policy.models.weights import FullWeights, Weights
 from engine.policy.policy import Policy
-from engine.policy.types import Answer, Request, Size, Stream
+from engine.policy.types import Answer, AnswerCall, Request, Size
 
 
 class PolicyHost:
@@ -79,18 +79,13 @@ class PolicyHost:
             reasons = policy.too_long(statements) | reasons
         return reasons
 
-    def answer(
-        self,
-        requests: Mapping[str, Sequence[Request]],
-        temperature: float | None = None,
-        starting_weights: bool = False,
-        stream: Stream | None = None,
-    ) -> dict[str, list[Answer]]:
+    def answer(self, call: AnswerCall) -> dict[str, list[Answer]]:
         """Returns one answer per request, in order, by agent."""
+        requests = call.requests
         answers: dict[str, list[Answer]] = {}
         for policy in self.policies.values():
             if mine := {name: requests[name] for name in policy.agents if name in requests}:
-                answers |= policy.answer(mine, temperature, starting_weights, stream)
+                answers |= policy.answer(call.of(mine))
         return answers
 
     def write(
@@ -121,9 +116,9 @@ class PolicyHost:
         """Returns version and trained weights of a policy, for a generator's `take_weights`."""
         return self.policies[owner].give_weights()
 
-    def take_weights(self, owner: str, version: int, weights: Sequence[Any]) -> None:
+    def take_weights(self, owner: str, given: tuple[int, list[Any]]) -> None:
         """Generates with a learner's weights from now on."""
-        self.policies[owner].take_weights(version, weights)
+        self.policies[owner].take_weights(*given)
 
     def end_step(self) -> None:
         """Records the random state, from which an interrupted step is repeated."""

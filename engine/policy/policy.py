@@ -43,6 +43,7 @@ from engine.policy.types import (
     SHOWN_CHARACTERS,
     SHOWN_TOKENS,
     Answer,
+    AnswerCall,
     Generation,
     Request,
     Size,
@@ -115,24 +116,14 @@ class Policy:
         trained = sum(weight.numel() for weight in self.weights.trained())
         return Size(self.weights.parameters(), trained)
 
-    def answer(
-        self,
-        requests: Mapping[str, Sequence[Request]],
-        temperature: float | None = None,
-        starting_weights: bool = False,
-        stream: Stream | None = None,
-    ) -> dict[str, list[Answer]]:
-        """Returns one answer per request, in order, by agent. `temperature` overrides the agents'
-        own.
-
-        Requests to several agents are generated as one batch. With `stream` the random numbers of
-        this call depend on the policy's seed and that name.
-        """
+    def answer(self, call: AnswerCall) -> dict[str, list[Answer]]:
+        """Returns one answer per request, in order, by agent."""
         self._finish_in_flight()
+        requests, stream = call.requests, call.stream
         pairs = [(name, request) for name in requests for request in requests[name]]
-        settings = {name: _sampling(self.agents[name], temperature) for name in requests}
+        settings = {name: _sampling(self.agents[name], call.temperature) for name in requests}
         prompts, sampling, seeds = self._rows(pairs, settings, stream)
-        starting = starting_weights and self.version > 0
+        starting = call.starting_weights and self.version > 0
         self.generator.use_cache_scope(_scope(starting, stream))
         with self.weights.starting() if starting else self.weights.current() as model:
             version = 0 if starting else self.version

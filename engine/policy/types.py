@@ -4,8 +4,8 @@ the loop's process holds no model and must not pay for the import."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from engine.events.states import NoProgram
@@ -71,6 +71,25 @@ class Request(Plain):
     unset, they depend on its index among all requests."""
     node: tuple[int, int] | None = None
     """Tree and node of the answer in the event log, if it is logged; only drafts use it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCall(Plain):
+    """A call for answers: one for each request, in order, by agent."""
+
+    requests: Mapping[str, Sequence[Request]]
+    """Requests by agent; those to several agents of one policy are generated as one batch."""
+    temperature: float | None = None
+    """Overrides that of the agents."""
+    starting_weights: bool = False
+    """Whether policies answer with the weights with which they started."""
+    stream: Stream | None = None
+    """With it, the random numbers of this call depend on the policy's seed and this name; in a run
+    the learners answer such calls, and generators all others."""
+
+    def of(self, requests: Mapping[str, Sequence[Request]]) -> AnswerCall:
+        """Returns the same call for other requests."""
+        return replace(self, requests=requests)
 
 
 @dataclass(frozen=True, slots=True)

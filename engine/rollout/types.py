@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.config.schema import RunConfig
 from engine.policy.handles import PolicyHandle
-from engine.policy.types import Answer, Request, Stream
+from engine.policy.types import Answer, AnswerCall
 from engine.problems.problem import Problem
 from engine.rollout.forest import ClosedNode, GrowingTree, OpenNode
 from engine.sandbox.host.verify import Verification
@@ -72,13 +72,7 @@ class RolloutTeam(Protocol):
         """Whether any actor holds a GPU."""
         ...
 
-    def answer(
-        self,
-        requests: Mapping[str, Sequence[Request]],
-        temperature: float | None = None,
-        starting_weights: bool = False,
-        stream: Stream | None = None,
-    ) -> AnswerBatch:
+    def answer(self, call: AnswerCall) -> AnswerBatch:
         """Requests an answer to every request of every agent."""
         ...
 

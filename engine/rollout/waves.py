@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.policy.types import Answer, Request, Stream
+from engine.policy.types import Answer, AnswerCall, Request, Stream
 from engine.rollout.forest import Forest, GrowingTree
 from engine.rollout.growth import close_node, opened_tasks
 from engine.rollout.scheduler import Demand, Order, Scheduler, Task, VerifiedTask
@@ -62,7 +62,7 @@ class TeamAnswers:
                 requests[name] = [task.request for task in mine.values()]
                 self._numbers[name] = list(mine)
         self._batch = self.team.answer(
-            requests, self.temperature, self.starting_weights, self.stream
+            AnswerCall(requests, self.temperature, self.starting_weights, self.stream)
         )
 
     def take(self, ended: Collection[Any]) -> Mapping[int, Answer]:

@@ -14,7 +14,7 @@ Invariants:
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +28,7 @@ from engine.config.generator_support import start_deadline
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, weight_groups
 from engine.policy.handles import PolicyHandle
-from engine.policy.types import Request, Size, Stream
+from engine.policy.types import AnswerCall, Size
 from engine.preload.environment import runtime_environment
 from engine.rollout.types import AnswerBatch
 from engine.rollout.verification import VerifierPool
@@ -91,28 +91,23 @@ class Team:
         calls = [actor.too_long.remote(statements) for actor in actors]
         return dict(ChainMap(*self.get(calls, "statements to be measured")))
 
-    def answer(
-        self,
-        requests: Mapping[str, Sequence[Request]],
-        temperature: float | None = None,
-        starting_weights: bool = False,
-        stream: Stream | None = None,
-    ) -> AnswerBatch:
+    def answer(self, call: AnswerCall) -> AnswerBatch:
         """Requests an answer to every request.
 
         With a `stream` the learners generate. Otherwise the requests of each agent are divided
         among its generators.
         """
+        requests = call.requests
         batches: dict[PolicyHandle, dict[str, list[int]]] = {}
         for name, mine in requests.items():
-            actors = [self.agents[name]] if stream is not None else self.generators[name]
+            actors = [self.agents[name]] if call.stream is not None else self.generators[name]
             for index, actor in enumerate(actors):
                 if positions := list(range(index, len(mine), len(actors))):
                     batches.setdefault(actor, {})[name] = positions
         calls = []
         for actor, parts in batches.items():
             texts = {name: [requests[name][i] for i in indices] for name, indices in parts.items()}
-            future = actor.answer.remote(texts, temperature, starting_weights, stream)
+            future = actor.answer.remote(call.of(texts))
             calls.append((future, parts))
         return AnswerBatch(calls)
 

@@ -12,7 +12,7 @@ import torch
 
 from engine.policy.host import PolicyHost
 from engine.policy.learner.rows import TrainingRow
-from engine.policy.types import Request
+from engine.policy.types import AnswerCall, Request
 from engine.problems.generator import GeneratedProblems, Split
 from tests.helpers.policies import tiny_config, tiny_policy
 
@@ -39,7 +39,7 @@ def agent(run):
 
 
 def write(agent, requests, *options, **named):
-    return agent.answer({NAME: requests}, *options, **named)[NAME]
+    return agent.answer(AnswerCall({NAME: requests}, *options, **named))[NAME]
 
 
 def step(agent, requests, progress):

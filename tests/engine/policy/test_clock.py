@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from engine.policy.host import PolicyHost
-from engine.policy.types import Request
+from engine.policy.types import AnswerCall, Request
 from engine.problems.generator import GeneratedProblems, Split
 from engine.resources.model_files.templates import render
 from engine.run.clock import run_clock
@@ -67,7 +67,9 @@ def test_prompts_of_a_run_hold_its_time(model):
     prompts = []
     for clock in ("2031-02-03T04:05:06", "2031-02-03T04:05:06", "2031-02-03T04:05:07"):
         host = PolicyHost([config.agents], config, [0], clock=clock)
-        answers = host.answer({"agent-0": [Request(PROBLEM), Request(PROBLEM)]})["agent-0"]
+        answers = host.answer(AnswerCall({"agent-0": [Request(PROBLEM), Request(PROBLEM)]}))[
+            "agent-0"
+        ]
         first, second = (list(one.generation.prompt_ids) for one in answers)
         assert first == second
         prompts.append(first)

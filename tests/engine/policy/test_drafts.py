@@ -8,7 +8,7 @@ import pytest
 from engine.events import drafts as files
 from engine.events.drafts import Draft, DraftReader, DraftWriter
 from engine.policy.host import PolicyHost
-from engine.policy.types import Request
+from engine.policy.types import AnswerCall, Request
 from engine.problems.generator import GeneratedProblems, Split
 from tests.helpers.policies import tiny_config, tiny_policy
 
@@ -67,7 +67,7 @@ def test_answers_are_the_same_with_and_without_a_watcher(config, tmp_path, way):
         own = host(config, run_dir)
         if way == "write":
             return pulled(own, requests(4))[0] if run_dir else all_of(own)
-        return dict(enumerate(own.answer({"agent-0": requests(4)})["agent-0"], 1))
+        return dict(enumerate(own.answer(AnswerCall({"agent-0": requests(4)}))["agent-0"], 1))
 
     def all_of(own):
         answers = own.write({one.node[1]: ("agent-0", one) for one in requests(4)}, 60.0)
@@ -84,12 +84,12 @@ def test_answers_are_the_same_with_and_without_a_watcher(config, tmp_path, way):
 
 def test_nothing_is_written_while_nobody_watches(config, tmp_path):
     own = host(config, tmp_path)
-    own.answer({"agent-0": requests(2)})
+    own.answer(AnswerCall({"agent-0": requests(2)}))
     assert not (tmp_path / files.FOLDER).exists()
     reader = DraftReader(tmp_path)
     reader.watch()
     reader.clear()
-    own.answer({"agent-0": requests(2)})
+    own.answer(AnswerCall({"agent-0": requests(2)}))
     assert reader.read() is None
 
 
@@ -97,7 +97,7 @@ def test_an_answer_that_is_no_node_of_the_log_has_no_draft(config, tmp_path):
     reader = DraftReader(tmp_path)
     reader.watch()
     own = host(config, tmp_path)
-    own.answer({"agent-0": [replace(one, node=None) for one in requests(2)]})
+    own.answer(AnswerCall({"agent-0": [replace(one, node=None) for one in requests(2)]}))
     assert reader.read() is None
 
 
@@ -131,5 +131,5 @@ def test_a_draft_that_cannot_be_written_costs_nothing_else(config, tmp_path):
     reader = DraftReader(tmp_path)
     reader.watch()
     (tmp_path / files.FOLDER / "agent-0.part").mkdir()
-    answers = host(config, tmp_path).answer({"agent-0": requests(2)})["agent-0"]
+    answers = host(config, tmp_path).answer(AnswerCall({"agent-0": requests(2)}))["agent-0"]
     assert len(answers) == 2 and reader.read() is None

@@ -10,7 +10,7 @@ from engine.policy.learner.rows import TrainingRow
 from engine.policy.models.load import ModelError, check_agent, load_policy
 from engine.policy.policy import STATE_FILE
 from engine.policy.prompts import Feedback
-from engine.policy.types import Request
+from engine.policy.types import AnswerCall, Request
 from engine.problems.problem import CallTest, Problem
 from tests.helpers.policies import tiny_config, tiny_policy
 
@@ -66,7 +66,7 @@ def test_roles_read_their_own_prompt_and_learn_as_one(models):
     host = host_of(*roles(models[0]))
     group = host.policies["solver"]
     requested = {name: [Request(PROBLEM), Request(PROBLEM, FEEDBACK)] for name in group.agents}
-    answers = host.answer(requested)
+    answers = host.answer(AnswerCall(requested))
     decode = group.loaded.tokenizer.decode
     prompts = {
         name: [decode(answer.generation.prompt_ids) for answer in written]
@@ -82,7 +82,10 @@ def test_roles_read_their_own_prompt_and_learn_as_one(models):
     stats = host.learn("solver", rows_of(answers, (1, -1, 1, -1, 1, -1)), 0.5)
     assert (stats.nodes, stats.version) == (6, 1)
     assert stats.mismatch < 1e-5
-    assert [a.generation.policy_version for a in host.answer(requested)["critic"]] == [1, 1]
+    assert [a.generation.policy_version for a in host.answer(AnswerCall(requested))["critic"]] == [
+        1,
+        1,
+    ]
     sizes = host.sizes()
     assert sizes["solver"] == sizes["critic"] == sizes["hot"]
     assert sizes["hot"].total == sizes["hot"].trained == group.weights.model.num_parameters()
@@ -94,8 +97,8 @@ def test_answers_of_agents_that_sample_alike_are_those_of_one_batch(models):
     host = host_of({"name": "one", "model": str(models[0])}, *same)
     alone = host_of({"name": "one", "model": str(models[0])})
     requests = [Request(PROBLEM), Request(PROBLEM, FEEDBACK)]
-    together = host.answer(dict.fromkeys(("one", "two", "three"), requests))
-    (single,) = alone.answer({"one": requests * 3}).values()
+    together = host.answer(AnswerCall(dict.fromkeys(("one", "two", "three"), requests)))
+    (single,) = alone.answer(AnswerCall({"one": requests * 3})).values()
     written = [answer.generation.output_ids for mine in together.values() for answer in mine]
     assert written == [answer.generation.output_ids for answer in single]
 
@@ -103,13 +106,13 @@ def test_answers_of_agents_that_sample_alike_are_those_of_one_batch(models):
 def test_a_group_is_saved_once_and_goes_on_exactly(models, tmp_path):
     hosts = [host_of(*roles(models[0])) for _ in range(2)]
     requested = {name: [Request(PROBLEM)] * 2 for name in hosts[0].policies["solver"].agents}
-    hosts[0].learn("solver", rows_of(hosts[0].answer(requested), (1, -1) * 3), 0.2)
+    hosts[0].learn("solver", rows_of(hosts[0].answer(AnswerCall(requested)), (1, -1) * 3), 0.2)
     hosts[0].end_step()
     hosts[0].save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["solver"]
     hosts[1].restore(tmp_path)
     for host in hosts:
-        host.learn("solver", rows_of(host.answer(requested), (-1, 1) * 3), 0.4)
+        host.learn("solver", rows_of(host.answer(AnswerCall(requested)), (-1, 1) * 3), 0.4)
     one, two = (host.policies["solver"].weights for host in hosts)
     assert all(torch.equal(a, b) for a, b in zip(one.trained(), two.trained(), strict=True))
 
@@ -126,14 +129,14 @@ def test_a_frozen_partner_holds_one_copy_and_no_more(models, tmp_path):
     assert host.sizes()["partner"].trained == 0
 
     requested = {"partner": [Request(PROBLEM)] * 3}
-    host.answer(requested)
+    host.answer(AnswerCall(requested))
     host.end_step()
     host.save(tmp_path)
     assert [path.name for path in (tmp_path / "partner").iterdir()] == [STATE_FILE]
     again = PolicyHost([run.agents[:1]], run, [1])
     assert again.restore(tmp_path) == []
     one, two = (
-        [answer.generation.output_ids for answer in h.answer(requested)["partner"]]
+        [answer.generation.output_ids for answer in h.answer(AnswerCall(requested))["partner"]]
         for h in (host, again)
     )
     assert one == two
@@ -144,7 +147,7 @@ def test_an_agent_may_have_a_chat_template_of_its_own(models, tmp_path):
     file.write_text("{% for m in messages %}Q: {{ m.content }}\n{% endfor %}A: ")
     agent = {"name": "a", "model": str(models[0]), "chat_template": str(file), "role": "Solve."}
     host = host_of(agent)
-    (answer,) = host.answer({"a": [Request(PROBLEM)]})["a"]
+    (answer,) = host.answer(AnswerCall({"a": [Request(PROBLEM)]}))["a"]
     tokenizer = host.policies["a"].loaded.tokenizer
     text = tokenizer.decode(answer.generation.prompt_ids)
     assert text.startswith("Q: Solve.\nQ: Add one") and text.endswith("A: ")

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.policy.host import PolicyHost
-from engine.policy.types import Request
+from engine.policy.types import AnswerCall, Request
 from engine.problems.errors import DatasetError
 from engine.problems.load import RowLocation
 from engine.problems.problem import CallTest, Problem
@@ -35,7 +35,7 @@ def test_a_statement_is_too_long_exactly_if_its_prompt_is_refused(host):
     for one in (*SHORT, LONG, SIGNS):
         reasons = host.too_long([one.statement])
         try:
-            host.answer({"agent-0": [Request(one)]})
+            host.answer(AnswerCall({"agent-0": [Request(one)]}))
         except ValueError as error:
             assert "its statement takes" in str(error) and list(reasons) == [0]
             assert "more than agents.agent-0.sampling.max_prompt_tokens = 200" in reasons[0]

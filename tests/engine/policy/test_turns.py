@@ -3,7 +3,7 @@
 import pytest
 
 from engine.policy.host import PolicyHost
-from engine.policy.types import Request
+from engine.policy.types import AnswerCall, Request
 from tests.engine.policy.test_groups import (
     FEEDBACK,
     PROBLEM,
@@ -29,7 +29,9 @@ def agents(models):
 
 def in_one_call(host):
     by_agent = {name: [n for n, (agent, _) in ASKED.items() if agent == name] for name in NAMES}
-    answers = host.answer({name: [ASKED[n][1] for n in mine] for name, mine in by_agent.items()})
+    answers = host.answer(
+        AnswerCall({name: [ASKED[n][1] for n in mine] for name, mine in by_agent.items()})
+    )
     return {
         number: answer
         for name, mine in by_agent.items()
@@ -81,7 +83,9 @@ def test_a_turn_ends_with_what_is_urgent(agents):
 
 def test_an_answer_is_finished_by_the_weights_that_began_it(agents):
     host, expected = host_of(*agents), in_one_call(host_of(*agents))
-    rows = rows_of(host_of(*agents).answer({"solver": [Request(PROBLEM)] * 4}), [1, -1, 1, -1])
+    rows = rows_of(
+        host_of(*agents).answer(AnswerCall({"solver": [Request(PROBLEM)] * 4})), [1, -1, 1, -1]
+    )
     result = host.write(ASKED, 0.0)
     host.learn("solver", rows, 0.1)
     late = {100: ("solver", Request(PROBLEM, None, (8, 1)))}
@@ -98,7 +102,7 @@ def test_a_generator_finishes_what_it_writes_before_it_takes_weights(agents):
     expected = in_one_call(learner)
     learner.learn("solver", rows_of({"all": list(expected.values())}, [1, -1] * 6), 0.1)
     result = generator.write(ASKED, 0.0)
-    generator.take_weights("solver", *learner.give_weights("solver"))
+    generator.take_weights("solver", learner.give_weights("solver"))
     outcome = result | turns_until_whole(generator, len(ASKED) - len(result))
     assert_same(outcome, expected)
     assert in_one_call(generator)[0].generation.policy_version == 1

@@ -14,7 +14,7 @@ from engine.policy.generators import GeneratorError
 from engine.policy.host import PolicyHost
 from engine.policy.learner.forward import output_logprobs, pad_rows
 from engine.policy.learner.rows import TrainingRow
-from engine.policy.types import Request
+from engine.policy.types import AnswerCall, Request
 from engine.problems.generator import GeneratedProblems, Split
 from tests.helpers.extras import needs_vllm
 from tests.helpers.policies import tiny_config
@@ -78,7 +78,9 @@ def group():
 
 def answers(group, **options):
     requests = {"agent-0": [Request(problem) for problem in PROBLEMS]}
-    return [answer.generation for answer in group.answer(requests, **options)["agent-0"]]
+    return [
+        answer.generation for answer in group.answer(AnswerCall(requests, **options))["agent-0"]
+    ]
 
 
 def gaps(model, generations):
@@ -180,7 +182,9 @@ def test_a_temperature_and_a_seed_are_followed(group):
 @pytest.mark.large
 def test_a_row_that_joins_a_running_batch_equals_a_single_row(group):
     requested = {n: ("agent-0", Request(p, name=("turn", n))) for n, p in enumerate(PROBLEMS)}
-    whole = group.answer({"agent-0": [request for _, request in requested.values()]})["agent-0"]
+    whole = group.answer(AnswerCall({"agent-0": [request for _, request in requested.values()]}))[
+        "agent-0"
+    ]
     found = {}
     for number, request in requested.items():
         found |= group.write({number: request}, 0.01)

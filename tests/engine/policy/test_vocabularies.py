@@ -8,6 +8,7 @@ from engine.config.search import SearchConfig
 from engine.credit.assign import TreeRecord, assign_credit
 from engine.policy.host import PolicyHost
 from engine.policy.learner.rows import TrainingRow
+from engine.policy.types import AnswerCall
 from engine.problems.extraction import extract_program
 from engine.problems.generator import make_problem
 from engine.rollout.forest import Forest, training_score
@@ -42,7 +43,7 @@ def forest(hosts):
             for claim in claims:
                 name = claim.expansion.agent
                 request = claim.tree.request(claim.expansion)
-                (answer,) = hosts[0][name].answer({name: [request]})[name]
+                (answer,) = hosts[0][name].answer(AnswerCall({name: [request]}))[name]
                 (verification,) = verifier.verify([(claim.tree.problem, answer.program)])
                 grown.close(claim, answer, verification)
     return grown

@@ -176,6 +176,7 @@ def test_what_methods_remember_survives_a_kill_bit_for_bit(ray_address, tmp_path
     """`tests/engine/memory` has the small sibling, without an engine."""
     data = settings(sampler="learnability", trees_per_step=4).model_dump(mode="json")
     data["problems"] |= {"train": 6}
+    data["credit"] |= {"advantage": "rae", "dynamic_filter": False}
     data["search"] |= {"strategy": "discounted", "allocator": "knapsack"}
     data["search"]["knapsack"] |= {"low": 1, "high": 8, "warmup_steps": 1}
     remembering = parse_config(data)
@@ -194,6 +195,7 @@ def test_what_methods_remember_survives_a_kill_bit_for_bit(ray_address, tmp_path
     assert states[1]["memory"] == memory
     assert memory["search.allocator"]["state"]["steps"] == 5
     assert memory["search.strategy"]["state"]["sums"].keys() == {"oak", "fern"}
+    assert memory["credit.advantage"]["state"]["baselines"].keys() == {"oak", "fern"}
 
 
 @pytest.mark.parametrize("kills", large_but([1], [1, 2]))
