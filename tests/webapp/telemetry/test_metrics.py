@@ -72,7 +72,10 @@ def test_every_number_of_an_event_has_a_name():
     }  # fmt: skip
     update = {"step": 3, "agent": "oak", "kl": 0.1, "loss": math.nan, "trees": [1], "new": 2}
     assert named("agent.update", update) == {"kl.oak": 0.1, "new.oak": 2}
-    own = update | {"figures": {"dual_clipped": 0.5, "odd/name": 2, "no": "text"}, "other": {"x": 1}}
+    own = update | {
+        "figures": {"dual_clipped": 0.5, "odd/name": 2, "no": "text"},
+        "other": {"x": 1},
+    }
     assert named("agent.update", own) == {
         "kl.oak": 0.1, "new.oak": 2, "figures.dual_clipped.oak": 0.5, "figures.odd_name.oak": 2,
     }  # fmt: skip
