@@ -51,5 +51,5 @@ def installed(*folders: Path) -> Iterator[None]:
             for name in set(one.methods) - set(one.methods.own):
                 del one.methods[name]
         for name in set(sys.modules) - modules:
-            if name.partition(".")[0] in {path.name for f in folders for path in f.iterdir()}:
+            if name.partition(".")[0] in {path.stem for f in folders for path in f.iterdir()}:
                 del sys.modules[name]
