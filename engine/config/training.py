@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import Field, model_validator
 
 from engine.config.base import Settings, Whole
+from engine.config.credit import Score
 
 
 class RowLayout(StrEnum):
@@ -78,3 +79,6 @@ class EvaluationConfig(Settings):
     """Nodes of the team's search, and number of the independent samples it is compared with."""
     nodes_in_flight: int = Field(2, ge=1, le=256)
     """Maximum number of such a tree's nodes in flight."""
+    score: Score = Score.FRACTION
+    """Score of a node by its public tests, which guides the search of an evaluation and selects
+    its answer: the share that passes, or 1 if all pass else 0, as for the papers' Pass@1(tree)."""

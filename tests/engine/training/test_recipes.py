@@ -18,6 +18,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from engine.config.schema import RunConfig, read_config
+from engine.config.setting_warnings import setting_warnings
 from engine.config.weight_sharing import weight_groups
 from engine.credit import ADVANTAGES
 from engine.credit.shaping import tree_shaping
@@ -26,7 +27,7 @@ from engine.losses import POLICY_LOSSES
 from engine.policy.models.load import model_directory
 from engine.recipes import FOLDER, load_recipe, recipe_data, recipe_names
 from tests.helpers.large import large_but
-from tests.helpers.small_recipes import RANKED, REFILLED, TREES, small_overrides
+from tests.helpers.small_recipes import CLUSTERS, RANKED, REFILLED, TREES, small_overrides
 from tests.helpers.waiting import patience
 
 DEADLINE = 500
@@ -46,14 +47,16 @@ VERSIONS = {
     "dr-mas": (1, "5bd6f9b69b37"),
     "grpo": (1, "063adb3db70b"),
     "gspo": (1, "f9158e95f1a9"),
-    "mars2": (1, "536da06d37e8"),
-    "mars2-32b": (2, "452a98e4c2ca"),
-    "mars2-8b": (2, "008a2e2d2de4"),
-    "mars2-homogeneous": (1, "383eb651f01d"),
+    "mars2": (2, "1934a93d1db0"),
+    "mars2-32b": (3, "acd936766a0e"),
+    "mars2-8b": (3, "8e983ef625b1"),
+    "mars2-homogeneous": (2, "e508895a1a00"),
+    "marti-mars2": (1, "7bfecc31c820"),
+    "marti-mars2-32b": (1, "3f5fb45df0c8"),
     "reinforce-pp": (1, "3d99300c0f7f"),
     "rloo": (1, "5a8dac53cd76"),
     "smollm2": (2, "85c45af6c844"),
-    "tree-single": (1, "f16135169bde"),
+    "tree-single": (2, "779e51e5b43f"),
 }
 """Version of each recipe, and the hash of its settings at that version."""
 
@@ -74,7 +77,8 @@ def test_a_recipe_that_changes_is_a_new_version(name):
 
 
 def test_every_promised_recipe_is_there():
-    trees = {"mars2", "mars2-8b", "mars2-32b", "mars2-homogeneous", "tree-single", "dr-mas", "demo"}
+    trees = {"mars2", "mars2-8b", "mars2-32b", "mars2-homogeneous", "tree-single", "dr-mas", "demo",
+             "marti-mars2", "marti-mars2-32b"}  # fmt: skip
     flat = {"grpo", "gspo", "dr-grpo", "rloo", "reinforce-pp", "cispo"}
     assert trees | flat <= set(recipe_names())
     assert flat == {n for n in recipe_names() if load_recipe(n).search.max_depth == 1}
@@ -86,8 +90,8 @@ def test_every_method_has_a_recipe_that_trains_it():
     assert {recipe.loss.policy for recipe in recipes} == set(POLICY_LOSSES)
 
 
-TRAINED = [name for name in recipe_names() if name not in ("mars2-8b", "mars2-32b")]
-"""The two others are `mars2` at cluster size: their models, ranks and generators."""
+TRAINED = [name for name in recipe_names() if name not in CLUSTERS]
+"""The others are `mars2` and `marti-mars2` at cluster size: their models, ranks and generators."""
 KINDS = ["mars2", "cispo", "dr-mas", RANKED, REFILLED]
 """Tree-wide credit with GSPO, a flat group with CISPO, credit per agent, learner ranks, refilled
 trees."""
@@ -182,6 +186,10 @@ def tree_wide(scores, parents, agents):
     return standard(tree_shaping(scores, parents, 0.5, 0.5))
 
 
+def plain_tree(scores, parents, agents):
+    return standard(scores)
+
+
 def flat_group(scores, parents, agents):
     assert (parents == -1).all(), "a flat group has only children of the root"
     return standard(scores)
@@ -204,7 +212,7 @@ def without_itself(scores, parents, agents):
 
 CREDIT = {
     "grpo": flat_group, "gspo": flat_group, "cispo": flat_group, "dr-grpo": centred,
-    "rloo": without_itself, "dr-mas": of_each_agent,
+    "rloo": without_itself, "dr-mas": of_each_agent, "marti-mars2": plain_tree,
 }  # fmt: skip
 
 
@@ -245,6 +253,11 @@ def test_the_recipe_trains_as_it_claims(runs, name):
 
     updates = log.payloads("agent.update")
     assert all(update["mismatch"] < 1e-3 for update in updates)
+    assert all(update["nodes"] >= config.training.batch_nodes for update in updates)
+    warned = {line["message"] for line in log.payloads("log.line") if line["level"] == "warning"}
+    assert {str(one) for one in setting_warnings(config)} <= warned
+    if setting_warnings(config):
+        assert all(update["clip_fraction"] == 0 for update in updates)
     assert any(update["kl"] for update in updates) == (config.loss.kl_coefficient > 0)
     owners = weight_groups(config.agents)
     learned = {update["agent"] for update in updates}

@@ -317,7 +317,23 @@ def test_the_preview_of_the_form_creates_nothing(client, cast):
     assert parse_config(tomllib.loads(result["toml"])).seed == 1
     marks = {one["what"]: one["mark"] for one in result["preflight"]}
     assert marks["Problems"] == "good" and marks["Time of a step"] == "unknown"
+    assert marks["Settings"] == "warning", "with one minibatch nothing is ever clipped"
     assert not Run.objects.exists()
+
+
+def test_the_form_takes_template_options_as_a_table_and_names_a_wrong_one(client, cast):
+    client.force_login(cast.bob)
+    path = "agents.oak.template_options"
+    result = check(client, cast, overrides=f"[{path}]\nenable_thinking = false", preflight="1")
+    assert result["problems"] == []
+    assert result["changes"] == {path: "{ enable_thinking = false }"}
+    assert tomllib.loads(result["toml"])["agents"][0]["template_options"] == {
+        "enable_thinking": False
+    }
+    (problem,) = check(client, cast, overrides=f"{path}.x = [1]")["problems"]
+    assert problem["path"] == path and "x = [1]: give a text" in problem["reason"]
+    clips = check(client, cast, overrides="training.minibatches = 2", preflight="1")
+    assert "Settings" not in {one["what"] for one in clips["preflight"]}
 
 
 def test_the_check_names_the_field_by_its_agent(client, cast):
