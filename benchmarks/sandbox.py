@@ -37,7 +37,6 @@ from engine.sandbox.host.verify import verify
 
 GOALS = {
     "vs_fresh_python": at_least(2.5),
-    "vs_bwrap_python": at_least(4),
     "vs_manager": at_least(10),
     "wrong_vs_fresh_python": at_least(2.5),
     "wrong_with_state_vs_fresh_python_alone": at_least(2.5),

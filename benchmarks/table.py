@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from benchmarks import MEASUREMENTS
 from benchmarks.record import Measurement, Record
+from benchmarks.row_names import row_name
 
 HEAD = """# Benchmarks
 
-Written by `python -m benchmarks all` from `benchmarks.json`, where every measurement is kept; do
-not edit either by hand, a test compares them. A row says when it was measured (UTC), under which
-load (mean of runnable processes over a minute, share of all cores in use during one second;
-before and after), on which machine and with which version of Grove and of what it uses. A
-measurement that is repeated (`python -m benchmarks all --only NAME`) replaces its rows, and keeps
-the earlier ones in the last column. A ratio is how many times better Grove is than the peer that
-it names, both measured in turns in one run, and is only reported where that run found that both
-did the same work. Rows with a unit in their name are absolute. The figures of each section below
-the table, the first paint and the heap of `ui` among them, are observations without a goal: they
-explain a row, or no peer does the same work. `python -m benchmarks NAME` measures without
-recording.
+How many times better Grove is than the peer named beside it, both measured in turns in one run;
+rows without a peer are quantities of Grove's own. A ratio is only reported where that run found
+that both did the same work. The conditions of each row (load, machine, versions, options, earlier
+values) are in the section of its measurement.
 """
-COLUMNS = ("measurement", "row", "measured", "goal", "", "when", "load", "machine", "version",
-           "earlier")  # fmt: skip
+TAIL = """## How this page is written
+
+By `python -m benchmarks all` from `benchmarks.json`, where every measurement is kept; do not edit
+either by hand, a test compares them. Times are UTC. A load is the mean of runnable processes over a
+minute and the share of all cores in use during one second, before and after the measurement. A
+repeated measurement (`python -m benchmarks all --only NAME`) replaces its rows and keeps the
+earlier ones in the last column. Figures without a goal are observations: they explain a row, or no
+peer does the same work. `python -m benchmarks NAME` measures without recording.
+"""
+COLUMNS = ("what", "against", "ratio", "goal", "", "when", "measurement")
+ROW_COLUMNS = ("row", "measured", "goal", "", "earlier")
 
 
 def document(record: Record) -> str:
@@ -33,37 +36,78 @@ def document(record: Record) -> str:
     parts = [HEAD, "\n".join(_summary(measured))]
     if absent := [name for name, takes in zip(MEASUREMENTS, newest, strict=True) if not takes]:
         parts.append(f"Not measured yet: {', '.join(absent)}.")
-    parts += ["\n".join(_section(takes[0])) for takes in measured]
+    parts += ["\n".join(_section(now, earlier)) for now, *earlier in measured]
+    parts.append(TAIL)
     parts.append(f"SHA-256 of the rows: `{record.digest()}`")
     return "\n".join(f"{part.rstrip()}\n" for part in parts)
 
 
 def _summary(measured: list[list[Measurement]]) -> Iterator[str]:
-    yield f"| {' | '.join(COLUMNS)} |"
-    yield "|" + "---|" * len(COLUMNS)
-    for now, *earlier in measured:
-        names = dict.fromkeys([*now.rows(), *(row for one in earlier for row in one.rows())])
-        for name in names or [""]:
-            yield _row(now, earlier, name)
+    """Yields the short table: a line for each row with a value, and one for a measurement that has
+    none."""
+    yield from _header(COLUMNS)
+    missing = []
+    for now, *_ in measured:
+        names = [name for name in now.rows() if name in now.ratios]
+        missing += [f"{now.name} `{name}`" for name in now.rows() if name not in now.ratios]
+        yield from (_line(now, name) for name in names)
+        if not names:
+            yield _cells(("", "", "", "", _outcome(now), now.measured_at[:10], _link(now)))
+    if missing:
+        yield f"\nWithout a value: {', '.join(missing)}."
 
 
-def _row(now: Measurement, earlier: list[Measurement], name: str) -> str:
-    goal = now.goal(name)
-    said = (_outcome(now) or now.judged(name), now.options and f"with `{now.options}`",
-            "measured again" if earlier else "")  # fmt: skip
-    cells = (
-        now.name,
-        f"`{name}`" if name else "",
-        _cell(now.ratios.get(name, "")),
-        str(goal or ""),
-        ", ".join(filter(None, said)),
-        now.measured_at,
-        f"{_load(now.load_before)} → {_load(now.load_after)}",
-        now.machine,
-        ", ".join((f"grove {now.commit}", *_versions(now))),
-        "; ".join(_earlier(one, name) for one in earlier),
-    )
+def _line(now: Measurement, name: str) -> str:
+    what, against = row_name(now.name, name)
+    value, goal = _cell(now.ratios[name]), str(now.goal(name) or "")
+    said = (_outcome(now) or now.judged(name), "with options" if now.options else "")
+    judged = ", ".join(filter(None, said))
+    return _cells((what, against, value, goal, judged, now.measured_at[:10], _link(now)))
+
+
+def _link(now: Measurement) -> str:
+    return f"[{now.name}](#{now.name})"
+
+
+def _header(columns: tuple[str, ...]) -> Iterator[str]:
+    yield _cells(columns)
+    yield "|" + "---|" * len(columns)
+
+
+def _cells(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _rows(now: Measurement, earlier: list[Measurement]) -> Iterator[str]:
+    """Yields the table of a measurement's rows, with the earlier values of each."""
+    names = dict.fromkeys([*now.rows(), *(row for one in earlier for row in one.rows())])
+    if not names:
+        return
+    yield from _header(ROW_COLUMNS)
+    for name in names:
+        judged = (_outcome(now) or now.judged(name), "measured again" if earlier else "")
+        yield _cells((
+            f"`{name}`",
+            _cell(now.ratios.get(name, "")),
+            str(now.goal(name) or ""),
+            ", ".join(filter(None, judged)),
+            "; ".join(_earlier(one, name) for one in earlier),
+        ))  # fmt: skip
+    yield ""
+
+
+def _conditions(now: Measurement) -> Iterator[str]:
+    """Yields the table of a measurement's conditions."""
+    conditions = {
+        "measured": f"{now.measured_at}, in {now.seconds:.0f} s",
+        "options": f"`{now.options}`" if now.options else "",
+        "load, before and after": f"{_load(now.load_before)} → {_load(now.load_after)}",
+        "machine": now.machine,
+        "versions": ", ".join((f"grove {now.commit}", *_versions(now))),
+    }
+    yield from _header(("condition", ""))
+    yield from (_cells((name, value)) for name, value in conditions.items() if value)
+    yield ""
 
 
 def _outcome(one: Measurement) -> str:
@@ -86,20 +130,18 @@ def _versions(one: Measurement) -> list[str]:
     return [_cell(f"{name} {value}") for name, value in one.versions.items()]
 
 
-def _section(one: Measurement) -> Iterator[str]:
-    yield f"## {one.name}\n"
-    yield f"{one.about}\n"
-    if one.left_out:
-        yield f"Left out: {one.left_out}"
-    if one.failed:
-        yield f"Failed: {one.failed}"
-    if one.figures:
-        yield "| figure | |"
-        yield "|---|---|"
-        for name, value in one.figures.items():
-            yield f"| `{name}` | {_cell(value)} |"
-        yield ""
-    yield f"Took {one.seconds:.0f} s from {one.measured_at}."
+def _section(now: Measurement, earlier: list[Measurement]) -> Iterator[str]:
+    yield f"## {now.name}\n"
+    yield f"{now.about}\n"
+    if now.left_out:
+        yield f"Left out: {now.left_out}\n"
+    if now.failed:
+        yield f"Failed: {now.failed}\n"
+    yield from _rows(now, earlier)
+    yield from _conditions(now)
+    if now.figures:
+        yield from _header(("figure", ""))
+        yield from (_cells((f"`{name}`", _cell(value))) for name, value in now.figures.items())
 
 
 def _cell(value: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.config import deadlines
 from engine.config.schema import RunConfig
+from engine.config.setting_warnings import setting_warnings
 from engine.recipes import load_recipe, parse_override, recipe_data, recipe_names
 
 
@@ -74,6 +75,8 @@ def _prepare(arguments: argparse.Namespace) -> int:
     data = recipe_data(arguments.recipe, dict(map(parse_override, arguments.overrides)))
     config, added = with_defaults(data, small_machine())
     print(*lines_of(added), sep="\n", end="\n" if added else "", file=sys.stderr)
+    for warning in setting_warnings(config):
+        print(f"warning: {warning}", file=sys.stderr)
     arguments.run_dir.mkdir(parents=True, exist_ok=True)
     (arguments.run_dir / "config.json").write_text(config.model_dump_json(indent=1))
     if arguments.json:

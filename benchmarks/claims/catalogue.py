@@ -16,5 +16,8 @@ CLAIMS: tuple[Claim, ...] = (
     searches.switches(),
     trainings.refinement(),
     trainings.thompson(),
+    trainings.minibatches(),
+    trainings.feedback(),
+    *map(searches.public_score, searches.starters(STATED, OPEN)),
 )
 BY_NAME = {claim.name: claim for claim in CLAIMS}

@@ -83,7 +83,18 @@ class Cell:
     @cached_property
     def digest(self) -> str:
         """Returns the SHA-256 of all settings of the cell, in a canonical form."""
-        parts = {"training": self.training(), "evaluation": self.evaluation()}
+        return self._digest_of_version(self.config.recipe_version)
+
+    def is_of(self, result: CellResult) -> bool:
+        """Returns whether a result has the settings of this cell. The version of its recipe is a
+        label: a later version whose changes the arm overrides leaves the result as it is."""
+        return result.digest == self._digest_of_version(result.recipe_version)
+
+    def _digest_of_version(self, recipe_version: int) -> str:
+        training = self.training()
+        if training:
+            training = {**training, "recipe_version": recipe_version}
+        parts = {"training": training, "evaluation": self.evaluation()}
         return _digest({**parts, "starters": self.starters()})
 
     @property

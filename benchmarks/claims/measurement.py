@@ -14,6 +14,7 @@ from benchmarks.claims.cell import Cell, CellResult, recipe_hash
 from benchmarks.claims.figures import readings_key
 from benchmarks.claims.repairs import repair_figures
 from benchmarks.claims.stages import Workplace, evaluate, models_of, train, train_reward_model
+from benchmarks.claims.updates import update_figures
 from benchmarks.conditions import commit, machine
 from engine.evaluation.measurement import mean
 from engine.events.log import read_all
@@ -40,7 +41,7 @@ def measured(cell: Cell, place: Workplace) -> CellResult:
         resumed = RunDigest.of(run_dir).resumed
         spent = training_budget(read_all(run_dir))
         seconds["training"] = round(spent.seconds, 2)
-        figures |= repair_figures(read_all(run_dir))
+        figures |= repair_figures(read_all(run_dir)) | update_figures(read_all(run_dir))
         figures["training/refined"] = spent.refined / spent.nodes if spent.nodes else None
         counts = asdict(spent)
         budget |= {name: counts[name] for name in counts if name not in ("seconds", "refined")}

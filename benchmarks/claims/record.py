@@ -102,7 +102,7 @@ def _valid(claim: Claim, folder: Path) -> tuple[list[CellResult], list[str]]:
     valid, left_out = [], []
     for one in _stored(claim, folder):
         arm = arms.get(one.arm)
-        if arm and Cell(claim, arm, one.seed, Plan(**one.plan)).digest == one.digest:
+        if arm and Cell(claim, arm, one.seed, Plan(**one.plan)).is_of(one):
             valid.append(one)
         else:
             left_out.append(f"{one.arm}-{one.seed}")

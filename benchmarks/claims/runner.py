@@ -61,7 +61,7 @@ def _pending(
         except ResultDamaged as error:
             report(f"{error}; measuring it again")
             result = None
-        if result is not None and result.digest == cell.digest:
+        if result is not None and cell.is_of(result):
             done.present.append(cell.name)
         else:
             if result is not None:
@@ -71,7 +71,7 @@ def _pending(
 
 
 def _complete(cell: Cell, results: Path, place: Workplace, done: RunnerReport) -> str:
-    same = next((one for one in _all(results) if one.digest == cell.digest), None)
+    same = next((one for one in _all(results) if cell.is_of(one)), None)
     if same is not None:
         copied = replace(same, claim=cell.claim.name, arm=cell.arm.name)
         write_result(cell.file(results), copied)

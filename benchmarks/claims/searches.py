@@ -121,6 +121,11 @@ def subjects(*families: Family) -> Iterator[Subject]:
         yield from (Subject(family, trained=True), Subject(family, trained=False))
 
 
+def starters(*families: Family) -> Iterator[Subject]:
+    """Yields the starters alone on each family."""
+    yield from (Subject(family, trained=False) for family in families)
+
+
 def tree_or_samples(of: Subject) -> Claim:
     figures = (ANSWER_1, *by_readings(ANSWER_1, of.family.readings), *OF_ANSWERS, *of.repairs)
     arms: list[Arm] = []
@@ -169,6 +174,30 @@ def feedback(of: Subject) -> Claim:
             of.arm("feedback-off", "repairs see the program alone", DECIDING, blind),
         ),
         note=f"{of.note} Both arms have the same weights, which have seen repairs with feedback.",
+        plan=PLAN,
+    )
+
+
+def public_score(of: Subject) -> Claim:
+    """Returns the claim that the share of public tests guides and selects better than all or
+    nothing."""
+    binary = {"evaluation.score": "binary"}
+    return Claim(
+        name=of.name("public-score"),
+        title=of.title("Share of public tests, or all of them"),
+        statement=f"On {DECIDING} nodes, a {of.team} whose search is scored by the share of public "
+        f"tests answers more {of.family.words} than one whose nodes score 1 if all of them pass, "
+        "and 0 otherwise.",
+        control="share",
+        expected="lower",
+        primary=TREE_1.name,
+        equal=("nodes", "parameters"),
+        figures=OF_SEARCH,
+        arms=(
+            of.arm("share", "the share of public tests that pass", DECIDING),
+            of.arm("all", "1 if every public test passes, and 0 otherwise", DECIDING, binary),
+        ),
+        note=f"{of.note} The second arm is the papers' Pass@1(tree).",
         plan=PLAN,
     )
 

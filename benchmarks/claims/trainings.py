@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.claims.claim import Arm, Claim
-from benchmarks.claims.figures import OF_TRAINING, TREE_1
+from benchmarks.claims.figures import OF_TRAINING, OF_UPDATES, TREE_1
 from benchmarks.claims.teams import DEEPER, in_roles, single
 
 DEEP_OAK = f"{DEEPER}oak:5"
@@ -103,4 +103,53 @@ def refinement() -> Claim:
         "trained on independent answers.",
         Arm("refinement-off", "every node of training is a child of the root", settings=flat),
         note="Both arms are evaluated by the same search, which repairs.",
+    )
+
+
+def feedback() -> Claim:
+    blind = {"search.error_feedback": False}
+    return _ablation(
+        "feedback-training",
+        "Feedback of the tests, in training",
+        "A team whose repairs in training see the results on the public tests answers more "
+        "problems than one whose repairs see the program alone.",
+        Arm("feedback-training-off", "repairs of training see the program alone", settings=blind),
+        note="Both arms are evaluated by the same search, whose repairs see the results. arXiv "
+        "2602.07848 describes error feedback for test time alone.",
+    )
+
+
+def minibatches() -> Claim:
+    """Returns the claim that a clipped loss needs several optimizer steps per batch."""
+
+    def arm(count: int) -> Arm:
+        steps = "one optimizer step" if count == 1 else f"{count} optimizer steps"
+        about = f"{steps} per batch" + (", so every ratio is 1" if count == 1 else "")
+        return Arm(f"minibatches-{count}", about, settings={"training.minibatches": count})
+
+    ppo = {"loss.policy": "ppo", "loss.clip_low": 0.2, "loss.clip_high": 0.28}
+    return Claim(
+        name="minibatches",
+        title="Minibatches of a batch, and the share of clipped tokens",
+        statement="A team that learns from a batch in several minibatches, so that ratios leave 1 "
+        "and the clip acts, answers more problems than one that takes one step per batch.",
+        control="minibatches-1",
+        expected="higher",
+        primary=TREE_1.name,
+        equal=("nodes", "learned_tokens", "parameters"),
+        figures=OF_UPDATES,
+        arms=(
+            *map(arm, (1, 2, 4, 8)),
+            Arm(
+                "ppo-4",
+                "4 optimizer steps per batch; a ratio per token, clipped at 0.2 and 0.28",
+                settings=ppo | {"training.minibatches": 4},
+                against="minibatches-4",
+                decides=False,
+            ),
+        ),
+        note="All arms have the recipe `demo` with GSPO's clips of 3e-4 and 4e-4, and the same "
+        "learning rate, so that more minibatches also move the weights further per batch. The arm "
+        "`ppo-4` has PPO's ratios and clips in place of GSPO's: it shows the share of tokens that "
+        "they clip in runs of the same problems, and has no say in the outcome.",
     )

@@ -83,7 +83,7 @@ def _kind(field: dict[str, Any], whole: dict[str, Any]) -> str:
     if field.get("type") == "array":
         return f"list of {_kind(field['items'], whole)}"
     if field.get("type") == "object":
-        return "the settings below"
+        return "the settings below" if "properties" in field else "table of names and values"
     bounds = [
         f"{sign} {field[key]:g}" if abs(field[key]) < 1e6 else f"{sign} {field[key]}"
         for key, sign in _BOUNDS.items()

@@ -15,6 +15,7 @@ from engine.config.deadlines import VLLM_IMPORT
 from engine.config.errors import ConfigError
 from engine.config.sandbox import SandboxConfig
 from engine.config.schema import RunConfig
+from engine.config.setting_warnings import setting_warnings
 from engine.hub.pins import pinned
 from engine.hub.reference import is_hub
 from engine.policy.models.load import ModelError, check_agent
@@ -57,12 +58,15 @@ def examine_recipe(config: RunConfig, as_json: bool = False) -> int:
     needs = [_opened(need, config) for need in needs_of(lowered, this_machine(config, Path.cwd()))]
     needs += _problems(config)
     fits = all(need.fits for need in needs)
+    warnings = setting_warnings(config)
     if as_json:
         summary = {"recipe": config.recipe, "fits": fits, "needs": list(map(asdict, needs))}
-        print(json.dumps(summary))
+        print(json.dumps({**summary, "warnings": [one.model_dump() for one in warnings]}))
     else:
         print(f"{config.recipe}: {verdict(needs)}")
         print(report(needs))
+        for warning in warnings:
+            print(f"warning: {warning}")
     return 0 if fits else 2
 
 

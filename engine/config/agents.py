@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from engine.config.base import Name, Settings, Whole
 from engine.config.locations import ChatTemplatePath, ModelPath
+from engine.config.template_options import NO_OPTIONS, TemplateOptions
 
 
 class Schedule(StrEnum):
@@ -165,6 +166,11 @@ class AgentConfig(Settings):
     optimizer are sharded (FSDP2); with 1 the process that generates also learns."""
     chat_template: ChatTemplatePath | None = Field(None, min_length=1)
     """Jinja file that replaces the tokenizer's own chat template."""
+    template_options: TemplateOptions = NO_OPTIONS
+    """Options for the chat template, by the name that the template gives them, such as
+    `{ enable_thinking = false }` for Qwen3: texts, numbers, true or false. A template disregards
+    options that it does not know. For an endpoint they are sent as `chat_template_kwargs`, which
+    vLLM and SGLang accept."""
     sampling: SamplingConfig = SamplingConfig()
     generator: GeneratorConfig = GeneratorConfig()
     optimizer: OptimizerConfig = OptimizerConfig()

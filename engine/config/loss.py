@@ -8,6 +8,11 @@ from pydantic import Field, model_validator
 
 from engine.config.base import Whole
 from engine.config.method_settings import MethodSettings
+from engine.config.methods import registry
+
+"""Policy losses that clip a ratio of policies, or the weight made of it."""
+NO_LIMIT = 1.0
+"""A clip range of this width or more hardly ever clips: it is switched off."""
 
 
 class Level(StrEnum):
@@ -73,6 +78,14 @@ class LossConfig(MethodSettings):
     """Weight of the KL divergence to the agent's own starting weights; 0 is off."""
     entropy_coefficient: float = Field(0.0, ge=0)
     """Weight of the entropy bonus; 0 is off."""
+
+    @property
+    def clips(self) -> bool:
+        """Whether the loss clips ratios of policies that leave 1."""
+        losses = registry("losses")
+        source = None if losses.error(self.policy) else losses.methods.source(self.policy)
+        clips = bool(getattr(source, "CLIPS", False))
+        return clips and min(self.clip_low, self.clip_high) < NO_LIMIT
 
     @model_validator(mode="after")
     def _settings_have_an_effect(self) -> LossConfig:

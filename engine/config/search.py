@@ -71,6 +71,9 @@ class SearchConfig(MethodSettings):
     """A tree opens no more nodes once one passes all public tests; for inference, not training."""
     error_feedback: bool = True
     """Refinement prompts include the results of the parent's program on the public tests."""
+    error_traceback: bool = False
+    """Of public tests that raised, refinement prompts also show the last two frames of the
+    traceback that are the program's, with their code, as MARS²-T+ does."""
     rho: float | None = Field(None, ge=0.95, le=1)
     """If set, depth-guided exploration of MARS²-T+: GEN draws are scaled by
     (0.98 rho^depth)^children."""
@@ -89,6 +92,21 @@ class SearchConfig(MethodSettings):
             raise ValueError(
                 f"knapsack.low = {self.options('allocator').low} is more than nodes_per_tree = "
                 f"{self.nodes_per_tree}, which each tree has on average; lower it"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _settings_have_an_effect(self) -> SearchConfig:
+        if self.error_traceback and not self.error_feedback:
+            raise ValueError(
+                "error_traceback = true has no effect with error_feedback = false; leave it out, "
+                "or set error_feedback to true"
+            )
+        if self.rho is not None and self.posterior is Posterior.GAUSSIAN:
+            raise ValueError(
+                f"rho = {self.rho} with posterior = gaussian: depth guidance multiplies the GEN "
+                "draw by a factor below 1, which makes a negative draw larger, and Gaussian draws "
+                "are often negative; leave rho out, or set posterior to beta"
             )
         return self
 

@@ -19,6 +19,13 @@ class RowLayout(StrEnum):
     PREFIX = "prefix"
 
 
+class PublicScore(StrEnum):
+    """Score of a program by its public tests: the share that passes, or 1 if all pass else 0."""
+
+    BINARY = "binary"
+    FRACTION = "fraction"
+
+
 class TrainingConfig(MethodSettings):
     SECTION = "training"
 
@@ -83,3 +90,6 @@ class EvaluationConfig(Settings):
     """Nodes of the team's search, and number of the independent samples it is compared with."""
     nodes_in_flight: int = Field(2, ge=1, le=256)
     """Maximum number of such a tree's nodes in flight."""
+    score: PublicScore = PublicScore.FRACTION
+    """Score of a node by its public tests, which guides the search of an evaluation and selects
+    its answer: the share that passes, or 1 if all pass else 0, as for the papers' Pass@1(tree)."""

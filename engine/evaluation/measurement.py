@@ -18,11 +18,12 @@ from typing import Protocol
 from msgspec import UNSET, UnsetType
 
 from engine.config.schema import RunConfig
+from engine.config.training import PublicScore
 from engine.events.states import NoProgram
 from engine.inference.selection import Candidate, Scorer, rewards_of, select_answer, tree_answer
 from engine.policy.types import Answer, Request
 from engine.problems.problem import Problem
-from engine.rollout.forest import Forest, GrowingTree, public_score
+from engine.rollout.forest import Forest, GrowingTree, public_judge, public_score
 from engine.rollout.types import Judged
 from engine.sandbox.host.verify import Verification
 
@@ -64,6 +65,8 @@ class Measurement:
     """Scores of each tree's nodes by the reward model, if there is one."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall-clock seconds of `single_agent`, `tree` and `samples`."""
+    score: PublicScore = PublicScore.FRACTION
+    """PublicScore of an answer by its public tests, by which one of them is selected."""
 
     def grown(self) -> list[list[Judged]]:
         """Returns the trees' nodes in the order of creation."""
@@ -84,8 +87,9 @@ class Measurement:
     def solved_by_samples(self) -> list[float | None]:
         """Returns the same for the answer selected from as many independent samples."""
         solved: list[float | None] = []
+        judge = public_judge(self.score)
         for row in self.team_samples:
-            chosen = select_answer(Candidate(n, public_score(v)) for n, (_, v) in enumerate(row))
+            chosen = select_answer(Candidate(n, judge(v)) for n, (_, v) in enumerate(row))
             solved.append(None if chosen is None else float(row[chosen.node][1].passed))
         return solved
 
@@ -110,7 +114,7 @@ def measure(
     seconds: dict[str, float] = {}
     with _timed(seconds, "alone"):
         single_agent = _rows(bench, "alone", config, problems, options.samples_per_problem)
-    measurement = Measurement(problems, single_agent, seconds=seconds)
+    measurement = Measurement(problems, single_agent, seconds=seconds, score=options.score)
     if search:
         with _timed(seconds, "tree"):
             measurement.trees = _trees(bench, config, problems, seed)
@@ -161,7 +165,7 @@ def _trees(
     flight = min(options.nodes_in_flight, options.tree_nodes)
     limits = {"nodes_per_tree": options.tree_nodes, "nodes_in_flight": flight}
     search = config.search.model_copy(update=limits)
-    forest = Forest(problems, bench.names, search, public_score, seed)
+    forest = Forest(problems, bench.names, search, public_judge(options.score), seed)
     bench.grow("tree", forest, options.temperature)
     return forest.trees
 

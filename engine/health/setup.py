@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.config.loss import LossConfig
 from engine.config.schema import RunConfig
-
-CLIPPING = frozenset({"cispo", "gspo", "ppo"})
-"""Policy losses that clip a ratio of policies, or the weight made of it."""
-NO_LIMIT = 1.0
-"""A clip range of this width or more hardly ever clips: it is switched off."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +22,7 @@ class Setup:
     def of(cls, config: RunConfig) -> Setup:
         limits = {agent.name: agent.optimizer.max_gradient_norm for agent in config.agents}
         return cls(
-            clips=config.training.minibatches > 1 and _clips(config.loss),
+            clips=config.training.minibatches > 1 and config.loss.clips,
             shapes=config.credit.shaping_gamma > 0,
             gradient_limits=limits,
         )
-
-
-def _clips(loss: LossConfig) -> bool:
-    return loss.policy in CLIPPING and min(loss.clip_low, loss.clip_high) < NO_LIMIT

@@ -151,7 +151,8 @@ def _with_its_run(directory: Path) -> Settings:
 
 
 def _role_settings(agent: Settings) -> Settings:
-    return {key: agent[key] for key in ("name", "role", "sampling")}
+    kept = ("name", "role", "sampling", "template_options")
+    return {key: agent[key] for key in kept if key in agent}
 
 
 def _slug(text: str) -> str:

@@ -158,7 +158,11 @@ class EndpointBackend:
             "max_tokens": sampling.max_new_tokens,
         }
         # vLLM's own fields, which a server that knows only those of OpenAI would refuse.
-        extra = {"top_k": sampling.top_k, "min_p": sampling.min_p}
+        extra = {
+            "top_k": sampling.top_k,
+            "min_p": sampling.min_p,
+            "chat_template_kwargs": dict(self.agent.template_options),
+        }
         body |= {name: value for name, value in extra.items() if value}
         if seed is not None:
             body["seed"] = seed

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from engine.rollout.forest import GrowingTree, public_score
+from engine.rollout.forest import GrowingTree
 from engine.rollout.types import Program
 
 Scorer = Callable[[Sequence[Program]], list[float]]
@@ -22,7 +22,8 @@ class Candidate:
     node: int
     """Id, which is its order of creation within its tree."""
     public: float | None
-    """Share of public tests passed; None where verification failed technically."""
+    """Score by public tests, by default the share that passed; None where verification failed
+    technically."""
     reward: float = 0.0
     """Score of the reward model; the same for all nodes without one."""
 
@@ -61,9 +62,10 @@ def rewards_of(trees: Sequence[GrowingTree], scorer: Scorer | None) -> list[dict
 
 
 def tree_answer(tree: GrowingTree, rewards: dict[int, float]) -> int | None:
-    """Returns the node that is the answer of a search; None if nothing was verified."""
+    """Returns the node that is the answer of a search, whose nodes are scored by public tests; None
+    if nothing was verified."""
     chosen = select_answer(
-        Candidate(node, public_score(tree.written[node].verification), rewards.get(node, 0.0))
+        Candidate(node, tree.written[node].score, rewards.get(node, 0.0))
         for node in sorted(tree.written)
     )
     return None if chosen is None else chosen.node

@@ -357,7 +357,7 @@ class Policy:
         )
         ids: list[int] = []
         for messages in candidates:
-            ids = self._encode(messages)
+            ids = self._encode(messages, agent)
             if len(ids) <= sampling.max_prompt_tokens:
                 return ids
         raise ValueError(
@@ -375,11 +375,11 @@ class Policy:
         reasons: dict[int, str] = {}
         for agent in self.agents.values():
             limit = agent.sampling.max_prompt_tokens
-            around = len(self._encode(statement_prompt("", agent.role)))
+            around = len(self._encode(statement_prompt("", agent.role), agent))
             for index, text in enumerate(statements):
                 if index in reasons or (text.isascii() and around + len(text) <= limit):
                     continue
-                count = len(self._encode(statement_prompt(text, agent.role)))
+                count = len(self._encode(statement_prompt(text, agent.role), agent))
                 if count > limit:
                     reasons[index] = (
                         f"takes {count:,} tokens, more than agents.{agent.name}.sampling."
@@ -387,9 +387,13 @@ class Policy:
                     )
         return reasons
 
-    def _encode(self, messages: list[Message]) -> list[int]:
+    def _encode(self, messages: list[Message], agent: AgentConfig) -> list[int]:
         return conversation_ids(
-            self.loaded.tokenizer, messages, add_generation_prompt=True, now=self._clock
+            self.loaded.tokenizer,
+            messages,
+            add_generation_prompt=True,
+            now=self._clock,
+            options=agent.template_options,
         )
 
     def _answer(self, generation: Generation, problem: Problem) -> Answer:
@@ -408,7 +412,7 @@ class Policy:
         """Raises `ModelError` if the chat template fails; some take no system message (a role)."""
         role = [{"role": "system", "content": agent.role}] if agent.role else []
         try:
-            self._encode([*role, {"role": "user", "content": "?"}])
+            self._encode([*role, {"role": "user", "content": "?"}], agent)
         except Exception as error:  # a template may raise anything
             where = "chat_template" if agent.chat_template else "model: its chat template"
             kind = "" if isinstance(error, TemplateFailed) else f"{type(error).__name__}: "

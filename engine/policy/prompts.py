@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from engine.events.vocabulary import TestReport, Verdict
 from engine.problems.problem import Problem
+from engine.sandbox.host.job import TraceFrame
 
 FEEDBACK_TESTS = 2
 FEEDBACK_CHARACTERS = 120
@@ -24,6 +25,9 @@ class Feedback:
     program: str
     public: tuple[TestReport, ...] | None
     """None: the prompt contains no verdicts (MARS²-T+ without error feedback)."""
+    traces: tuple[tuple[TraceFrame, ...], ...] = ()
+    """Of each public test, the frames of its traceback that the prompt shows; empty for none
+    (`search.error_traceback`)."""
 
 
 def root_prompt(problem: Problem, role: str = "") -> list[Message]:
@@ -52,19 +56,38 @@ def refinement_prompts(
     yield root_prompt(problem, role)
 
 
-def describe_failures(entry_point: str, reports: Sequence[TestReport], shown: int) -> str:
-    """Returns one line for each of the first `shown` public tests that did not pass."""
-    failing = [report for report in reports if report.verdict is not Verdict.PASSED]
-    return "".join(f"{_failure_line(entry_point, report)}\n" for report in failing[:shown])
+def describe_failures(
+    entry_point: str, reports: Sequence[TestReport], shown: int, traces: Sequence[str] = ()
+) -> str:
+    """Returns one line for each of the first `shown` public tests that did not pass, and after it
+    the lines of its traceback; `traces` has those of each test."""
+    traces = traces or [""] * len(reports)
+    failing = [
+        f"{_failure_line(entry_point, report, bool(trace))}\n{trace}"
+        for report, trace in zip(reports, traces, strict=True)
+        if report.verdict is not Verdict.PASSED
+    ]
+    return "".join(failing[:shown])
+
+
+def _trace_lines(program: str, frames: Sequence[TraceFrame]) -> str:
+    """Returns the lines of a traceback as Python prints them, with the program's code."""
+    code = program.split("\n")
+    return "".join(
+        f"  line {frame.line}, in {frame.name}\n"
+        + (f"    {_clip(code[frame.line - 1].strip())}\n" if frame.line <= len(code) else "")
+        for frame in frames
+    )
 
 
 def _refinement_text(problem: Problem, feedback: Feedback, shown: int) -> str:
+    traces = [_trace_lines(feedback.program, frames) for frames in feedback.traces]
     passed = sum(report.verdict is Verdict.PASSED for report in feedback.public)
     return (
         f"{problem.statement}\n"
         f"This program passed {passed} of {len(feedback.public)} public tests:\n"
         f"{_shown(feedback.program)}\n"
-        f"{describe_failures(problem.entry_point, feedback.public, shown)}"
+        f"{describe_failures(problem.entry_point, feedback.public, shown, traces)}"
         f"Answer with one complete program that passes them all."
     )
 
@@ -82,11 +105,12 @@ def _shown(program: str) -> str:
     return program.rstrip("\n") or "(no program was found in the answer)"
 
 
-def _failure_line(entry_point: str, report: TestReport) -> str:
+def _failure_line(entry_point: str, report: TestReport, is_traced: bool) -> str:
     call = f"{entry_point}({_clip(report.input)})"
     if report.verdict is Verdict.WRONG_ANSWER:
         return f"{call} gave {_clip(report.actual)}, expected {_clip(report.expected)}."
-    reason = _clip(report.error) or report.verdict.value.replace("_", " ")
+    error = report.error.partition("\n")[0] if is_traced else report.error
+    reason = _clip(error) or report.verdict.value.replace("_", " ")
     return f"{call} ended with {reason}, expected {_clip(report.expected)}."
 
 

@@ -82,14 +82,16 @@ class Shape:
 
 _QWEN3_8B = Shape(36, 4096, 32, 8, 128, 12288, 151936, False, head_norms=True)
 _QWEN3_32B = Shape(64, 5120, 64, 8, 128, 25600, 151936, False, head_norms=True)
+_QWEN2_32B = Shape(64, 5120, 40, 8, 128, 27648, 152064, False)
 KNOWN_SHAPES = {
     "Qwen/Qwen3-8B": _QWEN3_8B,
     "Qwen/Qwen3-32B": _QWEN3_32B,
     "inclusionAI/AReaL-boba-2-8B": _QWEN3_8B,
     "inclusionAI/AReaL-boba-2-32B": _QWEN3_32B,
+    "nvidia/OpenCodeReasoning-Nemotron-32B": _QWEN2_32B,
 }
 """Shapes of the models in the papers' settings, from the `config.json` of the Qwen3 of their size;
-AReaL-boba-2 was trained from it (its model card)."""
+AReaL-boba-2 was trained from it, Nemotron from Qwen2.5-32B (their model cards)."""
 
 
 def shape_of(model: str) -> Shape | None:

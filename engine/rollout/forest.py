@@ -17,6 +17,7 @@ import numpy as np
 
 from engine.config.credit import CreditConfig
 from engine.config.search import SearchConfig
+from engine.config.training import PublicScore
 from engine.credit.rewards import raw_score
 from engine.events.vocabulary import Verdict
 from engine.policy.prompts import Feedback
@@ -73,6 +74,8 @@ class GrowingTree:
     written: dict[int, ClosedNode] = field(default_factory=dict)
     error_feedback: bool = True
     """Whether refinement prompts include the parent's results on the public tests."""
+    error_traceback: bool = False
+    """Whether they also include the last frames of its traceback."""
     spending: Spending = field(default_factory=Spending)
     seed: tuple[int, ...] = ()
     """Seed of its search; with a node's id it names the random stream of that node's answer."""
@@ -100,8 +103,13 @@ class GrowingTree:
         if expansion.parent == 0:
             return Request(self.problem, name=name, node=logged)
         parent = self.written[expansion.parent]
-        public = parent.verification.public if self.error_feedback else None
-        return Request(self.problem, Feedback(parent.answer.program, public), name, logged)
+        verification = parent.verification
+        feedback = Feedback(
+            parent.answer.program,
+            verification.public if self.error_feedback else None,
+            verification.traces if self.error_traceback else (),
+        )
+        return Request(self.problem, feedback, name, logged)
 
     def close(self, node: ClosedNode) -> None:
         """Records a closed node; updates posteriors and spending."""
@@ -134,6 +142,17 @@ def public_score(verification: Verification) -> float | None:
     return verification.public_passed / len(verification.public)
 
 
+def public_judge(kind: PublicScore) -> Judge:
+    """Returns the function that scores public tests: the share that passes, or 1 if all pass and 0
+    otherwise."""
+
+    def judge(verification: Verification) -> float | None:
+        share = public_score(verification)
+        return share if share is None or kind is PublicScore.FRACTION else float(share == 1.0)
+
+    return judge
+
+
 class Forest:
     """Opens nodes, and closes them with answers and verdicts, until every budget is spent."""
 
@@ -156,6 +175,7 @@ class Forest:
                 problem,
                 planted(agents, search, np.random.default_rng([*seed, position]), memory),
                 error_feedback=search.error_feedback,
+                error_traceback=search.error_traceback,
                 seed=(*seed, position),
             )
             for position, problem in enumerate(problems, first)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from engine.config.deadlines import CALL
 from engine.config.schema import RunConfig, read_config
+from engine.config.setting_warnings import setting_warnings
 from engine.events.log import EventLog
 from engine.events.vocabulary import LogLine, RunState, RunStateChanged, RunWaiting
 from engine.health.log import MonitoredLog
@@ -110,7 +111,7 @@ def _train(
     try:
         log.append(RunStateChanged(RunState.STARTING))
         _log_left_out(log, problems.left_out)
-        for line in model_warnings(config.agents):
+        for line in (*map(str, setting_warnings(config)), *model_warnings(config.agents)):
             log.append(LogLine("warning", line))
         for cut in SandboxCaps.from_environment().cuts(config.sandbox, _of_a_file(problems)):
             log.append(LogLine("warning", cut))

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.conditions import commit, load, machine
 from benchmarks.record import Measurement, NotWritten, Record, check_written, load_record
+from benchmarks.row_names import ROWS
 from benchmarks.table import document
 from tests.helpers.waiting import patience
 
@@ -38,10 +39,21 @@ def run(*arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=120 * patience())
 
 
+def cells(line):
+    return [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+
+
 def rows(page, name):
-    """Cells of its rows."""
-    lines = [line for line in page.splitlines() if line.startswith(f"| {name} | `")]
-    return [line.strip("| ").split(" | ") + [""] * line.endswith("|  |") for line in lines]
+    """Cells of the rows of a measurement, in its section."""
+    section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    table = section.partition("| row | measured |")[2].partition("\n\n")[0]
+    return [cells(line) for line in table.splitlines()[2:]]
+
+
+def summary(page):
+    """Cells of the table at the top."""
+    table = page.partition("| what | against |")[2].partition("\n\n")[0]
+    return [cells(line) for line in table.splitlines()[2:]]
 
 
 def written(folder, *measurements):
@@ -59,19 +71,47 @@ def test_the_table_of_the_docs_was_written_by_the_program():
 def test_a_row_has_its_goal_and_its_conditions():
     page = document(Record([SLOW]))
     good, missed, other, absent = rows(page, "sandbox")
-    assert good[1:5] == ["`vs_fresh_python`", "6.5", "at least 2.5", "met"]
-    assert good[5:] == ["2026-11-23 04:00:00", "0.25, 3 % → 2.5, 4 %", "Processor, 2 cores",
-                        "grove abc1234, python 3.12", ""]  # fmt: skip
-    assert missed[1:5] == ["`vs_manager`", "9.0", "at least 10", "missed"]
-    assert other[1:5] == ["`vs_other`", "2", "", ""]
-    assert absent[1:5] == ["`vs_bwrap_python`", "", "at least 4", "not measured"]
+    assert good == ["`vs_fresh_python`", "6.5", "at least 2.5", "met", ""]
+    assert missed[:4] == ["`vs_manager`", "9.0", "at least 10", "missed"]
+    assert other[:4] == ["`vs_other`", "2", "", ""]
+    assert absent[:4] == ["`vs_bwrap_python`", "", "at least 4", "not measured"]
+    for condition in (
+        "| measured | 2026-11-23 04:00:00, in 12 s |",
+        "| load, before and after | 0.25, 3 % → 2.5, 4 % |",
+        "| machine | Processor, 2 cores |",
+        "| versions | grove abc1234, python 3.12 |",
+    ):
+        assert condition in page.splitlines()
     assert "| `ways` | a\\|b: 1, 2 |" in page and "What it compares." in page
     assert "Not measured yet: search, expansion" in page
 
 
+def test_the_table_at_the_top_says_what_against_whom_and_whether_the_goal_is_met():
+    page = document(Record([SLOW]))
+    assert page.index("| what | against |") < page.index("## sandbox") < page.index("SHA-256")
+    good, missed, other = summary(page)
+    link = "[sandbox](#sandbox)"
+    assert good == ["verify right programs", "a fresh Python per program", "6.5", "at least 2.5",
+                    "met", "2026-11-23", link]  # fmt: skip
+    assert missed[2:5] == ["9.0", "at least 10", "missed"]
+    assert other == ["`vs_other`", "", "2", "", "", "2026-11-23", link]
+    assert "Without a value: sandbox `vs_bwrap_python`." in page
+    failed = replace(SLOW, ratios={}, goals={}, failed="it took more than 20 minutes")
+    assert summary(document(Record([failed]))) == [["", "", "", "", "failed", "2026-11-23", link]]
+    (row, *_) = summary(document(Record([replace(SLOW, options="--rounds 1")])))
+    assert row[4] == "met, with options"
+
+
+def test_every_row_of_the_docs_has_a_plain_name_and_no_name_is_without_a_row():
+    rows = {(one.name, row) for one in check_written(PAGE).measurements for row in one.rows()}
+    assert rows == {(name, row) for name, named in ROWS.items() for row in named}
+    widest = max(map(len, PAGE.read_text("utf-8").partition("\n## ")[0].splitlines()))
+    assert widest < 200, "a line of the table at the top fits into a browser"
+
+
 def test_a_row_that_is_measured_again_says_so_and_keeps_the_earlier_one():
     row = rows(document(Record([SLOW, FAST])), "sandbox")[1]
-    assert row[2:6] == ["11.0", "at least 10", "met, measured again", "2026-11-23 05:00:00"]
+    assert row[1:4] == ["11.0", "at least 10", "met, measured again"]
     assert row[-1] == "9.0 (missed, 2026-11-23 04:00:00, load 0.25, 3 %, grove abc1234)"
 
 
@@ -79,7 +119,7 @@ def test_a_failure_does_not_hide_what_was_measured_before():
     failed = replace(FAST, ratios={}, figures={}, failed="it took more than 20 minutes")
     page = document(Record([SLOW, failed]))
     row = rows(page, "sandbox")[0]
-    assert row[4] == "failed, measured again" and row[-1].startswith("6.5 (met, ")
+    assert row[3] == "failed, measured again" and row[-1].startswith("6.5 (met, ")
     assert "Failed: it took more than 20 minutes" in page
 
 
@@ -158,10 +198,9 @@ def test_goals_that_were_missed_end_all_with_a_status_of_their_own(tmp_path):
     for name in missed:
         assert f"missed: expansion: {name} is {one.ratios[name]}" in done.stderr
         assert f"the goal is {one.goal(name)}" in done.stderr
-        (row,) = [
-            row for row in rows(page.read_text("utf-8"), "expansion") if row[1] == f"`{name}`"
-        ]
-        assert row[4] == f"missed, with `{options}`"
+        table = rows(page.read_text("utf-8"), "expansion")
+        assert [row[3] for row in table if row[0] == f"`{name}`"] == ["missed"]
+    assert f"| options | `{options}` |" in page.read_text("utf-8").splitlines()
 
 
 def test_the_page_is_regenerated_from_only_the_record(tmp_path):

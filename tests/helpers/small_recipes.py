@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 TREES, NODES = 6, 8
+BATCH = 12
+"""Nodes of an agent's own in a batch, for a recipe that asks for more than one."""
 REFILLED = "tree-single"
 """Recipe whose run replaces filtered trees; its trees are small, so that some are filtered."""
 PRETRAINED = "smollm2"
 """Recipe of a model that has to be downloaded; it trains a starter instead."""
 RANKED = "dr-grpo"
 """Recipe whose policy learns in two ranks."""
+
+
+CLUSTERS = ("mars2-8b", "mars2-32b", "marti-mars2-32b")
+"""Recipes of models that need a cluster."""
 
 
 def small_overrides(settings: dict[str, Any]) -> dict[str, Any]:
@@ -26,6 +32,7 @@ def small_overrides(settings: dict[str, Any]) -> dict[str, Any]:
         "training.steps": 2,
         "training.minutes": None,
         "training.trees_per_step": TREES * NODES // nodes,
+        "training.batch_nodes": min(settings["training"]["batch_nodes"], BATCH),
         "training.checkpoint_every": 9,
         "sandbox.workers": 1,
         "compute.device": "cpu",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 AGGREGATION = Aggregation.TOKEN_MEAN
+CLIPS = True
 
 
 def token_terms(

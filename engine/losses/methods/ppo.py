@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FIGURES = SURROGATE_FIGURES
 AGGREGATION = Aggregation.TOKEN_MEAN
+CLIPS = True
 
 
 def token_terms(

@@ -17,9 +17,11 @@ def conversation_ids(
     *,
     add_generation_prompt: bool = False,
     now: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> list[int]:
     """Returns the ids that the tokenizer's own `apply_chat_template` returns, which would run the
-    template in this process. `now`: the local time that the template writes (`engine.run.clock`).
+    template in this process. `now`: the local time that the template writes (`engine.run.clock`);
+    `options`: variables for the template (`agents.NAME.template_options`).
 
     Raises:
         TemplateFailed: the template has an error, raises one, or exceeds a limit.
@@ -31,5 +33,6 @@ def conversation_ids(
         tokenizer.special_tokens_map,
         add_generation_prompt=add_generation_prompt,
         now=now,
+        options=options,
     )
     return tokenizer(text, add_special_tokens=False)["input_ids"]

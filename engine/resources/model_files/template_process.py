@@ -163,6 +163,7 @@ def rendered(request: dict[str, Any]) -> str:
         documents=None,
         add_generation_prompt=request["add_generation_prompt"],
         **request["tokens"],
+        **request["options"],
     ):
         size += len(piece)
         if size > most:

@@ -149,10 +149,11 @@ def render(
     *,
     add_generation_prompt: bool,
     now: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> str:
     """Returns the text that `apply_chat_template` of transformers renders; `tokens` are the
     tokenizer's special tokens by name (`bos_token`), `now` the local time in ISO 8601 that
-    `strftime_now` writes (default: that of the rendering).
+    `strftime_now` writes (default: that of the rendering), `options` further variables by name.
 
     Raises:
         TemplateFailed: the template's error, `TemplateTooLarge` if it exceeds a limit.
@@ -169,6 +170,7 @@ def render(
         "add_generation_prompt": add_generation_prompt,
         "most_output": most_output(messages),
         "now": now,
+        "options": dict(options or {}),
     }
     reply = _reply_to(request)
     if "text" in reply:

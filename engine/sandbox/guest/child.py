@@ -25,7 +25,9 @@ from literals import LiteralError, LiteralTooLong, to_literal
 from wire import (
     FRAME,
     MAX_ERROR_CHARS,
+    MAX_NAME_CHARS,
     MEMORY_LIMIT,
+    MOST_FRAMES,
     NOT_LOADED,
     OUTPUT_LIMIT,
     RAISED,
@@ -33,6 +35,7 @@ from wire import (
     RUNTIME_ERROR,
     SHAPED,
     SYNTAX_ERROR,
+    TRACE,
     VALUE,
 )
 
@@ -134,7 +137,7 @@ def call(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
         # Metrics compare by ==, to which a Counter is a dict and a named tuple a tuple.
         return VALUE, to_literal(result, limit, subclasses=True)
     except BaseException as error:
-        return describe(error)
+        return describe_traced(error)
 
 
 def answer(job: bytes) -> None:
@@ -185,7 +188,7 @@ def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
         # Assertions compare by ==, to which a Counter is a dict.
         return VALUE, to_literal(result, limit, subclasses=True)
     except BaseException as error:
-        kind, text = describe(error)
+        kind, text = describe_traced(error)
         if kind != RUNTIME_ERROR:
             return kind, text
         return RAISED, to_literal((*builtin_form(error), text))
@@ -279,7 +282,7 @@ def exit_status(error: BaseException) -> Failure | None:
     """Returns the failure of a script that ended by an exception; None for exit() and exit(0)."""
     if isinstance(error, SystemExit) and (error.code is None or error.code == 0):
         return None
-    return describe(error)
+    return describe_traced(error)
 
 
 def finish() -> Failure | None:
@@ -321,7 +324,7 @@ def define(
         execute(codes, module)
         return entry(module.__dict__, entry_point), None
     except BaseException as error:
-        return None, not_loaded(describe(error))
+        return None, not_loaded(describe_traced(error))
 
 
 def not_loaded(failure: Failure) -> Failure:
@@ -383,6 +386,28 @@ def describe(error: BaseException) -> Failure:
         return MEMORY_LIMIT, "MemoryError"
     except BaseException:
         return RUNTIME_ERROR, "an exception that cannot be shown"
+
+
+def describe_traced(error: BaseException) -> Failure:
+    """Returns the same as `describe`; the text of a RUNTIME_ERROR ends with the program's last
+    frames."""
+    kind, text = describe(error)
+    return (kind, f"{text}{TRACE}{_frames(error)}") if kind == RUNTIME_ERROR else (kind, text)
+
+
+def _frames(error: BaseException) -> str:
+    """Returns line and function of the program's last frames in an exception's traceback."""
+    try:
+        last: list[str] = []
+        frame = error.__traceback__
+        while frame is not None:
+            code = frame.tb_frame.f_code
+            if code.co_filename == FILE_NAME:
+                last = [*last, f"{frame.tb_lineno} {code.co_name[:MAX_NAME_CHARS]}"][-MOST_FRAMES:]
+            frame = frame.tb_next
+        return "\n".join(last)
+    except BaseException:
+        return ""
 
 
 def describe_syntax(error: BaseException) -> str:

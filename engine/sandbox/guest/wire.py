@@ -46,6 +46,11 @@ test."""
 NOT_LOADED = 16
 """Added to the kind of a failure that occurred before any call could be made."""
 MAX_ERROR_CHARS = 200
+TRACE = "\x1f"
+"""Ends the text of a RUNTIME_ERROR of the program; after it the last MOST_FRAMES frames of the
+program in the traceback, outermost first, one `LINE NAME` per line."""
+MOST_FRAMES, MAX_NAME_CHARS = 2, 60
+MAX_TRACE_CHARS = MOST_FRAMES * (MAX_NAME_CHARS + 12)
 
 
 def max_payload(output_bytes: int) -> int:

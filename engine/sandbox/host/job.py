@@ -7,7 +7,7 @@ program and code tests; its slot sends them to different processes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
@@ -129,6 +129,15 @@ class Check:
 AnyJob = Job | Script | Trial | Check
 
 
+class TraceFrame(NamedTuple):
+    """One frame of a traceback, as the program's process reports it."""
+
+    line: int
+    """Line of the program, from 1."""
+    name: str
+    """Name of the function, or `<module>`."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
     """Outcome of one test. With `verdict` None it returned `value`, which is not compared yet."""
@@ -141,6 +150,8 @@ class CallOutcome:
     """False if the program failed before any test began, and would do so before every test."""
     reported: bool = True
     """False if no frame came for this test; the outcome then follows from how the process ended."""
+    frames: tuple[TraceFrame, ...] = ()
+    """The program's last frames in the exception's traceback, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ and in order, and each value is a literal; any other stream yields no value at a
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from engine.events.vocabulary import Verdict
 from engine.sandbox.guest import wire
 from engine.sandbox.guest.literals import LiteralError, read_literal
 from engine.sandbox.guest.wire import FRAME
-from engine.sandbox.host.job import Bounds, CallOutcome, Execution
+from engine.sandbox.host.job import Bounds, CallOutcome, Execution, TraceFrame
 from engine.sandbox.host.process import ChildExit
 
 FAILURES = {
@@ -200,9 +201,24 @@ def _outcome(kind: int, payload: bytes, bounds: Bounds) -> CallOutcome:
         if len(text) > bounds.output_bytes:  # an honest child would have reported the limit
             raise _Malformed
         return CallOutcome(None, read_literal(text))
-    text = payload[: 4 * wire.MAX_ERROR_CHARS].decode("utf-8", "replace")
+    most = 4 * (wire.MAX_ERROR_CHARS + 1 + wire.MAX_TRACE_CHARS)
+    text, mark, trace = payload[:most].decode("utf-8", "replace").rpartition(wire.TRACE)
+    text = text if mark else trace
     loaded = kind < wire.NOT_LOADED
     kind -= 0 if loaded else wire.NOT_LOADED
     if kind not in FAILURES:
         raise _Malformed
-    return CallOutcome(FAILURES[kind], None, printable(text[: wire.MAX_ERROR_CHARS]), loaded)
+    error = printable(text[: wire.MAX_ERROR_CHARS])
+    frames = _trace(trace) if mark else ()
+    return CallOutcome(FAILURES[kind], None, error, loaded, frames=frames)
+
+
+_TRACE_LINE = re.compile(rf"([1-9][0-9]{{0,8}}) (.{{1,{wire.MAX_NAME_CHARS}}})")
+
+
+def _trace(text: str) -> tuple[TraceFrame, ...]:
+    """Returns the frames of a traceback; none if the text is not well formed."""
+    lines = [_TRACE_LINE.fullmatch(line) for line in text.split("\n")]
+    if len(lines) > wire.MOST_FRAMES or not all(lines):
+        return ()
+    return tuple(TraceFrame(int(line[1]), printable(line[2])) for line in lines if line)

@@ -14,7 +14,7 @@ from engine.events.vocabulary import TestReport, Verdict
 from engine.sandbox.cases import CallTest, JudgedTask, StdinTest, Test
 from engine.sandbox.guest.literals import LiteralError, to_literal
 from engine.sandbox.host.examine import Examination, Run, SandboxFailed, TestResult
-from engine.sandbox.host.job import CallOutcome
+from engine.sandbox.host.job import CallOutcome, TraceFrame
 from engine.sandbox.host.sandbox import Sandbox
 
 MAX_SHOWN_CHARS = 400
@@ -37,6 +37,9 @@ class Verification:
     error: str = ""
     """Error of the program on the first test that failed, if it raised."""
     seconds: float = 0.0
+    traces: tuple[tuple[TraceFrame, ...], ...] = ()
+    """Of each public test, the program's last frames in the traceback; empty if it raised
+    nothing. Frames of private tests are not kept."""
     strain: float = 0.0
     """Largest share of a time limit that one of its runs used; 1 is the whole limit."""
 
@@ -100,6 +103,7 @@ def summary(
         error="" if first is None else first.outcome.error,
         seconds=seconds,
         strain=strain,
+        traces=tuple(result.outcome.frames for result in results[:count]),
     )
 
 

@@ -23,7 +23,7 @@ def result_of(claim, arm, seed, plan=None, figures=None, **budget):
         digest=cell.digest,
         plan=asdict(cell.plan),
         recipe=cell.arm.recipe,
-        recipe_version=1,
+        recipe_version=cell.config.recipe_version,
         recipe_sha256=recipe_hash(cell.arm.recipe),
         config=cell.config.model_dump(mode="json"),
         evaluation=cell.evaluation(),

@@ -5,6 +5,7 @@ from hashlib import sha256
 
 import pytest
 
+from benchmarks.claims import RESULTS
 from benchmarks.claims.catalogue import BY_NAME, CLAIMS
 from benchmarks.claims.cell import Cell, ResultDamaged, cells_of, read_result, write_result
 from benchmarks.claims.claim import Plan
@@ -74,6 +75,16 @@ def test_the_digest_is_of_settings_and_seed_and_of_nothing_else():
     assert others[2].training_digest == cell.training_digest
     explicit = replace(cell.arm, settings={"credit.shaping_gamma": 0.5})  # the default
     assert replace(cell, arm=explicit).digest == cell.digest
+
+
+def test_a_later_version_of_a_recipe_keeps_results_whose_settings_are_the_same():
+    stored = read_result(RESULTS / "team" / "two-roles-1.json")
+    cell = Cell(TEAM, TEAM.arm("two-roles"), 1, Plan(**stored.plan))
+    assert stored.recipe_version < cell.config.recipe_version and cell.is_of(stored)
+    assert cell.digest != stored.digest, "the version is in the digest"
+    others = {**cell.arm.settings, "training.minibatches": 2}
+    assert not replace(cell, arm=replace(cell.arm, settings=others)).is_of(stored)
+    assert not cell.is_of(replace(stored, recipe_version=cell.config.recipe_version))
 
 
 def test_a_cell_depends_on_the_weights_of_its_starters():

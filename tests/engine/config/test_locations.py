@@ -20,6 +20,7 @@ FREE_TEXTS = {
     "agents.*.role": "text of the prompt, taken as it stands",
     "agents.*.shares_weights_with": "an agent's name, by a pattern",
     "agents.*.lora.target_modules.*": "names of modules of the model that is loaded",
+    "agents.*.template_options": "plain values, which a template of a process with limits reads",
     "problems.format": "looked up in the registry of formats",
     "credit.score": "looked up in the registry of rewards",
     "credit.advantage": "looked up in the registry of methods",

@@ -272,6 +272,20 @@ def test_several_minibatches_take_several_steps_from_one_old_policy(policy):
     assert stats.nodes == len(rows)
 
 
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("gspo", 3e-4, 4e-4), ("ppo", 0.2, 0.28), ("cispo", 0.2, 0.28)]
+)
+def test_ratios_leave_one_and_are_clipped_only_with_several_minibatches(policy, name, low, high):
+    loss = LossConfig(policy=name, clip_low=low, clip_high=high, kl_coefficient=0.0)
+    assert loss.clips
+    one, five = (learner(policy, loss, minibatches=n) for n in (1, 5))
+    rows = rows_of(policy)
+    for _ in range(3):
+        assert one.update(rows, 0.5).clip_fraction == 0
+    clipped = five.update(rows, 0.5).clip_fraction
+    assert 0 < clipped <= 0.8, "the first of five minibatches has ratios of 1"
+
+
 def test_a_gradient_that_is_not_finite_changes_nothing(policy):
     rows = rows_of(policy, advantages=(float("nan"), 1.0, 1.0, 1.0, 1.0))
     student = learner(policy)

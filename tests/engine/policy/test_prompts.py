@@ -4,6 +4,7 @@ from engine.events.vocabulary import TestReport as Report
 from engine.events.vocabulary import Verdict
 from engine.policy.prompts import FEEDBACK_CHARACTERS, Feedback, refinement_prompts, root_prompt
 from engine.problems.generator import make_problem
+from engine.sandbox.host.job import TraceFrame
 
 PROBLEM, _ = make_problem(1, 1)
 WRONG = Report(Verdict.WRONG_ANSWER, "[1, 2]", "3", "4")
@@ -57,6 +58,27 @@ def test_private_tests_are_in_no_prompt():
             hidden = repr(test.arguments[0])
             if len(hidden) > 6 and hidden not in public:
                 assert hidden not in shown
+
+
+def test_a_traceback_is_shown_with_the_code_of_its_last_frames():
+    program = "def first(x):\n    return x[0]\n\ndef solve(x):\n    return first(x)\n"
+    located = Report(
+        Verdict.RUNTIME_ERROR, "[]", "0",
+        error="IndexError: list index out of range\n  program.py, line 2, in first",
+    )  # fmt: skip
+    frames = (TraceFrame(5, "solve"), TraceFrame(2, "first"))
+    traced = texts(Feedback(program, (PASSED, located), ((), frames)))
+    assert (
+        "solve([]) ended with IndexError: list index out of range, expected 0.\n"
+        "  line 5, in solve\n    return first(x)\n"
+        "  line 2, in first\n    return x[0]\n"
+        "Answer with one" in traced[0]
+    )
+    plain = texts(Feedback(program, (PASSED, located)))
+    assert "line 2, in first, expected 0." in plain[0] and "  line 5" not in plain[0]
+    assert plain[-2:] == traced[-2:], "without failing tests there is nothing to trace"
+    odd = texts(Feedback("x", (located,), ((TraceFrame(9, "gone"),),)))[0]
+    assert "  line 9, in gone\nAnswer" in odd
 
 
 def test_without_error_feedback_the_program_is_shown_and_its_tests_are_not():

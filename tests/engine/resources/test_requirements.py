@@ -11,6 +11,7 @@ from engine.policy.models.load import load_policy
 from engine.recipes import load_recipe, recipe_names
 from engine.resources.requirements import Machine, needs_of, report, visible_gpus
 from engine.resources.shapes import KNOWN_SHAPES, shape_of
+from tests.helpers.small_recipes import CLUSTERS
 
 NODES = Machine(cores=384, memory=4000.0, gpus=(141.0,) * 16, disk=20_000.0)
 CLUSTER = replace(NODES, gpus=(141.0,) * 32)
@@ -148,7 +149,7 @@ def test_every_recipe_reports_a_remedy_for_each_missing_resource(
     monkeypatch.setenv("GROVE_MODELS_DIR", str(tmp_path))
     short = doctor(capsys, name)
     assert all(need["remedy"] for need in short.values())
-    if name in ("mars2-8b", "mars2-32b"):
+    if name in CLUSTERS:
         assert {"GPUs", "agents.first.model"} <= short.keys()
     elif name == "smollm2":
         assert short.keys() == {"agents.writer.model", "agents.repairer.model"}

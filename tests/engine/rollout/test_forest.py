@@ -8,11 +8,14 @@ import pytest
 
 from engine.config.credit import CreditConfig
 from engine.config.search import SearchConfig
+from engine.config.training import PublicScore
 from engine.credit.assign import Credit
 from engine.events.vocabulary import StopReason, Verdict
+from engine.inference.selection import tree_answer
 from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem
-from engine.rollout.forest import Forest, public_score, training_score
+from engine.rollout.forest import Forest, public_judge, public_score, training_score
+from engine.sandbox.host.job import TraceFrame
 from engine.sandbox.host.verify import Verification
 from engine.search.scheduler import TreeEnd
 from engine.training.telemetry import StepFigures
@@ -96,6 +99,41 @@ def test_training_scores(kind, verdict, expected):
 def test_at_evaluation_only_public_tests_guide_the_search():
     assert public_score(verification(Verdict.WRONG_ANSWER, fraction=0.9, public=2)) == 2 / 3
     assert public_score(verification(Verdict.SANDBOX_FAILURE)) is None
+
+
+def test_a_binary_score_of_public_tests_is_all_or_nothing():
+    judge = public_judge(PublicScore.BINARY)
+    for public, expected in ((0, 0.0), (2, 0.0), (3, 1.0)):
+        assert judge(verification(Verdict.WRONG_ANSWER, public=public)) == expected
+    assert judge(verification(Verdict.SANDBOX_FAILURE)) is None
+    one = verification(Verdict.WRONG_ANSWER, public=2)
+    assert public_judge(PublicScore.FRACTION)(one) == public_score(one)
+
+
+def test_a_binary_search_selects_the_latest_of_programs_that_miss_a_public_test():
+    chosen = {}
+    for kind in PublicScore:
+        search = SearchConfig(nodes_per_tree=4, max_depth=1)
+        forest = Forest(PROBLEMS[:1], AGENTS, search, public_judge(kind), [1])
+        passed = iter((2, 1, 0, 1))
+        while claims := forest.claim(forest.trees):
+            one = verification(Verdict.WRONG_ANSWER, public=next(passed))
+            forest.close(claims[0], answer("x"), one)
+        chosen[kind] = tree_answer(forest.trees[0], {})
+    assert chosen == {PublicScore.FRACTION: 1, PublicScore.BINARY: 4}
+
+
+def test_a_repair_sees_the_traceback_only_if_that_is_enabled():
+    frames = ((TraceFrame(2, "solve"),), (), ())
+    failed = replace(verification(Verdict.RUNTIME_ERROR), traces=frames)
+    for enabled in (True, False):
+        search = SearchConfig(nodes_per_tree=40, error_traceback=enabled)
+        forest = Forest(PROBLEMS[:1], AGENTS, search, public_score, [1])
+        seen = []
+        while claims := forest.claim(forest.trees):
+            seen += [claims[0].tree.request(claims[0].expansion).feedback]
+            forest.close(claims[0], answer("program"), failed)
+        assert {one.traces for one in seen if one} == {frames if enabled else ()}
 
 
 def test_without_error_feedback_a_repair_sees_the_program_but_no_test():

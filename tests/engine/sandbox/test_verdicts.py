@@ -12,6 +12,7 @@ from engine.sandbox.host.errors import SandboxUnavailable
 from engine.sandbox.host.job import Job
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.self_check import SelfCheck, self_check
+from engine.sandbox.host.stream import _trace
 from engine.sandbox.host.verify import verify
 
 
@@ -44,6 +45,35 @@ def test_a_wrong_program_shows_what_it_returned(sandbox):
     assert [report.verdict for report in result.public] == [Verdict.WRONG_ANSWER, Verdict.PASSED]
     assert (result.public[0].actual, result.public_passed) == ("[3, 1]", 1)
     assert not result.private_passed
+
+
+DEEP = "def pick(x):\n    return x[9]\n\ndef inner(x):\n    return pick(x)\n\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "frames"),
+    [
+        (f"{DEEP}def solve(x):\n    return inner(x)\n", [(5, "inner"), (2, "pick")]),
+        ("solve = lambda x: (lambda: 1 // 0)()\n", [(1, "<lambda>"), (1, "<lambda>")]),
+        ("x = 1 // 0\ndef solve(x):\n    return x\n", [(1, "<module>")]),
+        ("def solve(x):\n    raise ValueError('a\\x1f1 solve')\n", [(2, "solve")]),
+        ("def solve(x):\n    return x\n", []),
+        ("def solve(x:\n", []),
+    ],
+)  # fmt: skip
+def test_the_last_frames_of_an_exception_are_those_of_the_program(sandbox, program, frames):
+    (result,) = verify(sandbox, [(problem(), program)])
+    assert [tuple(frame) for frame in result.traces[0]] == frames
+    assert len(result.traces) == 2, "of public tests alone"
+    assert "\x1f" not in result.public[0].error and len(result.public[0].error) <= 200
+
+
+def test_a_program_cannot_forge_many_or_malformed_frames(sandbox):
+    name = "a" * 300
+    program = f"def {name}(x):\n    raise ValueError('b' * 300)\nsolve = {name}\n"
+    (result,) = verify(sandbox, [(problem(), program)])
+    assert result.traces[0] == ((2, "a" * 60),)
+    assert _trace("1 a\n2 b\n3 c") == _trace("one a") == _trace("1 ") == _trace("") == ()
 
 
 def test_failing_only_in_private_is_not_passing(sandbox):

@@ -72,6 +72,25 @@ def recomputed(tree, node, family, per_agent):
     return found
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_node_decides_between_gen_and_cont_before_it_compares_children(order):
+    """As TreeQuest does, in both orders: no draw of a child competes with GEN."""
+    widened_past_a_larger_child = 0
+    for seed in range(20):
+        tree = make_tree(("oak", "elm"), Posterior.BETA, order, seed)
+        grow(tree, 40, np.random.default_rng(seed))
+        for _ in range(20):
+            for level in tree.select().draws["levels"]:
+                if "gen" not in level:
+                    continue
+                enters = level["choice"] != "gen"
+                assert enters == (level["cont"] > level["gen"]) or level["cont"] == level["gen"]
+                assert ("children" in level) == enters
+                if enters:
+                    widened_past_a_larger_child += max(level["children"].values()) < level["gen"]
+    assert widened_past_a_larger_child > 0, "CONT won although GEN exceeded every child"
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("order", ORDERS)
 def test_posteriors_are_those_of_the_update_rule(family, order):
@@ -267,12 +286,13 @@ def test_the_record_of_a_wide_node_stays_small():
     assert recorded and max(recorded) == MAX_RECORDED_DRAWS
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_depth_guidance_makes_trees_narrower(family):
+def test_depth_guidance_makes_trees_narrower():
+    """Of Beta draws; a recipe with Gaussian ones is refused (`test_config`)."""
+
     def mean_width(rho):
         widths = []
         for seed in range(40):
-            tree = make_tree(("oak",), family, SelectionOrder.NODE_FIRST, seed, rho)
+            tree = make_tree(("oak",), Posterior.BETA, SelectionOrder.NODE_FIRST, seed, rho)
             grow(tree, 40, np.random.default_rng(seed), p=0.5)
             widths.append(len(tree.nodes[0].children))
         return np.mean(widths)

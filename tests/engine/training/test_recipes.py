@@ -19,6 +19,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from engine.config.schema import RunConfig, read_config
+from engine.config.setting_warnings import setting_warnings
 from engine.config.weight_sharing import weight_groups
 from engine.credit import ADVANTAGES
 from engine.credit.assign import TreeRecord, assign_credit
@@ -28,7 +29,7 @@ from engine.losses import POLICY_LOSSES
 from engine.policy.models.load import model_directory
 from engine.recipes import FOLDER, load_recipe, recipe_data, recipe_names
 from tests.helpers.large import large_but
-from tests.helpers.small_recipes import RANKED, REFILLED, TREES, small_overrides
+from tests.helpers.small_recipes import CLUSTERS, RANKED, REFILLED, TREES, small_overrides
 from tests.helpers.waiting import patience
 
 DEADLINE = 500
@@ -65,8 +66,8 @@ def test_a_recipe_that_changes_is_a_new_version(name):
 
 
 def test_every_promised_recipe_is_there():
-    trees = {"mars2", "mars2-8b", "mars2-32b", "mars2-homogeneous", "tree-single", "dr-mas", "demo"}
-    trees |= {"rae"}
+    trees = {"mars2", "mars2-8b", "mars2-32b", "mars2-homogeneous", "tree-single", "dr-mas", "demo",
+             "marti-mars2", "marti-mars2-32b", "rae"}  # fmt: skip
     flat = {"grpo", "gspo", "dr-grpo", "rloo", "reinforce-pp", "cispo"}
     assert trees | flat <= set(recipe_names())
     assert flat <= {n for n in recipe_names() if load_recipe(n).search.max_depth == 1}
@@ -78,8 +79,8 @@ def test_every_method_has_a_recipe_that_trains_it():
     assert {recipe.loss.policy for recipe in recipes} == set(POLICY_LOSSES)
 
 
-TRAINED = [name for name in recipe_names() if name not in ("mars2-8b", "mars2-32b")]
-"""The two others are `mars2` at cluster size: their models, ranks and generators."""
+TRAINED = [name for name in recipe_names() if name not in CLUSTERS]
+"""The others are `mars2` and `marti-mars2` at cluster size: their models, ranks and generators."""
 KINDS = ["mars2", "cispo", "dr-mas", RANKED, REFILLED]
 """Tree-wide credit with GSPO, a flat group with CISPO, credit per agent, learner ranks, refilled
 trees."""
@@ -263,6 +264,11 @@ def test_the_recipe_trains_as_it_claims(runs, name):
 
     updates = log.payloads("agent.update")
     assert all(update["mismatch"] < 1e-3 for update in updates)
+    assert all(update["nodes"] >= config.training.batch_nodes for update in updates)
+    warned = {line["message"] for line in log.payloads("log.line") if line["level"] == "warning"}
+    assert {str(one) for one in setting_warnings(config)} <= warned
+    if setting_warnings(config):
+        assert all(update["clip_fraction"] == 0 for update in updates)
     assert any(update["kl"] for update in updates) == (config.loss.kl_coefficient > 0)
     owners = weight_groups(config.agents)
     learned = {update["agent"] for update in updates}

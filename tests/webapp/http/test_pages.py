@@ -320,6 +320,22 @@ def test_the_preview_of_the_form_creates_nothing(client, cast):
     assert not Run.objects.exists()
 
 
+def test_the_form_takes_template_options_and_warns_of_a_loss_that_never_clips(client, cast):
+    client.force_login(cast.bob)
+    path = "agents.first.template_options"
+    result = check(client, cast, overrides=f"[{path}]\nenable_thinking = false", preflight="1")
+    assert result["problems"] == []
+    assert result["changes"] == {path: "{ enable_thinking = false }"}
+    assert tomllib.loads(result["toml"])["agents"][0]["template_options"] == {
+        "enable_thinking": False
+    }
+    (problem,) = check(client, cast, overrides=f"{path}.x = [1]")["problems"]
+    assert problem["path"] == path and "x = [1]: give a text" in problem["reason"]
+    assert "Settings" not in {one["what"] for one in result["preflight"]}
+    still = check(client, cast, overrides="training.minibatches = 1", preflight="1")["preflight"]
+    assert [one["mark"] for one in still if one["what"] == "Settings"] == ["warning"]
+
+
 def test_the_check_names_the_field_by_its_agent(client, cast):
     client.force_login(cast.bob)
     result = check(client, cast, overrides="agents.fern.optimizer.learning_rate = -1")

@@ -353,6 +353,10 @@ def test_an_experiment_begins_with_a_run_as_the_page_does(client, cast, var_dire
     plan = post(client, "/experiments/check", expected).json()
     assert [(run["seed"], run["steps"]) for run in plan["runs"]] == [(5, 3), (6, 3)]
     assert "steps = 3" in plan["toml"] and "Problems" in {one["what"] for one in plan["preflight"]}
+    one_step = {**expected, "overrides": {"training.minibatches": 1}}
+    found = post(client, "/experiments/check", one_step).json()["preflight"]
+    (warning,) = [one for one in found if one["mark"] == "warning"]
+    assert warning["what"] == "Settings" and "training.minibatches = 1: " in warning["text"]
     assert Run.objects.count() == 1, "nothing is made"
     forks = post(client, "/experiments", {**expected, "step": 2}).json()["runs"]
     assert {(run["parent"], run["parent_step"]) for run in forks} == {(source["id"], 2)}

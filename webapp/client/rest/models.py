@@ -322,7 +322,7 @@ class FileOut(msgspec.Struct, frozen=True, kw_only=True):
 
 class FindingOut(msgspec.Struct, frozen=True, kw_only=True):
     what: str
-    mark: Literal["good", "bad", "unknown"]
+    mark: Literal["good", "bad", "warning", "unknown"]
     text: str
 
 

@@ -173,7 +173,7 @@ class FindingOut(Schema):
     )
 
     what: str
-    mark: Literal["good", "bad", "unknown"]
+    mark: Literal["good", "bad", "warning", "unknown"]
     text: str
 
 
@@ -182,8 +182,8 @@ class Plan(Schema):
     toml: str
     """All settings of the first run."""
     preflight: list[FindingOut]
-    """Whether the first run fits this machine, whether its problems have tests, and the expected
-    time of a step."""
+    """Settings of the first run that do less than they say, whether it fits this machine, whether
+    its problems have tests, and the expected time of a step."""
 
 
 class ExperimentFilters(Cursor):

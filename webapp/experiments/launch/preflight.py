@@ -14,6 +14,7 @@ from django.conf import settings
 
 from engine.config.errors import ConfigError
 from engine.config.schema import RunConfig
+from engine.config.setting_warnings import setting_warnings
 from engine.problems.source import GENERATED
 from engine.resources.requirements import Need, needs_of, this_machine
 from webapp.accounts.models import User
@@ -27,7 +28,7 @@ _MOST_RUNS = 50
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report; `mark` is good, bad or unknown."""
+    """One line of the report; `mark` is good, bad, warning or unknown."""
 
     what: str
     mark: str
@@ -35,8 +36,12 @@ class Finding:
 
 
 def preflight(config: RunConfig, user: User) -> list[Finding]:
-    """Returns findings on hardware, data and time of one run."""
-    return [*_hardware(config), _data(config), _time(config, user)]
+    """Returns findings on settings, hardware, data and time of one run."""
+    return [*_settings(config), *_hardware(config), _data(config), _time(config, user)]
+
+
+def _settings(config: RunConfig) -> list[Finding]:
+    return [Finding("Settings", "warning", str(one)) for one in setting_warnings(config)]
 
 
 def _hardware(config: RunConfig) -> list[Finding]:

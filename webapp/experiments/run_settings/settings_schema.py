@@ -29,6 +29,8 @@ from webapp.experiments.run_settings.toml import value_text
 _RECORD = {"recipe", "recipe_version", "agents"}
 _ONE_OF = re.compile(r"\^\(([\w|]+)\)\$")
 _LONG = {"role"}
+_WHOLE = {"template_options"}
+"""Tables of free names, which are one setting each."""
 _UNITS = (
     ("_seconds", "seconds"), ("seconds_per_tree", "seconds"), ("minutes", "minutes"),
     ("_mb", "MB"), ("_gib", "GiB"), ("_bytes", "bytes"), ("_tokens", "tokens"),
@@ -233,7 +235,7 @@ def flat(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if not isinstance(value, dict) or not value:
+    if not isinstance(value, dict) or not value or path.rpartition(".")[2] in _WHOLE:
         yield path, value
         return
     for key, item in value.items():

@@ -24,7 +24,7 @@ def value_text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         pairs = (f"{key} = {value_text(item)}" for key, item in value.items() if item is not None)
-        return "{ " + ", ".join(pairs) + " }"
+        return "{ " + ", ".join(pairs) + " }" if value else "{}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(value_text, value)) + "]"
     if isinstance(value, float) and math.isfinite(value) and value == int(value) < 1e15:

@@ -28,7 +28,7 @@ _NAME_CHARS = 24
 """Characters of a model's name that are left in the name of an agent with a role."""
 _STARTER_RECIPES = ("demo", "demo-mixture")
 """Recipes that train a pair of starters each; together they have all of them."""
-_AGENT_SETTINGS = {"name", "role", "sampling"}
+_AGENT_SETTINGS = {"name", "role", "sampling", "template_options"}
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,9 @@ class Thompson:
     GEN against CONT of that agent, then one of that agent's children (the "stack" strategy of
     AB-MCTS-A). Because each level draws the agent anew, one agent can repair another's program; a
     single draw for the whole descent could not do that.
-    `node_first`: GEN, CONT and all children compete in one shared pool; the agent is drawn last,
-    from its scores in the whole tree. With one agent both are the same algorithm.
+    `node_first`: GEN against CONT, one of each per node, then one of all children of the node; the
+    agent is drawn last, from its scores in the whole tree (as TreeQuest does). In both orders GEN
+    competes with CONT alone, never with a child. With one agent both are the same algorithm.
 
     `search.agent_choice` selects the agent by a draw, by UCB1 on the same scores, or uniformly;
     `search.node_choice` uniform draws GEN, CONT and children uniformly. `search.rho` enables the

@@ -1,5 +1,6 @@
 """Tests that chat templates are rendered as transformers does, and cannot take memory or time."""
 
+import copy
 import json
 import os
 import subprocess
@@ -69,6 +70,19 @@ def test_ids_of_a_conversation_are_those_of_transformers(prompt):
         )
         ids = conversation_ids(tokenizer(), conversation, add_generation_prompt=prompt)
         assert ids == expected and len(ids) > 10
+
+
+def test_options_reach_the_template_as_they_reach_that_of_transformers():
+    template = "{% if enable_thinking is defined and not enable_thinking %}<think>{% endif %}"
+    template += "{{ effort | default('none') }} {{ messages[0].content }}"
+    chat = [{"role": "user", "content": "x"}]
+    thinking = copy.copy(tokenizer())
+    thinking.chat_template = template
+    for options in ({}, {"enable_thinking": False, "effort": "low", "unknown": 3}):
+        expected = thinking.apply_chat_template(chat, return_dict=False, **options)
+        assert conversation_ids(thinking, chat, options=options) == expected
+    written = render(template, chat, {}, add_generation_prompt=True, options={"effort": "low"})
+    assert written == "low x"
 
 
 def test_a_long_conversation_is_rendered():
