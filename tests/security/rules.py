@@ -394,6 +394,7 @@ ROWS = (
     Row("api-1:get_tree", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_node", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_steps", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_logged", "get", TEAM_REST, {"kind": "texts", "name": "note"}, READ),
     Row("api-1:list_log_lines", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
@@ -611,7 +612,8 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 """Ninja's own, which change nothing and accept any method."""
 
 IN_A_PROJECT = {
-    "run", "compare-trees", "log", "api-1:list_steps", "api-1:list_log_lines", "about-run",
+    "run", "compare-trees", "log", "api-1:list_steps", "api-1:list_log_lines",
+    "api-1:list_logged", "about-run",
     "mark-runs", "stop-run", "resume-run", "kill-run", "run-priority", "run-note",
     "api-1:kill_run", "api-1:set_priority", "api-1:write_note", "api-1:get_actions",
     "api-1:get_checkpoints", "api-1:create_version_of_checkpoint", "register-checkpoint",

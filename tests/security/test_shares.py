@@ -263,6 +263,7 @@ def test_for_every_kind_and_field_of_events_it_is_decided_whether_guests_see_it(
         "run.state": {"reason"},
         "agent.update": {"layout_reason"},
         "checkpoint.saved": {"path", "models"},
+        "metric.logged": {"texts", "tables"},
         "error": {"message", "traceback", "rank"},
     }
     for kind, shown in guests.EVENT_FIELDS.items():

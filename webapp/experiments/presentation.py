@@ -103,6 +103,7 @@ def page_data(run: Run, can_operate: bool) -> dict[str, Any]:
             "tree": f"/api/v1/runs/{run.pk}/trees/TREE",
             "node": f"/api/v1/runs/{run.pk}/trees/TREE/nodes/NODE",
             "metrics": f"/api/v1/runs/{run.pk}/metrics",
+            "logged": f"/api/v1/runs/{run.pk}/logged",
             "stop": reverse("stop-run", args=[run.pk]),
             "resume": reverse("resume-run", args=[run.pk]),
         },

@@ -82,6 +82,10 @@ _EVALUATIONS = _columns(
     value="number", standard_error="number", problems="integer", tree_nodes="integer",
     rollouts="integer", tokens="integer", seconds="number",
 )  # fmt: skip
+_LOGGED = _columns(
+    **_OF_RUN, seq="integer", time="moment", step="integer", kind="text", logged="text",
+    value="text",
+)  # fmt: skip
 
 _BLOCKS = """
 SELECT metric.name, block.index * 32, block.seq, block.step, block.time, block.tokens, block.nodes,
@@ -120,6 +124,17 @@ FROM telemetry_event AS result
 WHERE result.run_id = %(run)s AND result.kind = 'eval.result'
   AND {_NOT_SUPERSEDED.format(event="result", step="result")}
 ORDER BY result.seq
+"""
+
+_OF_LOGGED = f"""
+SELECT jsonb_build_array(
+    event.seq, extract(epoch FROM event.time), event.payload->'step', logged.kind, logged.name,
+    event.payload->logged.kind->logged.name)::text
+FROM telemetry_loggedname AS logged
+JOIN telemetry_loggedvalue AS held ON held.logged_id = logged.id
+JOIN telemetry_event AS event ON event.run_id = logged.run_id AND event.seq = held.seq
+WHERE logged.run_id = %(run)s AND {_NOT_SUPERSEDED.format(event="event", step="event")}
+ORDER BY event.seq, logged.kind, logged.name
 """
 
 
@@ -169,6 +184,15 @@ def _evaluations(run: Run) -> Iterator[Row]:
             yield *of, *at, figure, value, error, *rest
 
 
+def _logged(run: Run) -> Iterator[Row]:
+    """Texts, tables, histograms and numbers that are not finite; finite ones are metrics."""
+    for (text,) in _read(_OF_LOGGED, run):
+        seq, time, step, kind, name, value = msgspec.json.decode(text)
+        moment = datetime.fromtimestamp(time, UTC)
+        shown = value if isinstance(value, str) else _json(value)
+        yield (*_of(run), seq, moment, step, kind, name, shown)
+
+
 def _figures(payload: dict[str, Any]) -> Iterator[tuple[str, float, float | None]]:
     for agent, value in payload["agents"].items():
         yield f"pass@1/{agent}", value, payload["standard_errors"].get(agent)
@@ -191,4 +215,5 @@ SOURCES = {
     Table.METRICS: Source(_METRICS, _points, _with_series),
     Table.NODES: Source(_NODES, _nodes),
     Table.EVALUATIONS: Source(_EVALUATIONS, _evaluations),
+    Table.LOGGED: Source(_LOGGED, _logged),
 }

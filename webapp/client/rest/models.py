@@ -349,6 +349,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
     logs: list[dict[str, Any]]
     system: list[dict[str, Any]]
     resumes: int
+    logged: dict[str, Any]
 
 
 Format = Literal["csv", "jsonl", "parquet"]
@@ -413,6 +414,18 @@ class LogLineOut(msgspec.Struct, frozen=True, kw_only=True):
     time: datetime
     level: str
     message: str
+
+
+class LoggedList(msgspec.Struct, frozen=True, kw_only=True):
+    values: list[LoggedOut]
+    next: int | None
+
+
+class LoggedOut(msgspec.Struct, frozen=True, kw_only=True):
+    seq: int
+    time: datetime
+    step: int
+    value: dict[str, Any] | str
 
 
 class MadeComparisonShare(msgspec.Struct, frozen=True, kw_only=True):
@@ -1000,7 +1013,7 @@ class StepOut(msgspec.Struct, frozen=True, kw_only=True):
     waits: dict[str, float]
 
 
-Table = Literal["runs", "metrics", "nodes", "evaluations"]
+Table = Literal["runs", "metrics", "nodes", "evaluations", "logged"]
 
 
 class TokenList(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,6 +46,7 @@ from webapp.client.rest.models import (
     InvitationList,
     Kind,
     Link,
+    LoggedList,
     LogLineList,
     MadeComparisonShare,
     MemberChoice,
@@ -834,6 +835,24 @@ class Operations(Transport):
         """Returns all events of a node, its problem, and its parent's `node.close`."""
         return self._json(
             NodeDetail, "GET", f"/runs/{part(run_id)}/trees/{part(tree)}/nodes/{part(node)}"
+        )
+
+    def list_logged(
+        self,
+        run_id: UUID,
+        *,
+        kind: Literal["texts", "tables", "histograms", "nonfinite"],
+        name: str,
+        cursor: int | UnsetType | None = UNSET,
+        limit: int | UnsetType = UNSET,
+    ) -> LoggedList:
+        """Lists the texts, tables, histograms or numbers that are not finite, which a program
+        logged under one name, newest first."""
+        return self._json(
+            LoggedList,
+            "GET",
+            f"/runs/{part(run_id)}/logged",
+            params=query({"cursor": cursor, "limit": limit, "kind": kind, "name": name}),
         )
 
     def list_steps(

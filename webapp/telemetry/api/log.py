@@ -21,6 +21,8 @@ from webapp.telemetry.api.schemas import (
     Folded,
     Heard,
     LinesIn,
+    LoggedIn,
+    LoggedList,
     LogLineList,
     Moments,
     NodeDetail,
@@ -155,6 +157,14 @@ def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
     if events is None:
         raise Http404
     return events
+
+
+@router.get("/{uuid:run_id}/logged", response=LoggedList)
+def list_logged(request: HttpRequest, run_id: uuid.UUID, query: Query[LoggedIn]):
+    """Lists the texts, tables, histograms or numbers that are not finite, which a program logged
+    under one name, newest first."""
+    run = visible_run(request.user, run_id)
+    return selectors.logged(run, query.kind, query.name, query.cursor, query.limit)
 
 
 @router.get("/{uuid:run_id}/steps", response=StepList)

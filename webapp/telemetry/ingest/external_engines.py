@@ -23,6 +23,7 @@ from webapp.projects.allowances import refuse_events
 from webapp.rest.json_types import with_integers
 from webapp.rest.problem_details import Invalid
 from webapp.telemetry.ingest.ingest import GapError, Unwritable, ingest
+from webapp.telemetry.ingest.logged_checks import refuse_bad_values, refuse_too_many
 from webapp.telemetry.ingest.tree_checks import refuse_broken_trees
 
 MOST_EVENTS = 5000
@@ -99,6 +100,7 @@ def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
                 refuse_events("events", len(new), stored, len(new))
             if run.lease_expires is not None:
                 refuse_broken_trees(run_id, events, run.head_seq)
+                refuse_too_many(run, new)
                 ingest(run_id, run.fencing, new)
                 external_engines.record_contact(run, _last_state(new))
     except GapError as gap:
@@ -160,5 +162,6 @@ def _payload(index: int, event: Line) -> dict[str, Any]:
     for name, largest in PAYLOAD_BOUNDS.items():
         if not 0 <= payload.get(name, 0) <= largest:
             raise Invalid(f"{path}.{name}", payload[name], f"give one of 0 to {largest}")
+    refuse_bad_values(path, event.kind, payload)
     del payload["type"]
     return payload

@@ -83,6 +83,10 @@ def _step(row: Row, event: Event) -> None:
         row["result"][name] = event.payload[name]
 
 
+def _logged(row: Row, event: Event) -> None:
+    row["step"] = max(row["step"], event.payload["step"])
+
+
 def _evaluation(row: Row, event: Event) -> None:
     fields = ("step", "agents", "standard_errors", "problems", "tree", "samples")
     summary = {name: event.payload.get(name) for name in fields}
@@ -124,6 +128,7 @@ _PROJECTIONS: dict[str, Callable[[Row, Event], None]] = {
     "run.planned": _planned,
     "run.resumed": _resumed,
     "step.end": _step,
+    "metric.logged": _logged,
     "eval.result": _evaluation,
     "health": _health,
     "search.answer": _answer,
