@@ -360,6 +360,14 @@ class LoggedHistogram(msgspec.Struct, frozen=True):
     counts: list[float]
 
 
+class LoggedImage(msgspec.Struct, frozen=True):
+    """A picture, as the bytes of its file in base64."""
+
+    format: Literal["png", "jpeg"]
+    data: str
+    caption: str = ""
+
+
 class MetricLogged(Payload, tag="metric.logged"):
     """Values that a program logged at a step, by names of its own: the open kind, whose names no
     other kind lists. A name may be logged again at any step; the newest counts."""
@@ -372,6 +380,19 @@ class MetricLogged(Payload, tag="metric.logged"):
     texts: dict[str, str] | UnsetType = UNSET
     tables: dict[str, LoggedTable] | UnsetType = UNSET
     histograms: dict[str, LoggedHistogram] | UnsetType = UNSET
+    images: dict[str, LoggedImage] | UnsetType = UNSET
+
+
+class RunDescribed(Payload, tag="run.described"):
+    """What another program says about its run (`grove.init`, `grove.config`, `grove.summary`): each
+    field that is there is merged into, or replaces, what was said before."""
+
+    config: dict[str, Any] | UnsetType = UNSET
+    """Settings of that program, merged by their first key."""
+    summary: dict[str, Any] | UnsetType = UNSET
+    """Final values that it sets itself, merged so too."""
+    tags: list[str] | UnsetType = UNSET
+    notes: str | UnsetType = UNSET
 
 
 AnyPayload = (
@@ -397,6 +418,7 @@ AnyPayload = (
     | SystemSample
     | LogLine
     | MetricLogged
+    | RunDescribed
     | ErrorRaised
 )
 

@@ -55,6 +55,7 @@ def logged_log():
     table = {"columns": ["a"], "rows": [[1.5], [None]], "left_out": 3}
     histogram = {"edges": [0.0, 1.0], "counts": [2.0]}
     payloads[5] |= {"tables": {"t": table}, "histograms": {"h": histogram}}
+    payloads[6] |= {"images": {"i": {"format": "png", "data": "AAAA"}}}
     payloads[9] |= {"nonfinite": {"loss": "nan"}}
     payloads += [{"step": 20, "texts": {f"many {index}": "x"}} for index in range(105)]
     log = [("metric.logged", payload) for payload in payloads]

@@ -17,6 +17,7 @@ import msgspec
 from django.db import connection
 
 from webapp.experiments.models import Run
+from webapp.experiments.tracked_runs import config_of
 from webapp.exports.models import Table
 from webapp.telemetry.models import Clock
 from webapp.telemetry.series.metrics import catch_up
@@ -156,7 +157,7 @@ def _run_row(run: Run) -> Iterator[Row]:
         _json(run.variant), run.parent_id and str(run.parent_id), run.parent_step, run.outside,
         run.created, run.created_by.username, run.queued_at, run.started_at, run.finished_at,
         run.step, run.steps, run.result.get("reward"), run.result.get("solved"), run.error,
-        " ".join(run.tags), run.notes, run.archived_at, run.head_seq, _json(run.config),
+        " ".join(run.tags), run.notes, run.archived_at, run.head_seq, _json(config_of(run)),
     )  # fmt: skip
 
 

@@ -57,7 +57,7 @@ def shared_page_data(guest: Guest) -> dict[str, Any]:
         "search": page_search(run),
         "status": _status(run, view, data),
         "agents": [{**agent, "model": agent["name"], "version": None} for agent in agents],
-        "config": {name: data["config"][name] for name in ("search", "credit")},
+        "config": {n: data["config"][n] for n in ("search", "credit") if n in data["config"]},
         "urls": {
             **urls,
             "stream": f"/stream?share={secret}",

@@ -20,7 +20,7 @@ from typing import Any
 
 KEPT_LOG_LINES = 200
 KEPT_SYSTEM_SAMPLES = 600
-LOGGED_KINDS = ("texts", "tables", "histograms", "nonfinite")
+LOGGED_KINDS = ("texts", "tables", "histograms", "images", "nonfinite")
 KEPT_NAMES = 100
 """Names of each of these kinds whose newest value is kept: the last ones that were logged."""
 

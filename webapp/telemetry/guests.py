@@ -58,7 +58,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
         *("program", "agent", "rule", "passed", "tests", "private_passed", "ended", "nodes"),
         *("tokens", "seconds", "reward"),
     ),
-    # Texts and tables of another program may name paths, hosts and people.
+    # Texts, tables and images of another program may name paths, hosts and people.
     "metric.logged": ("step", "numbers", "nonfinite", "histograms"),
     "error": ("phase", "agent"),
 }

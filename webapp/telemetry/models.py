@@ -147,12 +147,12 @@ class Clock(models.Model):
 
 
 class LoggedName(models.Model):
-    """A name under which a program logged texts, tables, histograms or numbers that are not finite
-    (`engine.events.vocabulary.MetricLogged`); finite numbers are a `Metric`."""
+    """A name under which a program logged texts, tables, histograms, images or numbers that are
+    not finite (`engine.events.vocabulary.MetricLogged`); finite numbers are a `Metric`."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_index=False)
     kind = models.CharField(max_length=10)
-    """The field of the event: texts, tables, histograms or nonfinite."""
+    """The field of the event: texts, tables, histograms, images or nonfinite."""
     name = models.CharField(max_length=200)
 
     objects = InRunQuerySet.as_manager()

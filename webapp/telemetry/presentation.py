@@ -10,6 +10,7 @@ from typing import Any
 from engine.events.vocabulary import RunState
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import legend
+from webapp.experiments.tracked_runs import config_of
 
 MOST_RUNS = 20
 """More lines cannot be distinguished in a chart."""
@@ -31,7 +32,7 @@ def charts_of(run: Run) -> dict[str, Any]:
         "label": f"{run.experiment.name} #{run.number}",
         "seed": run.seed,
         "variant": variant_text(run),
-        "group": config_hash(run.config),
+        "group": config_hash(config_of(run)),
         "agents": [agent["name"] for agent in agents],
         "owners": {agent["name"]: agent.get("shares_weights_with") for agent in agents},
         "url": f"/api/v1/runs/{run.pk}/metrics",

@@ -29,8 +29,9 @@ _OF_STEPS = ("step.start", *_BULK)
 """Kinds of which a state holds the events of the last steps."""
 _BY_NODE = ("node.text", "tree.learned")
 """Large, and requested for one node at a time."""
-_BY_RUN = ("eval.outcomes",)
-"""Large, and requested where runs are compared."""
+_BY_RUN = ("eval.outcomes", "run.described")
+"""Not part of a state: outcomes are large, and requested where runs are compared; what a program
+says about its run is in the run's row."""
 
 _BY_NAME = ("metric.logged",)
 """Kinds of which a state holds the newest event of each of the `KEPT_NAMES` newest names."""

@@ -69,6 +69,7 @@ const moment = () => (machine.active ? machine.seq : null);
 let charts = null; // until the trees, which come first, are shown
 let health = null; // until there is a warning
 let values = null; // until something is logged
+let program = null; // of a run that another program logs
 const answer = page.search && new (await import("../run/search-card.js")).SearchCard(part, page.search, (tree, node) => trees.open(tree, node));
 const strip = ["pill", "stop", "stopButton", "kill", "resume", "bar", "facts", "notes", "figures", "result"];
 const progress = new Progress(Object.fromEntries(strip.map((name) => [name, part(name)])), page);
@@ -110,6 +111,7 @@ function chartedRun() {
     begun: page.run.begun,
     agents: page.agents.map((agent) => agent.name),
     owners: Object.fromEntries(page.agents.map((agent) => [agent.name, agent.owner])),
+    tracked: page.run.tracked,
   };
 }
 
@@ -128,6 +130,22 @@ function drawLogged({ logged }) {
     );
   }
   if (values?.draw?.(logged)) part("logged").hidden = false;
+}
+
+/** Draws what another program gave as its settings, and its summary. */
+function drawProgram(state) {
+  if (!program && part("programBody")) {
+    program = import("../run/program-card.js").then(
+      ({ ProgramCard }) => {
+        program = new ProgramCard(part("programBody"), page.program);
+        dataArrived();
+      },
+      (error) => console.warn("grove: the program's settings cannot be shown:", error.message),
+    );
+  }
+  program?.draw?.(status.result?.summary);
+  // A run without search has no trees: their card appears with the first one.
+  if (page.run.tracked && state.trees.size) part("bench").hidden = false;
 }
 
 /** Draws the health warnings; their script loads with the first one. */
@@ -195,6 +213,7 @@ function drawTexts() {
   progress.show(state, statusAt(state), agents, palette, now, connection, status, quiet);
   drawHealth(state);
   drawLogged(state);
+  drawProgram(state);
   trees.drawWords(state);
   showTeam(part("team"), trees.trees, agents, palette);
   answer?.show(state, statusAt(state));

@@ -1,5 +1,5 @@
 /**
- * Texts, tables and histograms that a program logged: the newest of each name, with the earlier ones
+ * Texts, tables, histograms and images that a program logged: the newest of each name, with the earlier ones
  * on request, and the numbers that were not finite.
  *
  * Invariant: a card is replaced only when its newest value changed, and stays where its reader is:
@@ -14,7 +14,7 @@ import { browser } from "../stream/stream.js";
 import { textOf } from "./logged-names.js";
 
 const SHOWN_ROWS = 50;
-const DRAW = { texts: drawText, tables: drawTable, histograms: histogramOf };
+const DRAW = { texts: drawText, tables: drawTable, histograms: histogramOf, images: drawImage };
 const WORDS = { nan: "NaN", inf: "infinite", "-inf": "minus infinite" };
 
 export class LoggedValues {
@@ -141,6 +141,11 @@ function drawTable({ columns, rows, left_out: leftOut = 0 }, name) {
   }
   if (leftOut) parts.push(element("p", { class: "small muted" }, `${count(leftOut, "more row")} not kept.`));
   return parts;
+}
+
+function drawImage({ format, data, caption = "" }, name) {
+  const picture = element("img", { class: "logged-image", alt: caption || name, src: `data:image/${format};base64,${data}` });
+  return [picture, caption ? element("p", { class: "small muted" }, caption) : ""];
 }
 
 function rowOf(cells) {

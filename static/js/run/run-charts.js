@@ -1,7 +1,8 @@
 /**
  * The charts of the run page: a selection, from the server's buckets, kept live by the stream.
  *
- * What a program logged by names of its own has a section of its own.
+ * What a program logged by names of its own has a section of its own. Of the run of another program, a chart
+ * without a number is left out, and that of tests, which only Grove's own nodes have.
  *
  * Invariant: everything shown was known at the event that the page shows. `show` is called on every
  * draw of the page; the server is queried when new numbers have arrived, or another event is shown,
@@ -25,7 +26,7 @@ const VIEW = { x: "step", smooth: 0, logX: false, logY: false, band: "none" };
 
 export class RunCharts {
   /**
-   * @param run {id, url, agents, owners, begun}; `moment()` returns the seq shown, null if live; `logged` is
+   * @param run {id, url, agents, owners, begun, tracked}; `moment()` returns the seq shown, null if live; `logged` is
    *   {section, charts, more}: elements of what a program logged.
    */
   constructor(host, run, moment, logged) {
@@ -95,14 +96,22 @@ export class RunCharts {
   #arrange(emptyText = this.loading ? "Loading…" : undefined) {
     const available = new Map(chartsFrom([this.run]).map((chart) => [chart.id, chart]));
     const empty = new Map(chartsFrom([{ ...this.run, metrics: CHART_IDS.map((name) => ({ name })) }]).map((chart) => [chart.id, { ...chart, lines: [] }]));
-    const charts = CHART_IDS.map((id) => ({ ...(available.get(id) ?? empty.get(id)), empty: emptyText }));
+    const isShown = this.run.tracked ? (id) => available.has(id) && id !== "hacking" : () => true;
+    const charts = CHART_IDS.filter(isShown).map((id) => ({ ...(available.get(id) ?? empty.get(id)), empty: emptyText }));
     const logged = [...available.values()].filter(({ id }) => isLogged(id));
     this.board.arrange([...charts, ...logged.slice(0, MOST_LOGGED)], (root, { id }) => {
-      if (!root.parentNode) (isLogged(id) ? putInOrder(root, id, this.logged.charts) : this.host.insertBefore(root, this.after));
+      if (!root.parentNode) (isLogged(id) ? putInOrder(root, id, this.logged.charts) : this.#put(root, id));
     });
     if (logged.length) this.logged.section.hidden = false;
     this.logged.more.hidden = logged.length <= MOST_LOGGED;
     setText(this.logged.more, `${MOST_LOGGED} of ${logged.length} names; all of them are under All charts.`);
+  }
+
+  /** Inserts a card before those that come later in the order of charts. */
+  #put(root, id) {
+    const later = CHART_IDS.slice(CHART_IDS.indexOf(id) + 1);
+    const next = [...this.host.children].find((one) => later.includes(one.dataset.metric));
+    this.host.insertBefore(root, next ?? this.after);
   }
 
   #showZoom() {

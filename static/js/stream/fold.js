@@ -15,7 +15,7 @@
 const MAX_LOG_LINES = 200;
 const MAX_SYSTEM_SAMPLES = 600;
 const MAX_NAMES = 100; // of each kind of logged value
-const LOGGED_KINDS = ["texts", "tables", "histograms", "nonfinite"];
+const LOGGED_KINDS = ["texts", "tables", "histograms", "images", "nonfinite"];
 
 export function emptyState() {
   return {

@@ -53,6 +53,10 @@ def refusal(response):
         ({"histograms": {"h": {"edges": [0, 1], "counts": []}}}, "histograms.h", "one edge more"),
         ({"histograms": {"h": {"edges": [1, 0], "counts": [1]}}}, "histograms.h.edges", "order"),
         ({"histograms": {"h": {"edges": [0, 1], "counts": [-1]}}}, "histograms.h", "at least 0"),
+        ({"images": {"i": {"format": "png", "data": "?"}}}, "images.i.data", "base64"),
+        ({"images": {"i": {"format": "png", "data": "AAAA"}}}, "images.i.data", "png file"),
+        ({"images": {"i": {"format": "svg", "data": ""}}}, "", "Invalid enum value"),
+        ({"images": {"i": {"format": "png", "data": "A" * 349_528}}}, "images.i.data", "262144"),
         ({"step": -1}, "step", "give one of 0"),
         ({"step": 2**31}, "step", "give one of 0"),
     ],
@@ -133,7 +137,13 @@ def test_a_state_does_not_grow_with_the_numbers_that_are_logged(engine):
 
 def test_a_guest_sees_numbers_and_no_texts(engine):
     table = {"columns": ["c"], "rows": [["/secret"]]}
-    values = {"texts": {"a": "/secret"}, "tables": {"t": table}, "numbers": {"n": 0.5}}
+    image = {"format": "png", "data": "iVBORw0KGgo=", "caption": "/secret"}
+    values = {
+        "texts": {"a": "/secret"},
+        "images": {"i": image},
+        "tables": {"t": table},
+        "numbers": {"n": 0.5},
+    }
     engine.send(logged(1, **values))
     shown = state(Run.objects.get(), view=View("/shared"))
     assert b"/secret" not in shown and b'"n":0.5' in shown.replace(b" ", b"")

@@ -64,6 +64,14 @@ class AnswerSummary(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
+class AttachedRun(msgspec.Struct, frozen=True, kw_only=True):
+    run: RunDetail
+    created: bool
+    base: int
+    lines: int
+    silence_seconds: float
+
+
 Axis = Literal["step", "time", "tokens", "nodes"]
 
 
@@ -781,6 +789,8 @@ class ReportOut(msgspec.Struct, frozen=True, kw_only=True):
     result: dict[str, Any]
 
 
+Resume = Literal["never", "allow", "must"]
+
 Role = Literal["owner", "maintainer", "member", "viewer"]
 
 RuleKind = Literal["run-ended", "run-failed", "run-stalled", "health", "metric", "quota", "disk"]
@@ -829,6 +839,7 @@ class RunDetail(msgspec.Struct, frozen=True, kw_only=True):
     epoch: UUID
     head_seq: int
     outside: bool
+    tracked: bool
     state: RunState
     stop_requested: bool
     step: int
@@ -867,6 +878,7 @@ class RunListed(msgspec.Struct, frozen=True, kw_only=True):
     epoch: UUID
     head_seq: int
     outside: bool
+    tracked: bool
     state: RunState
     stop_requested: bool
     step: int
@@ -898,6 +910,7 @@ class RunOut(msgspec.Struct, frozen=True, kw_only=True):
     epoch: UUID
     head_seq: int
     outside: bool
+    tracked: bool
     state: RunState
     stop_requested: bool
     step: int

@@ -231,6 +231,11 @@ def flat(config: dict[str, Any]) -> dict[str, Any]:
     return dict(_leaves("", {**config, "agents": agents}))
 
 
+def dotted(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the leaves of settings of any shape by dotted path."""
+    return dict(_leaves("", values)) if values else {}
+
+
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     if not isinstance(value, dict) or not value:
         yield path, value

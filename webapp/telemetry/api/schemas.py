@@ -70,7 +70,7 @@ class Folded(Schema):
     resumes: int
     logged: Payload
     """The newest values that a program logged, by kind and name: {step, seq, texts, tables,
-    histograms, nonfinite}."""
+    histograms, images, nonfinite}."""
 
 
 class Place(Schema):
@@ -135,7 +135,7 @@ class Backwards(Schema):
 
 
 class LoggedIn(Backwards):
-    kind: Literal["texts", "tables", "histograms", "nonfinite"]
+    kind: Literal["texts", "tables", "histograms", "images", "nonfinite"]
     name: str = Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")
     limit: int = Field(20, ge=1, le=100)
 
@@ -145,7 +145,7 @@ class LoggedOut(Schema):
     time: datetime
     step: int
     value: Payload | str
-    """A text, or a table or histogram as in its event."""
+    """A text, or a table, histogram or image as in its event."""
 
 
 class LoggedList(Schema):

@@ -13,7 +13,7 @@ from webapp.experiments.models import Run
 from webapp.telemetry.models import LoggedName, LoggedValue
 from webapp.telemetry.series.scalars import LONGEST_NAME
 
-KINDS = ("texts", "tables", "histograms", "nonfinite")
+KINDS = ("texts", "tables", "histograms", "images", "nonfinite")
 """Fields of `engine.events.vocabulary.MetricLogged` whose values are looked up by name."""
 MOST_NAMES = 500
 """Names of these kinds that a run may have."""
@@ -53,6 +53,19 @@ def store_names(run: Run, events: Sequence[Event]) -> None:
     LoggedValue.objects.bulk_create(
         LoggedValue(logged_id=ids[name], seq=seq) for name, seqs in found.items() for seq in seqs
     )
+
+
+def store_config(run: Run, events: Iterable[Event]) -> None:
+    """Merges the settings that a program reported into those of its tracked run."""
+    reported = [
+        event.payload["config"]
+        for event in events
+        if event.kind == "run.described" and "config" in event.payload
+    ]
+    if reported and run.tracked:
+        for config in reported:
+            run.tracking.config |= config
+        run.tracking.save(update_fields=["config"])
 
 
 def count_with(run: Run, names: Iterable[Name]) -> int:

@@ -1,10 +1,13 @@
 """Bounds of what other programs log, checked before anything is stored.
 
-Invariant: each refusal names the event, the field and the bound.
+Invariant: each refusal names the event, the field and the bound. `webapp.client.tracking.limits`
+has the same bounds, within which the client keeps what it sends.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -13,7 +16,13 @@ from typing import Any
 import msgspec
 
 from engine.events.vocabulary import Event
+from webapp.experiments.annotations.annotations import (
+    InvalidAnnotation,
+    clean_notes,
+    clean_tags,
+)
 from webapp.experiments.models import Run
+from webapp.experiments.tracked_runs import config_of
 from webapp.rest.problem_details import Invalid
 from webapp.telemetry.ingest.logged import KINDS, MOST_NAMES, count_with, names_in
 from webapp.telemetry.models import Metric
@@ -30,20 +39,42 @@ MOST_CELLS = 10_000
 MOST_COLUMNS = 100
 LONGEST_CELL = 4096
 MOST_BINS = 512
+MOST_IMAGE_BYTES = 262_144
+"""Bytes of the file of a picture."""
+_MAGIC = {"png": b"\x89PNG\r\n\x1a\n", "jpeg": b"\xff\xd8\xff"}
+"""First bytes of a file of each format."""
 MOST_BYTES = 524_288
 """Bytes of one event's payload as JSON."""
+MOST_CONFIG_BYTES = 1_048_576
+"""Bytes of a run's settings, or of its summary, as JSON."""
+DEEPEST = 20
+"""Levels of settings and summary."""
 
 
 def refuse_bad_values(path: str, kind: str, payload: dict[str, Any]) -> None:
-    """Raises `Invalid` if a `metric.logged` payload exceeds a bound; `path` names it in the
-    request."""
+    """Raises `Invalid` if a `metric.logged` or `run.described` payload exceeds a bound; `path`
+    names it in the request."""
     if kind == "metric.logged":
         _refuse_logged(path, payload)
+    elif kind == "run.described":
+        _refuse_description(path, payload)
 
 
-def refuse_too_many(run: Run, events: Sequence[Event]) -> None:
-    """Raises `Invalid` if these new events would give the run too many names. The caller holds the
-    run's row lock."""
+def refuse_too_many(run: Run, events: Sequence[Event], start: int) -> None:
+    """Raises `Invalid` if these new events would give the run too many names or too large settings.
+    The first has the index `start` in the request. The caller holds the run's row lock."""
+    described = [event.payload for event in events if event.kind == "run.described"]
+    if described and not run.tracked:
+        index = start + next(n for n, e in enumerate(events) if e.kind == "run.described")
+        reason = (
+            "only a tracked run is described by its program: its settings are given at creation"
+        )
+        raise Invalid(f"events.{index}.kind", "run.described", reason)
+    for field, stored in (("config", config_of(run)), ("summary", run.result.get("summary", {}))):
+        sizes = [_size(one[field]) for one in described if field in one]
+        if sizes and (total := _size(stored) + sum(sizes)) > MOST_CONFIG_BYTES:
+            reason = f"the run's {field} may have {MOST_CONFIG_BYTES} bytes as JSON in all"
+            raise Invalid(f"events.payload.{field}", f"{total} bytes", reason)
     names = names_in(events)
     if names and (total := count_with(run, names)) > MOST_NAMES:
         reason = f"a run may have {MOST_NAMES} names of {', '.join(KINDS)}: log under fewer names"
@@ -86,6 +117,9 @@ def _refuse_logged(path: str, payload: dict[str, Any]) -> None:
         _refuse_table(f"{path}.tables.{name}", table)
     for name, histogram in payload.get("histograms", {}).items():
         _refuse_histogram(f"{path}.histograms.{name}", histogram)
+
+    for name, image in payload.get("images", {}).items():
+        _refuse_image(f"{path}.images.{name}", image)
 
 
 def _refuse_name(path: str, name: str) -> None:
@@ -134,6 +168,38 @@ def _refuse_histogram(path: str, histogram: dict[str, Any]) -> None:
         raise Invalid(path, "", "give finite edges, and counts of at least 0")
     if any(low > high for low, high in pairwise(edges)):
         raise Invalid(f"{path}.edges", "", "give the edges in ascending order")
+
+
+def _refuse_image(path: str, image: dict[str, Any]) -> None:
+    try:
+        content = base64.b64decode(image["data"], validate=True)
+    except (binascii.Error, ValueError):
+        raise Invalid(f"{path}.data", "", "give the bytes of the file in base64") from None
+    if len(content) > MOST_IMAGE_BYTES:
+        reason = f"a picture may have {MOST_IMAGE_BYTES} bytes: make it smaller"
+        raise Invalid(f"{path}.data", f"{len(content)} bytes", reason)
+    if not content.startswith(_MAGIC[image["format"]]):
+        raise Invalid(f"{path}.data", "", f"these are not the bytes of a {image['format']} file")
+    if len(image["caption"]) > LONGEST_CELL:
+        reason = f"a caption may have {LONGEST_CELL} characters"
+        raise Invalid(f"{path}.caption", f"{len(image['caption'])} characters", reason)
+
+
+def _refuse_description(path: str, payload: dict[str, Any]) -> None:
+    for field in ("config", "summary"):
+        if field in payload and _depth(payload[field]) > DEEPEST:
+            raise Invalid(f"{path}.{field}", "", f"nest values at most {DEEPEST} levels deep")
+    try:
+        clean_tags(payload.get("tags", []))
+        clean_notes(payload.get("notes", ""))
+    except InvalidAnnotation as error:
+        raise Invalid(f"{path}.{error.path}", error.value, error.reason) from None
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
 def _size(value: Any) -> int:
