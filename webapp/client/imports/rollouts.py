@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from webapp.client.imports.traces import NoTrace, rollouts_in
 from webapp.client.tracking import limits
 from webapp.client.tracking.trees import AGENT, Node, Tree, record_step
 from webapp.client.tracking.values import text_of
@@ -122,7 +123,8 @@ def trees_of(rows: Iterable[tuple[str, Mapping[str, Any], int]]) -> dict[int, li
 
 
 def rows_of(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Mapping[str, Any], int]]:
-    """Yields the rollouts of a file's lines; empty lines are skipped. Raises `Broken`."""
+    """Yields the rollouts of a file's lines, those of traces too; empty lines are skipped. Raises
+    `Broken`."""
     for number, line in enumerate(lines, 1):
         place = f"{name}, line {number}"
         if number == 1:
@@ -136,7 +138,11 @@ def rows_of(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Mapping[st
         if not isinstance(row, dict):
             reason = f"give a JSON object, not {_shown(row)}"
             raise Broken(place, "", None, reason)
-        yield place, row, number
+        try:
+            for rollout in rollouts_in(row, number):
+                yield place, rollout, number
+        except NoTrace as trace:
+            raise Broken(place, trace.field, trace.value, trace.reason) from None
 
 
 def events_of(

@@ -61,6 +61,42 @@ def test_rollouts_of_a_step_and_a_problem_are_one_tree_by_their_parents():
     ]
 
 
+def test_completions_of_trl_are_the_groups_of_their_step():
+    table = {"step": 2, "prompt": [{"role": "user", "content": "2 + 2?"}], "note": "x"}
+    steps = read(
+        {**table, "completion": "4", "right": 1.0, "short": 0.5, "advantage": 0.7},
+        {**table, "completion": "5", "right": 0.0, "short": None, "advantage": -0.7},
+        {**table, "completion": "?", "right": None, "short": None, "advantage": 0.0},
+    )
+    (tree,) = steps[2]
+    assert tree.problem == "2 + 2?"
+    assert [(n.text, n.reward, n.advantage, n.parent) for n in tree.nodes] == [
+        ("4", 1.5, 0.7, 0), ("5", 0.0, -0.7, 0), ("?", None, 0.0, 0),
+    ]  # fmt: skip
+
+
+def test_a_trace_of_trackio_is_a_chain_of_its_answers():
+    def says(role, content):
+        return {"role": role, "content": content}
+
+    chat = [says("user", "2 + 2?"), says("assistant", [{"type": "text", "text": "A tool."}])]
+    chat += [says("tool", "4"), says("assistant", "It is 4.")]
+    other = [says("system", "Be brief."), says("user", "1?"), says("assistant", None)]
+    steps = read(
+        {"messages": chat, "metadata": {"reward": 1, "step": 3, "agent": "oak", "tokens": 5}},
+        {"messages": chat[:2], "metadata": {"reward": 0.25, "step": 3}},
+        {"messages": other, "metadata": {"reward": None}},
+    )
+    (tree,) = steps[3]
+    assert [(n.text, n.reward, n.parent, n.agent) for n in tree.nodes] == [
+        ("A tool.", 1.0, 0, "oak"),
+        ("tool: 4\n\nassistant: It is 4.", 1.0, 1, "oak"),
+        ("A tool.", 0.25, 0, "policy"),
+    ]
+    (alone,) = steps[1]
+    assert alone.problem == "system: Be brief.\n\nuser: 1?" and alone.nodes[0].reward is None
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -81,6 +117,10 @@ def test_rollouts_of_a_step_and_a_problem_are_one_tree_by_their_parents():
         ({**GOOD, "cut": 1}, "cut = 1: give true or false"),
         ({**GOOD, "parent": 2}, "parent = 2: no earlier rollout of this tree has this id"),
         ({**GOOD, "parent": [1]}, "parent = [1]: give a text or a whole number"),
+        ({"messages": [], "metadata": {}}, "metadata = {}: it has no reward"),
+        ({"messages": 3, "metadata": {"reward": 1}}, "messages = 3: give a text, or a list"),
+        ({"messages": [], "metadata": {"reward": 1}}, "none of them has the role assistant"),
+        ({"prompt": 4, "completion": "x"}, "prompt = 4: give a text, or a list of messages"),
         ({**GOOD, "id": 1}, "id = 1: the tree has a rollout of this id"),
     ],
 )  # fmt: skip
