@@ -12,9 +12,10 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from engine.events.states import HealthState, NoProgram, RunState, StopReason, Verdict
 
@@ -346,6 +347,57 @@ class ErrorRaised(Payload, tag="error"):
     """Learner rank that failed."""
 
 
+class LoggedTable(msgspec.Struct, frozen=True):
+    """A table as it was logged; every row has as many cells as there are columns."""
+
+    columns: list[str]
+    rows: list[list[str | float | bool | None]]
+    left_out: int = 0
+    """Rows that the client left out, beyond its limit."""
+
+
+class LoggedHistogram(msgspec.Struct, frozen=True):
+    """A histogram: bin i counts values from `edges[i]` to `edges[i + 1]`."""
+
+    edges: list[float]
+    counts: list[float]
+
+
+class LoggedImage(msgspec.Struct, frozen=True):
+    """A picture, as the bytes of its file in base64."""
+
+    format: Literal["png", "jpeg"]
+    data: str
+    caption: str = ""
+
+
+class MetricLogged(Payload, tag="metric.logged"):
+    """Values that a program logged at a step, by names of its own: the open kind, whose names no
+    other kind lists. A name may be logged again at any step; the newest counts."""
+
+    step: int
+    numbers: dict[str, float] | UnsetType = UNSET
+    """Finite numbers; each name is a chart."""
+    nonfinite: dict[str, Literal["nan", "inf", "-inf"]] | UnsetType = UNSET
+    """Numbers that JSON cannot write, and no chart can show."""
+    texts: dict[str, str] | UnsetType = UNSET
+    tables: dict[str, LoggedTable] | UnsetType = UNSET
+    histograms: dict[str, LoggedHistogram] | UnsetType = UNSET
+    images: dict[str, LoggedImage] | UnsetType = UNSET
+
+
+class RunDescribed(Payload, tag="run.described"):
+    """What another program says about its run (`grove.init`, `grove.config`, `grove.summary`): each
+    field that is there is merged into, or replaces, what was said before."""
+
+    config: dict[str, Any] | UnsetType = UNSET
+    """Settings of that program, merged by their first key."""
+    summary: dict[str, Any] | UnsetType = UNSET
+    """Final values that it sets itself, merged so too."""
+    tags: list[str] | UnsetType = UNSET
+    notes: str | UnsetType = UNSET
+
+
 AnyPayload = (
     RunStateChanged
     | RunResumed
@@ -368,6 +420,8 @@ AnyPayload = (
     | HealthChanged
     | SystemSample
     | LogLine
+    | MetricLogged
+    | RunDescribed
     | ErrorRaised
 )
 

@@ -3,6 +3,18 @@ import { equal, test } from "./check.js";
 
 const run = (id, ...names) => ({ id, agents: ["oak", "fern"], metrics: names.map((name) => ({ name })) });
 
+test("what a program logged is a chart for each name, as it was logged", () => {
+  const names = ["logged.train~1loss", "logged.a.oak", "logged.x~0~1y", "logged.phase.learn"];
+  const charts = chartsFrom([run("a", ...names, "reward")]);
+  equal(charts.map(({ id, section, title, lines }) => [id, section, title, lines.length]), [
+    ["logged.a.oak", "Logged", "a.oak", 1],
+    ["logged.phase.learn", "Logged", "phase.learn", 1],
+    ["logged.train~1loss", "Logged", "train/loss", 1],
+    ["logged.x~0~1y", "Logged", "x~/y", 1],
+    ["reward", "Learning", "Reward", 1],
+  ]);
+});
+
 test("metrics of all runs that belong together are one chart", () => {
   const charts = chartsFrom([run("a", "kl.oak", "kl.fern", "phase.learn", "odd.thing"), run("b", "kl.oak")]);
   equal(charts.map(({ id, section }) => [id, section]), [

@@ -42,6 +42,30 @@ def searched_log():
     return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(log, start=1)]
 
 
+def logged_log():
+    """Values that a program logged, more names than are kept, and a resume that voids some."""
+    payloads = [
+        {
+            "step": step,
+            "numbers": {"loss": 0.5},
+            "texts": {"note": f"at {step}", f"n{step % 4}": "x"},
+        }
+        for step in range(20)
+    ]
+    table = {"columns": ["a"], "rows": [[1.5], [None]], "left_out": 3}
+    histogram = {"edges": [0.0, 1.0], "counts": [2.0]}
+    payloads[5] |= {"tables": {"t": table}, "histograms": {"h": histogram}}
+    payloads[6] |= {"images": {"i": {"format": "png", "data": "AAAA"}}}
+    payloads[9] |= {"nonfinite": {"loss": "nan"}}
+    payloads += [{"step": 20, "texts": {f"many {index}": "x"}} for index in range(105)]
+    log = [("metric.logged", payload) for payload in payloads]
+    log.insert(15, ("run.resumed", {"step": 7}))
+    return [
+        Event(seq, 1_790_000_000.0 + seq, kind, None, None, payload)
+        for seq, (kind, payload) in enumerate(log, start=1)
+    ]
+
+
 def cyclic_log():
     """A log that no engine of Grove writes: parents that are the node itself, each other, or
     unknown; nodes that are opened twice, and one that is opened as the root."""
@@ -96,6 +120,7 @@ LOGS = {
     "searched": searched_log,
     "cyclic": cyclic_log,
     "unwell": unwell_log,
+    "logged": logged_log,
     "short": short_log,
 }
 

@@ -23,7 +23,7 @@ def one_line(text: str) -> str:
 
 def test_the_client_is_imported_where_nothing_else_is_installed(client_only):
     absent = f"[name for name in {HEAVY} if importlib.util.find_spec(name)]"
-    program = f"import importlib.util, webapp.client as c; print(c.__file__, {absent})"
+    program = f"import importlib.util, grove, webapp.client as c; print(c.__file__, {absent})"
     done = client_only.run(client_only.python, "-I", "-c", program)
     file, imported = done.stdout.split(maxsplit=1)
     assert file.startswith(str(client_only.packages)) and imported.strip() == "[]", done.stderr

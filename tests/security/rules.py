@@ -6,6 +6,7 @@ nobody (not signed in). A method that has no row is refused.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,6 +85,16 @@ def _two_compared(cast: Any) -> dict[str, Any]:
 
 def _shared_comparison(cast: Any) -> dict[str, Any]:
     return {**_two_compared(cast), "days": 7}
+
+
+def _tracked_run(cast: Any) -> dict[str, Any]:
+    session = str(uuid.uuid4())
+    return {"project": cast.project.pk, "id": session, "session": session}
+
+
+def _rollouts(cast: Any) -> dict[str, Any]:
+    rollout = {"problem": "2 + 2?", "text": "4", "reward": 1.0}
+    return {"project": cast.project.pk, "rollouts": [rollout]}
 
 
 def _compared(cast: Any) -> dict[str, Any]:
@@ -383,6 +394,8 @@ ROWS = (
     Row("api-1:compare_runs", "get", TEAM_REST, _compared, READ),
     Row("api-1:get_run", "get", TEAM_REST, scopes=READ),
     Row("api-1:mark_run", "patch", MEMBER_REST, {"tags": ["baseline"]}, OPERATE),
+    Row("api-1:track_run", "post", MEMBER_REST, _tracked_run, OPERATE),
+    Row("api-1:add_rollouts", "post", MEMBER_REST, _rollouts, OPERATE),
     Row("api-1:stop_run", "post", MEMBER_REST, scopes=OPERATE),
     Row("api-1:resume_run", "post", (409, 409, 409, 403, 404, 401), scopes=OPERATE),
     Row("api-1:get_state", "get", TEAM_REST, scopes=READ),
@@ -394,6 +407,7 @@ ROWS = (
     Row("api-1:get_tree", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_node", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_steps", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_logged", "get", TEAM_REST, {"kind": "texts", "name": "note"}, READ),
     Row("api-1:list_log_lines", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
@@ -611,7 +625,8 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 """Ninja's own, which change nothing and accept any method."""
 
 IN_A_PROJECT = {
-    "run", "compare-trees", "log", "api-1:list_steps", "api-1:list_log_lines", "about-run",
+    "run", "compare-trees", "log", "api-1:list_steps", "api-1:list_log_lines",
+    "api-1:list_logged", "api-1:track_run", "api-1:add_rollouts", "about-run",
     "mark-runs", "stop-run", "resume-run", "kill-run", "run-priority", "run-note",
     "api-1:kill_run", "api-1:set_priority", "api-1:write_note", "api-1:get_actions",
     "api-1:get_checkpoints", "api-1:create_version_of_checkpoint", "register-checkpoint",

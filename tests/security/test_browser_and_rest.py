@@ -101,7 +101,7 @@ TOLD_BY_REST = {
     "runs": ("list_runs", "list_experiments", "get_experiment"),
     "run": ("get_run", "get_state", "get_folded", "get_moments", "get_events", "get_step_trees",
             "get_tree", "get_node", "list_trees", "list_nodes", "list_steps", "list_evaluations",
-            "get_actions", "get_checkpoints", "get_search", "get_answer"),
+            "get_actions", "get_checkpoints", "get_search", "get_answer", "list_logged"),
     "about-run": ("get_run",),
     "compare": ("compare_runs",),
     "compare-trees": ("get_tree",),

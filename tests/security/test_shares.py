@@ -254,7 +254,11 @@ def test_a_guest_learns_nothing_of_the_host_and_a_member_does(client, scene):
 
 
 def test_for_every_kind_and_field_of_events_it_is_decided_whether_guests_see_it():
-    assert KINDS.keys() - guests.EVENT_FIELDS.keys() == {"system.sample", "log.line"}
+    assert KINDS.keys() - guests.EVENT_FIELDS.keys() == {
+        "system.sample",
+        "log.line",
+        "run.described",
+    }
     hidden = {
         kind: set(KINDS[kind].__struct_fields__) - set(shown)
         for kind, shown in guests.EVENT_FIELDS.items()
@@ -263,6 +267,7 @@ def test_for_every_kind_and_field_of_events_it_is_decided_whether_guests_see_it(
         "run.state": {"reason"},
         "agent.update": {"layout_reason"},
         "checkpoint.saved": {"path", "models"},
+        "metric.logged": {"texts", "tables", "images"},
         "error": {"message", "traceback", "rank"},
     }
     for kind, shown in guests.EVENT_FIELDS.items():

@@ -22,10 +22,13 @@ import msgspec
 from webapp import __version__
 from webapp.client import doctor, hub, local, login, models, pushing
 from webapp.client.client import Grove
+from webapp.client.imports import verbs as imports
+from webapp.client.tracking import InitRefused, sync
+from webapp.client.tracking.sender import Undelivered
 from webapp.client.types import Event, ModelImport, Refused, Run, Waiting
 from webapp.client.whole_files import whole_file
 
-TABLES = ("runs", "metrics", "nodes", "evaluations")
+TABLES = ("runs", "metrics", "nodes", "evaluations", "logged")
 FORMATS = ("csv", "jsonl", "parquet")
 FILTERS = ("state", "q", "tag", "name")
 
@@ -37,7 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(words)
     try:
         return options.handler(options)
-    except (Refused, login.NotLoggedIn, models.ImportFailed, OSError, ValueError) as error:
+    except (
+        Refused, login.NotLoggedIn, models.ImportFailed, InitRefused, Undelivered, OSError,
+        ValueError,
+    ) as error:  # fmt: skip
         print(f"grove: {error}", file=sys.stderr)
         return 1
     except hub.NotInstalled as error:
@@ -77,6 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_setup(verbs)
     _add_runs(verbs)
     _add_logs(verbs)
+    imports.add_verbs(verbs.add)
     _add_datasets(verbs)
     _add_models(verbs)
     _add_hub(verbs)
@@ -141,7 +148,9 @@ def _add_logs(verbs: _Verbs) -> None:
     command.add_argument("run")
     command.add_argument("file", type=Path)
     command = verbs.add(
-        "export", _export, "write runs, metrics, nodes or evaluations to a file, as a table"
+        "export",
+        _export,
+        "write runs, metrics, nodes, evaluations or logged values to a file, as a table",
     )
     command.add_argument("table", choices=TABLES)
     command.add_argument(
@@ -152,6 +161,8 @@ def _add_logs(verbs: _Verbs) -> None:
     scope.add_argument("--run")
     for name in FILTERS:
         command.add_argument(f"--{name}", help="as in the list of runs")
+    command = verbs.add("sync", _sync, "send runs that were logged offline, or cut off")
+    command.add_argument("directory", type=Path, help="of spools, as grove.init(dir=...)")
     command = verbs.add("push", _push, "send the log of an engine that runs elsewhere")
     command.add_argument("directory", type=Path, help="the run's, with events.jsonl")
     command.add_argument("--run", help="of an earlier push; else --project and --recipe create one")
@@ -349,6 +360,14 @@ def _export(options: argparse.Namespace) -> int:
         grove.download(export, options.file)
     print(f"{options.file} contains {export.rows} rows")
     return 0
+
+
+def _sync(options: argparse.Namespace) -> int:
+    with _grove() as grove:
+        failed = sync.sync(grove, options.directory)
+    for text in failed:
+        print(f"grove: {_printable(text)}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def _push(options: argparse.Namespace) -> int:

@@ -15,8 +15,9 @@ from engine.config.errors import ConfigError
 from engine.config.schema import parse_config
 from webapp.comparison.intervals import CONFIDENCE, Aligned, Budget, interval
 from webapp.experiments.models import Run
-from webapp.experiments.run_settings.settings_schema import flat
+from webapp.experiments.run_settings.settings_schema import dotted, flat
 from webapp.experiments.run_settings.toml import value_text
+from webapp.experiments.tracked_runs import config_of
 from webapp.telemetry.models import Event
 from webapp.telemetry.presentation import charts_of
 
@@ -81,7 +82,7 @@ def labels_of(runs: Sequence[Run]) -> list[str]:
 def settings_that_differ(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Returns [{path, values}] of settings that are not the same in all runs; a value as TOML, or
     None where a run has no such setting."""
-    flattened = [flat(_with_defaults(run.config)) for run in runs]
+    flattened = [_flattened(run) for run in runs]
     paths = dict.fromkeys(path for settings in flattened for path in settings)
     rows = []
     for path in paths:
@@ -89,6 +90,10 @@ def settings_that_differ(runs: Sequence[Run]) -> list[dict[str, Any]]:
         if path not in _IGNORED and len(set(values)) > 1:
             rows.append({"path": path, "values": values})
     return rows
+
+
+def _flattened(run: Run) -> dict[str, Any]:
+    return dotted(config_of(run)) if run.tracked else flat(_with_defaults(run.config))
 
 
 def _with_defaults(config: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from webapp.experiments.api.experiments import router as experiments
 from webapp.experiments.api.recipes import router as recipes
 from webapp.experiments.api.runs import router as runs
 from webapp.experiments.api.steering import router as steering
+from webapp.experiments.api.tracking import router as tracking
 from webapp.exports.api import router as exports
 from webapp.idempotency.if_match import conditional
 from webapp.offboarding.api import router as closing
@@ -44,6 +45,7 @@ from webapp.sharing.comparison_api import shared as shared_comparisons
 from webapp.telemetry.api.forest import router as forest
 from webapp.telemetry.api.log import router as telemetry
 from webapp.telemetry.api.metrics import router as metrics
+from webapp.telemetry.api.rollouts import router as rollouts
 from webapp.tokens.api import router as tokens
 from webapp.tokens.authentication import Bearer
 
@@ -108,6 +110,8 @@ api.add_router("/searches", searches, tags=["searches"])
 api.add_router("/experiments", experiments, tags=["experiments"])
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", steering, tags=["runs"])
+api.add_router("/runs", tracking, tags=["runs"])
+api.add_router("/runs", rollouts, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])
 api.add_router("/runs", metrics, tags=["telemetry"])
 api.add_router("/comparison", comparison, tags=["runs"])

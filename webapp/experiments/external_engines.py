@@ -98,10 +98,9 @@ def record_contact(run: Run, reported: tuple[RunState, str] | None) -> None:
 def fail_silent_runs() -> int:
     """Fails the runs whose external engine was silent for too long; returns their number."""
     silent = Run.objects.filter(outside=True, lease_expires__lt=Now())
-    lost = list(silent.exclude(state__in=ENDED).values_list("pk", "fencing"))
-    cause = (
-        f"the external engine sent no events for {leases.EXTERNAL_LEASE_SECONDS / 60:.0f} minutes"
-    )
-    for run_id, fencing in lost:
-        services.mark_failed(run_id, fencing, cause)
+    lost = list(silent.exclude(state__in=ENDED).values_list("pk", "fencing", "tracked"))
+    minutes = f"{leases.EXTERNAL_LEASE_SECONDS / 60:.0f} minutes"
+    for run_id, fencing, tracked in lost:
+        who = "program that logs it" if tracked else "external engine"
+        services.mark_failed(run_id, fencing, f"the {who} sent no events for {minutes}")
     return len(lost)

@@ -79,9 +79,9 @@ class LaunchForm(SettingsForm):
         given = self.cleaned_data["source"]
         if given is None:
             return None
-        run = visible_runs(self.user).that_train().filter(pk=given).first()
+        run = visible_runs(self.user).that_train().filter(pk=given, tracked=False).first()
         if run is None:
-            raise forms.ValidationError("There is no such run, or you may not see it.")
+            raise forms.ValidationError("There is no such run of Grove, or you may not see it.")
         return run
 
     def clean_seeds(self) -> list[int]:

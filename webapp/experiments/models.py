@@ -77,6 +77,9 @@ class Run(models.Model):
 
     outside = models.BooleanField(default=False)
     """An external engine runs it and sends its events by REST; no worker takes it."""
+    tracked = models.BooleanField(default=False)
+    """Another program logs it: it is `outside`, `config` is empty, and that program's own settings
+    are in `Tracking.config`."""
     lease_owner = models.CharField(max_length=200, blank=True)
     lease_expires = models.DateTimeField(null=True)
     fencing = models.BigIntegerField(default=0)
@@ -137,6 +140,51 @@ class InRunQuerySet(InProjectQuerySet):
     """Base of the querysets of everything that belongs to a run."""
 
     project_path = "run__experiment__project"
+
+
+class Tracking(models.Model):
+    """What identifies a run that another program logs, and which of its processes does so now.
+
+    Invariant: at most one process writes, the one of `session`; the line n that it logs is the
+    event of seq `base` + n.
+    """
+
+    run = models.OneToOneField(
+        Run, on_delete=models.CASCADE, primary_key=True, related_name="tracking"
+    )
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=64)
+    """The id by which that program resumes it, unique in its project."""
+    group = models.CharField(max_length=128, blank=True)
+    session = models.UUIDField()
+    host = models.CharField(max_length=128, blank=True)
+    config = models.JSONField(default=dict)
+    """The program's settings, of any shape."""
+    base = models.BigIntegerField(default=0)
+
+    objects = InRunQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "key"], name="tracked_once")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class TrackingSession(models.Model):
+    """A process that wrote to a tracked run before another one did."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_index=False)
+    session = models.UUIDField()
+    lines = models.BigIntegerField()
+    """Number of its lines that are stored; it continues after them if it writes again."""
+
+    objects = InRunQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "session"], name="session_of_tracked_run")
+        ]
 
 
 class Turn(models.Model):

@@ -12,6 +12,7 @@ from engine.config.methods import figures_of, formula_of
 from engine.events.vocabulary import RunState, Verdict
 from webapp.experiments.models import Run
 from webapp.experiments.run_settings.registered_models import registered_models
+from webapp.experiments.tracked_runs import config_of
 
 STATUS_COLUMNS = (
     "state",
@@ -66,6 +67,7 @@ def summary(run: Run) -> dict[str, Any]:
         "epoch": run.epoch,
         "head_seq": run.head_seq,
         "outside": run.outside,
+        "tracked": run.tracked,
         "tags": run.tags,
         "archived_at": run.archived_at,
         **status_of(run),
@@ -79,6 +81,7 @@ def legend(states: type[RunState] | type[Verdict]) -> list[dict[str, str]]:
 
 def page_data(run: Run, can_operate: bool) -> dict[str, Any]:
     """Returns the initial data of the run page's scripts, as plain JSON values."""
+    agents = [] if run.tracked else run.config["agents"]
     return {
         "run": {
             "id": str(run.pk),
@@ -88,14 +91,16 @@ def page_data(run: Run, can_operate: bool) -> dict[str, Any]:
             "seed": run.seed,
             "can_operate": can_operate,
             "begun": run.head_seq > 0,
+            "tracked": run.tracked,
         },
         "status": status_of(run),
         "states": legend(RunState),
         "verdicts": legend(Verdict),
-        "agents": [_agent(run, agent) for agent in run.config["agents"]],
+        "agents": [_agent(run, agent) for agent in agents],
         "config": run.config,
         "figures": figures_of(run.config),
         "formula": formula_of(run.config),
+        "program": config_of(run) if run.tracked else None,
         "urls": {
             "stream": "/stream",
             "run": f"/api/v1/runs/{run.pk}",
@@ -106,6 +111,7 @@ def page_data(run: Run, can_operate: bool) -> dict[str, Any]:
             "tree": f"/api/v1/runs/{run.pk}/trees/TREE",
             "node": f"/api/v1/runs/{run.pk}/trees/TREE/nodes/NODE",
             "metrics": f"/api/v1/runs/{run.pk}/metrics",
+            "logged": f"/api/v1/runs/{run.pk}/logged",
             "stop": reverse("stop-run", args=[run.pk]),
             "resume": reverse("resume-run", args=[run.pk]),
         },

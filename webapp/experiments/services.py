@@ -22,7 +22,7 @@ from webapp.experiments.models import Run, RunAction
 from webapp.experiments.scheduling.dispatch import dispatch_on_commit
 from webapp.experiments.scheduling.leases import lock_leased, take_external_lease
 from webapp.experiments.scheduling.queue import admit
-from webapp.experiments.scheduling.states import check
+from webapp.experiments.scheduling.states import ResumedElsewhere, check
 from webapp.server_paths import relative
 
 CHANNEL = "grove_events"
@@ -38,10 +38,30 @@ def resume_run(run_id: uuid.UUID, by: User | None = None) -> Run:
 
     Raises:
         TransitionRefused: it has not ended, or has finished.
+        ResumedElsewhere: another program logs it.
         NotNow: its project, or its creator, has too many runs queued or active.
     """
+    run = Run.objects.get(pk=run_id)
+    if run.tracked:
+        raise ResumedElsewhere
+    run = _queue_again(run_id, by)
+    if run.outside:
+        return mark_starting(run.pk, take_external_lease(run.pk))
+    dispatch_on_commit(run.pk)
+    return run
+
+
+@transaction.atomic
+def reopen_tracked(run_id: uuid.UUID, by: User) -> Run:
+    """Marks a tracked run that has ended, finished ones included, as starting: the program that
+    logs it has more to say. Raises as `resume_run`."""
+    run = _queue_again(run_id, by)
+    return mark_starting(run.pk, take_external_lease(run.pk))
+
+
+def _queue_again(run_id: uuid.UUID, by: User | None) -> Run:
     run = Run.objects.select_related("experiment__project", "created_by").get(pk=run_id)
-    check(run.run_state, RunState.QUEUED)
+    check(run.run_state, RunState.QUEUED, tracked=run.tracked)
     admit(run.project, run.created_by)
     run = _locked(run_id)
     _change(
@@ -55,9 +75,6 @@ def resume_run(run_id: uuid.UUID, by: User | None = None) -> Run:
         error="",
     )
     note_action(run, by, RunAction.Kind.RESUMED)
-    if run.outside:
-        return mark_starting(run.pk, take_external_lease(run.pk))
-    dispatch_on_commit(run.pk)
     return run
 
 
@@ -182,7 +199,7 @@ def _locked(run_id: uuid.UUID) -> Run:
 
 
 def _change(run: Run, state: RunState, **changes: Any) -> Run:
-    check(run.run_state, state)
+    check(run.run_state, state, tracked=run.tracked)
     changes["state"] = state.value
     for name, value in changes.items():
         setattr(run, name, value)

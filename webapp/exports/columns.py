@@ -17,6 +17,7 @@ import msgspec
 from django.db import connection
 
 from webapp.experiments.models import Run
+from webapp.experiments.tracked_runs import config_of
 from webapp.exports.models import Table
 from webapp.telemetry.models import Clock
 from webapp.telemetry.series.metrics import catch_up
@@ -82,6 +83,10 @@ _EVALUATIONS = _columns(
     value="number", standard_error="number", problems="integer", tree_nodes="integer",
     rollouts="integer", tokens="integer", seconds="number",
 )  # fmt: skip
+_LOGGED = _columns(
+    **_OF_RUN, seq="integer", time="moment", step="integer", kind="text", logged="text",
+    value="text",
+)  # fmt: skip
 
 _BLOCKS = """
 SELECT metric.name, block.index * 32, block.seq, block.step, block.time, block.tokens, block.nodes,
@@ -122,6 +127,17 @@ WHERE result.run_id = %(run)s AND result.kind = 'eval.result'
 ORDER BY result.seq
 """
 
+_OF_LOGGED = f"""
+SELECT jsonb_build_array(
+    event.seq, extract(epoch FROM event.time), event.payload->'step', logged.kind, logged.name,
+    event.payload->logged.kind->logged.name)::text
+FROM telemetry_loggedname AS logged
+JOIN telemetry_loggedvalue AS held ON held.logged_id = logged.id
+JOIN telemetry_event AS event ON event.run_id = logged.run_id AND event.seq = held.seq
+WHERE logged.run_id = %(run)s AND {_NOT_SUPERSEDED.format(event="event", step="event")}
+ORDER BY event.seq, logged.kind, logged.name
+"""
+
 
 def _read(query: str, run: Run) -> Iterator[tuple[Any, ...]]:
     """Rows by a server-side cursor: memory does not grow with their number."""
@@ -141,7 +157,7 @@ def _run_row(run: Run) -> Iterator[Row]:
         _json(run.variant), run.parent_id and str(run.parent_id), run.parent_step, run.outside,
         run.created, run.created_by.username, run.queued_at, run.started_at, run.finished_at,
         run.step, run.steps, run.result.get("reward"), run.result.get("solved"), run.error,
-        " ".join(run.tags), run.notes, run.archived_at, run.head_seq, _json(run.config),
+        " ".join(run.tags), run.notes, run.archived_at, run.head_seq, _json(config_of(run)),
     )  # fmt: skip
 
 
@@ -169,6 +185,15 @@ def _evaluations(run: Run) -> Iterator[Row]:
             yield *of, *at, figure, value, error, *rest
 
 
+def _logged(run: Run) -> Iterator[Row]:
+    """Texts, tables, histograms and numbers that are not finite; finite ones are metrics."""
+    for (text,) in _read(_OF_LOGGED, run):
+        seq, time, step, kind, name, value = msgspec.json.decode(text)
+        moment = datetime.fromtimestamp(time, UTC)
+        shown = value if isinstance(value, str) else _json(value)
+        yield (*_of(run), seq, moment, step, kind, name, shown)
+
+
 def _figures(payload: dict[str, Any]) -> Iterator[tuple[str, float, float | None]]:
     for agent, value in payload["agents"].items():
         yield f"pass@1/{agent}", value, payload["standard_errors"].get(agent)
@@ -191,4 +216,5 @@ SOURCES = {
     Table.METRICS: Source(_METRICS, _points, _with_series),
     Table.NODES: Source(_NODES, _nodes),
     Table.EVALUATIONS: Source(_EVALUATIONS, _evaluations),
+    Table.LOGGED: Source(_LOGGED, _logged),
 }

@@ -44,6 +44,7 @@ class Table(models.TextChoices):
     METRICS = "metrics", "Metrics"
     NODES = "nodes", "Nodes of the trees"
     EVALUATIONS = "evaluations", "Evaluations"
+    LOGGED = "logged", "Logged values"
 
 
 class Format(models.TextChoices):

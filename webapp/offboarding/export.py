@@ -32,7 +32,7 @@ from webapp.artifacts.store import open_artifact
 from webapp.audit.selectors import AuditQuery, entries
 from webapp.comments.models import Comment
 from webapp.datasets.models import DatasetVersion
-from webapp.experiments.models import Experiment, Run
+from webapp.experiments.models import Experiment, Run, Tracking
 from webapp.offboarding.models import WorkspaceExport
 from webapp.offboarding.state import state_of
 from webapp.projects.models import Workspace
@@ -99,6 +99,7 @@ def _parts(workspace: Workspace) -> Parts:
     yield "experiments.jsonl", _table(Experiment.objects.filter(**inside))
     runs = Run.objects.filter(experiment__project__workspace=workspace)
     yield "runs.jsonl", _table(runs, "lease_owner", "engine_pid", "engine_started")
+    yield "tracking.jsonl", _table(Tracking.objects.filter(run__in=runs), "session", "host")
     yield "comments.jsonl", _table(Comment.objects.filter(run__in=runs))
     yield "searches.jsonl", _table(Search.objects.filter(run__in=runs))
     for run_id in list(runs.order_by("created", "pk").values_list("pk", flat=True)):
@@ -149,11 +150,12 @@ def _blocks(content: IO[bytes]) -> Iterator[bytes]:
 def _table(rows: QuerySet[Any], *left_out: str, names: tuple[str, ...] = ()) -> Iterator[bytes]:
     """All columns of all rows, by page."""
     columns = [f.attname for f in rows.model._meta.concrete_fields if f.name not in left_out]
+    key = rows.model._meta.pk.attname
     last, ordered = None, rows.order_by("pk")
     while page := list(
         (ordered.filter(pk__gt=last) if last else ordered).values(*columns, *names)[:_PAGE]
     ):
-        last = page[-1]["id"]
+        last = page[-1][key]
         yield b"".join(map(_json, page))
 
 

@@ -62,7 +62,7 @@ class _LinkedCheckpoint:
 
 def _owner(run: Run, agent: str) -> str:
     """Returns the agent that owns the weights of `agent`."""
-    agents: dict[str, dict[str, Any]] = {one["name"]: one for one in run.config["agents"]}
+    agents: dict[str, dict[str, Any]] = {one["name"]: one for one in run.config.get("agents", ())}
     if agent not in agents:
         raise RegistryRefused(f"{run} has no agent {agent!r}; there are {', '.join(agents)}.")
     return agents[agent].get("shares_weights_with") or agent

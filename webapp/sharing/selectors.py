@@ -50,14 +50,14 @@ def shared_page_data(guest: Guest) -> dict[str, Any]:
     data = page_data(run, can_operate=False)
     secret = view.base.rsplit("/", 1)[1]
     urls = {name: href.replace(f"/api/v1/runs/{run.pk}", view.base) for name, href in
-            data["urls"].items() if name not in ("stop", "resume")}  # fmt: skip
+            data["urls"].items() if name not in ("stop", "resume", "logged")}  # fmt: skip
     agents = [{name: agent[name] for name in _OF_AGENTS} for agent in data["agents"]]
     return {
         **{name: data[name] for name in ("run", "states", "verdicts", "figures", "formula")},
         "search": page_search(run),
         "status": _status(run, view, data),
         "agents": [{**agent, "model": agent["name"], "version": None} for agent in agents],
-        "config": {name: data["config"][name] for name in ("search", "credit")},
+        "config": {n: data["config"][n] for n in ("search", "credit") if n in data["config"]},
         "urls": {
             **urls,
             "stream": f"/stream?share={secret}",

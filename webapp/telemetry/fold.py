@@ -4,7 +4,8 @@ Invariants (those of static/js/stream/fold.js, which a test holds against this m
 logs):
 - Applying an event whose seq is not above the state's changes nothing.
 - `run.resumed {step}` discards what was recorded of later steps.
-- Only the trees of the two newest steps are kept.
+- Only the trees of the two newest steps are kept, and of values that a program logged the newest of
+  each of `KEPT_NAMES` names.
 - A node's parent is the root (0) or a node that was opened before it, whatever the log says. A node
   that is opened again, or as the root, is ignored.
 
@@ -19,6 +20,9 @@ from typing import Any
 
 KEPT_LOG_LINES = 200
 KEPT_SYSTEM_SAMPLES = 600
+LOGGED_KINDS = ("texts", "tables", "histograms", "images", "nonfinite")
+KEPT_NAMES = 100
+"""Names of each of these kinds whose newest value is kept: the last ones that were logged."""
 
 Payload = dict[str, Any]
 WireEvent = Sequence[Any]
@@ -47,6 +51,9 @@ class State:
     logs: list[Payload] = field(default_factory=list)
     system: list[Payload] = field(default_factory=list)
     resumes: int = 0
+    logged: Payload = field(
+        default_factory=lambda: {"step": 0, "seq": 0, **{kind: {} for kind in LOGGED_KINDS}}
+    )
 
     def as_json(self) -> Payload:
         """Returns plain values; trees and nodes as lists in the order in which they were opened."""
@@ -104,6 +111,9 @@ def _run_resumed(state: State, payload: Payload, time: int, seq: int) -> None:
         if warning["closed"] and not survives(warning["closed"]):
             warning["closed"] = None
     state.trees = {id_: tree for id_, tree in state.trees.items() if survives(tree)}
+    for kind in LOGGED_KINDS:
+        newest = state.logged[kind]
+        state.logged[kind] = {name: one for name, one in newest.items() if survives(one)}
     state.waiting = state.answer = None
 
 
@@ -235,6 +245,17 @@ def _health(state: State, payload: Payload, time: int, seq: int) -> None:
             return
 
 
+def _logged(state: State, payload: Payload, time: int, seq: int) -> None:
+    state.logged["step"], state.logged["seq"] = max(state.logged["step"], payload["step"]), seq
+    for kind in LOGGED_KINDS:
+        newest = state.logged[kind]
+        for name, value in payload.get(kind, {}).items():
+            newest.pop(name, None)  # the last ones that were logged come last
+            newest[name] = {"value": value, "step": payload["step"], "time": time, "seq": seq}
+        for name in list(newest)[:-KEPT_NAMES]:
+            del newest[name]
+
+
 def _search_answer(state: State, payload: Payload, time: int, seq: int) -> None:
     state.answer = {**payload, "time": time, "seq": seq}
 
@@ -262,5 +283,6 @@ _HANDLERS: dict[str, Callable[[State, Payload, int, int], None]] = {
     "search.answer": _search_answer,
     "system.sample": _appended("system", KEPT_SYSTEM_SAMPLES),
     "log.line": _appended("logs", KEPT_LOG_LINES),
+    "metric.logged": _logged,
     "error": _error,
 }

@@ -58,6 +58,8 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
         *("program", "agent", "rule", "passed", "tests", "private_passed", "ended", "nodes"),
         *("tokens", "seconds", "reward"),
     ),
+    # Texts, tables and images of another program may name paths, hosts and people.
+    "metric.logged": ("step", "numbers", "nonfinite", "histograms"),
     "error": ("phase", "agent"),
 }
 """Fields that are shown of each kind of event; events of other kinds are not shown at all."""
@@ -77,7 +79,7 @@ _STATUS = ("state", "stop_requested", "step", "steps", "restarts", "queued_at", 
 
 _SERIES = frozenset({
     "reward", "solved", "phase", "share", "validation", "test", "search", "best", "within", "ends",
-    "stops", "no_program", "hacking", "cost", *EVENT_FIELDS["agent.update"],
+    "stops", "no_program", "hacking", "cost", "logged", *EVENT_FIELDS["agent.update"],
 }) - {"step"}  # fmt: skip
 """First words of the names of series (`telemetry.series.scalars`), but for `step.FIELD`."""
 _STEP_SERIES = frozenset({"filtered_share", *EVENT_FIELDS["step.end"]})

@@ -3,6 +3,7 @@
 Invariants:
 - Of one run, the stored seqs are exactly 1..`Run.head_seq`, and rows never change. Only
   `telemetry.ingest` writes rows.
+- Logged names and values follow from the log too: only `telemetry.ingest.logged` writes them.
 - Blocks and chunks refer to metrics that exist: triggers check it, once per statement.
 - Metrics follow from the log: only `telemetry.series.metrics` writes them, in the transaction that
   stores the events. Of one metric the positions are exactly 0..`Metric.points` - 1; block `index`
@@ -143,6 +144,40 @@ class Clock(models.Model):
     nodes = models.BigIntegerField(default=0)
 
     objects = InRunQuerySet.as_manager()
+
+
+class LoggedName(models.Model):
+    """A name under which a program logged texts, tables, histograms, images or numbers that are
+    not finite (`engine.events.vocabulary.MetricLogged`); finite numbers are a `Metric`."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_index=False)
+    kind = models.CharField(max_length=10)
+    """The field of the event: texts, tables, histograms, images or nonfinite."""
+    name = models.CharField(max_length=200)
+
+    objects = InRunQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "kind", "name"], name="logged_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class OfLoggedNameQuerySet(InProjectQuerySet):
+    project_path = "logged__run__experiment__project"
+
+
+class LoggedValue(models.Model):
+    """An event that holds a value of a logged name."""
+
+    pk = models.CompositePrimaryKey("logged_id", "seq")
+    logged = models.ForeignKey(
+        LoggedName, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    seq = models.BigIntegerField()
+
+    objects = OfLoggedNameQuerySet.as_manager()
 
 
 class Drafts(models.Model):

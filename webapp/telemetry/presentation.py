@@ -11,6 +11,7 @@ from engine.config.methods import figures_of
 from engine.events.vocabulary import RunState
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import legend
+from webapp.experiments.tracked_runs import config_of
 
 MOST_RUNS = 20
 """More lines cannot be distinguished in a chart."""
@@ -33,7 +34,7 @@ def charts_of(run: Run) -> dict[str, Any]:
         "label": f"{run.experiment.name} #{run.number}",
         "seed": run.seed,
         "variant": variant_text(run),
-        "group": config_hash(run.config),
+        "group": config_hash(config_of(run)),
         "agents": [agent["name"] for agent in agents],
         "owners": {agent["name"]: agent.get("shares_weights_with") for agent in agents},
         "figures": figures_of(run.config),

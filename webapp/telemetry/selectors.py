@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from engine.events.vocabulary import KINDS
 from webapp.experiments.models import Run
-from webapp.telemetry.fold import fold
+from webapp.telemetry.fold import KEPT_NAMES, fold
 from webapp.telemetry.ingest import rows
 from webapp.telemetry.models import Event
 from webapp.telemetry.stream.view import View
@@ -29,14 +29,30 @@ _OF_STEPS = ("step.start", *_BULK)
 """Kinds of which a state holds the events of the last steps."""
 _BY_NODE = ("node.text", "tree.learned")
 """Large, and requested for one node at a time."""
-_BY_RUN = ("eval.outcomes",)
-"""Large, and requested where runs are compared."""
+_BY_RUN = ("eval.outcomes", "run.described")
+"""Not part of a state: outcomes are large, and requested where runs are compared; what a program
+says about its run is in the run's row."""
 
-_WHOLE = tuple(kind for kind in KINDS if kind not in _TAIL + _OF_STEPS + _BY_NODE + _BY_RUN)
+_BY_NAME = ("metric.logged",)
+"""Kinds of which a state holds the newest event of each of the `KEPT_NAMES` newest names."""
+
+_WHOLE = tuple(
+    kind for kind in KINDS if kind not in _TAIL + _OF_STEPS + _BY_NODE + _BY_RUN + _BY_NAME
+)
 
 _TREE = f"""
 {rows.SELECT} WHERE run_id = %(run)s AND tree = %(tree)s AND kind = ANY(%(bulk)s) AND seq <= %(seq)s
 ORDER BY seq
+"""
+
+_LOGGED = """
+SELECT event.seq, event.time, payload->'step', payload->%(kind)s->%(name)s
+FROM telemetry_loggedname AS logged
+JOIN telemetry_loggedvalue AS value ON value.logged_id = logged.id
+JOIN telemetry_event AS event ON event.run_id = logged.run_id AND event.seq = value.seq
+WHERE logged.run_id = %(run)s AND logged.kind = %(kind)s AND logged.name = %(name)s
+  AND value.seq < %(before)s
+ORDER BY value.seq DESC LIMIT %(limit)s
 """
 
 _STEP = f"""
@@ -76,6 +92,16 @@ WITH cut AS (
 UNION ALL
 SELECT * FROM tail
 UNION ALL
+{rows.SELECT} WHERE run_id = %(run)s AND seq IN (
+    SELECT max(seq) FROM telemetry_event
+    WHERE run_id = %(run)s AND kind = 'metric.logged' AND seq <= %(seq)s
+  UNION
+    (SELECT newest.seq FROM telemetry_loggedname AS logged, LATERAL (
+        SELECT seq FROM telemetry_loggedvalue
+        WHERE logged_id = logged.id AND seq <= %(seq)s ORDER BY seq DESC LIMIT 1
+    ) AS newest WHERE run_id = %(run)s ORDER BY newest.seq DESC LIMIT {KEPT_NAMES})
+)
+UNION ALL
 {rows.SELECT} WHERE run_id = %(run)s AND kind = ANY(%(of_steps)s)
   AND seq BETWEEN (SELECT seq FROM cut) AND %(seq)s
 ORDER BY seq
@@ -88,7 +114,7 @@ def state(run: Run, seq: int | None = None, view: View | None = None) -> bytes:
 
     Folding these events gives what folding the whole log would, as far as a page shows it: all
     events of the run, its steps and agents; trees and nodes of the last two steps; the newest 200
-    each of log lines, samples and waits.
+    each of log lines, samples and waits; the newest text, table and histogram of each name.
     """
     seq = run.head_seq if seq is None else min(seq, run.head_seq)
     values = {
@@ -117,6 +143,25 @@ def step(run: Run, step: int, seq: int | None = None, view: View | None = None) 
     values = {"run": run.pk, "seq": seq, "bulk": list(_BULK)}
     values |= {"step": Jsonb(step), "after": Jsonb(step + 2)}
     return _encoded(run, seq, _STEP, values, view)
+
+
+def logged(
+    run: Run, kind: str, name: str, before: int | None, limit: int
+) -> dict[str, list[dict[str, Any]] | int | None]:
+    """Returns {values: [{seq, time, step, value}], next}: the values of `kind` that were logged
+    under `name` before a seq, newest first."""
+    before = 2**62 if before is None else before
+    values = {"run": run.pk, "kind": kind, "name": name, "before": before, "limit": limit + 1}
+    with connection.cursor() as cursor:
+        cursor.execute(_LOGGED, values)
+        found = [
+            {"seq": seq, "time": time, "step": json.loads(step), "value": json.loads(value)}
+            for seq, time, step, value in cursor.fetchall()
+        ]
+    return {
+        "values": found[:limit],
+        "next": found[limit - 1]["seq"] if len(found) > limit else None,
+    }
 
 
 def _encoded(run: Run, seq: int, query: str, values: dict[str, Any], view: View | None) -> bytes:

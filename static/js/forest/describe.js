@@ -12,7 +12,10 @@ export function defaultNode(tree) {
 /** Describes one node in one line, for the tooltip and the list. */
 export function describe(node) {
   const parts = [`Node ${node.id}`, node.agent, words(outcome(node))];
-  if (node.closed && node.score === null) parts[2] = "sandbox failure";
+  // Another program's answer has a reward, neither tests nor a choice that led to it.
+  const isAnswer = node.tests?.length === 0 && !Object.keys(node.draws ?? {}).length;
+  if (node.closed && isAnswer) parts[2] = node.score === null ? "no reward" : `reward ${number(node.score)}`;
+  else if (node.closed && node.score === null) parts[2] = "sandbox failure";
   else if (node.closed) parts.push(`${percent(node.fraction, 0)} of tests`);
   if (node.advantage !== null) parts.push(`advantage ${number(node.advantage)}`);
   return parts.join(" · ");

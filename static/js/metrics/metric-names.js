@@ -5,6 +5,8 @@
  * runs that belong together, one line for each; `share` if values are fractions of a whole.
  */
 
+import { isLogged, loggedName } from "../run/logged-names.js";
+
 export const FIGURES = "figures.";
 const FAMILIES = ["phase", "ends", "stops", "best", "within", "hacking", "no_program", "validation.no_program", "test.no_program"];
 const BUDGETS = ["best", "within"];
@@ -17,6 +19,7 @@ const SHARES = new RegExp(
     `${SPLIT}\\.(agent|error|tree|samples|no_program))$`,
 );
 const SECTIONS = [
+  ["Logged", [/^logged\./]], // first: the name itself may be any
   ["Learning", [new RegExp(`^${SPLIT}\\.(agent|tree|samples)$`), /^(reward|solved|share)/]],
   ["Search quality", [/^(best|within|hacking|search|ends|no_program|stops|cost)/]],
   ["Training health", [
@@ -140,6 +143,7 @@ function lineOrder({ run, part }, runs) {
 
 /** Returns the chart of which a metric is a line: {id, part, label}. */
 function split(name, run) {
+  if (isLogged(name)) return { id: name, part: "", label: "" };
   const team = OF_TEAM.exec(name);
   if (team) return { id: `${team[1]}.agent`, part: team[3], label: ofTeam(run, team[2], team[3]) };
   const machine = /^(system\.(?:node|gpu)_[a-z_]+|system\.gpu_percent)\.(.+)$/.exec(name);
@@ -179,6 +183,7 @@ function sectionOf(id) {
 }
 
 function titleOf(id) {
+  if (isLogged(id)) return loggedName(id);
   const words = id.replaceAll("_", " ").replaceAll(".", ": ");
   return TITLES[id] ?? words[0].toUpperCase() + words.slice(1);
 }

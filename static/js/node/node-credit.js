@@ -7,6 +7,7 @@ import { trainedBy } from "../run/lineage.js";
 
 /** @param context {state, config, formula}; `toStep(step)` shows the trees of a step. */
 export function creditSection(tree, node, { state, config, formula }, toStep) {
+  if (!config.credit) return outsideCredit(node);
   const terms = creditTerms(tree, node, config.credit, formula);
   if (!terms) return "";
   return element(
@@ -16,6 +17,13 @@ export function creditSection(tree, node, { state, config, formula }, toStep) {
     element("table", { class: "terms" }, element("tbody", {}, rows(terms, config.credit))),
     updateText(state, tree, node, toStep),
   );
+}
+
+/** Another program's credit: it says what it gave, not how. */
+function outsideCredit(node) {
+  if (node.advantage === null) return "";
+  const both = [row("Reward", number(node.shaped), ""), row("Advantage", signed(node.advantage), "by the program that trains", true)];
+  return element("section", {}, element("h3", {}, "Credit"), element("table", { class: "terms" }, element("tbody", {}, both)));
 }
 
 function rows(terms, { shaping_gamma: gamma, shaping_lambda: lambda }) {

@@ -60,14 +60,15 @@ export class NodePanel {
       this.view = view;
       this.show(tree, node, context);
     };
+    const isOutside = !context.config.credit; // another program's node: an answer with a reward
     this.host.replaceChildren(
-      this.#head(node, context),
-      facts(node),
+      this.#head(node, context, isOutside),
+      facts(node, isOutside),
       this.#links(tree, node, context),
       this.#discussion(),
       node.error ? element("section", {}, element("pre", { class: "code" }, node.error)) : "",
-      node.closed ? programSection(tree, node, this.view, choose) : this.#openSection(),
-      node.closed && node.tests ? testsSection(node) : "",
+      node.closed ? (isOutside ? answerSection(node) : programSection(tree, node, this.view, choose)) : this.#openSection(),
+      node.closed && node.tests && !isOutside ? testsSection(node) : "",
       creditSection(tree, node, context, this.actions.toStep),
       thompsonSection(node),
       ...(node.closed ? this.texts.sections(tree, node) : []),
@@ -113,7 +114,7 @@ export class NodePanel {
     return [...this.host.querySelectorAll("button")].indexOf(document.activeElement) + 1;
   }
 
-  #head(node, { lookOf, palette }) {
+  #head(node, { lookOf, palette }, isOutside) {
     return element(
       "div",
       { class: "card-head" },
@@ -125,7 +126,7 @@ export class NodePanel {
           "div",
           {},
           element("h2", { id: "node-title" }, `Node ${node.id} by ${node.agent || "an agent"}`),
-          element("div", { class: "muted small" }, headline(node)),
+          element("div", { class: "muted small" }, isOutside ? outsideLine(node) : headline(node)),
         ),
       ),
       element("span", { class: "spring" }),
@@ -168,9 +169,23 @@ function headline(node) {
   return `${OUTCOMES[outcome(node)]}, ${how}`;
 }
 
-function facts(node) {
+function outsideLine(node) {
+  return node.parent === 0 ? "an answer to the problem" : `follows node ${node.parent}`;
+}
+
+/** An answer of another program's model, which need not be a program. */
+function answerSection(node) {
+  const body = node.program
+    ? element("pre", { class: "prompt", tabindex: 0, role: "group", "aria-label": "Answer" }, node.program)
+    : element("p", { class: "muted" }, "The answer is empty.");
+  return element("section", {}, element("h3", {}, "Answer"), body);
+}
+
+function facts(node, isOutside) {
   const rows = [["Depth", node.depth]];
-  if (node.closed) {
+  if (node.closed && isOutside) {
+    rows.push(["Reward", number(node.score)], ["Tokens", node.tokens || null], ["Stop reason", words(node.stop)]);
+  } else if (node.closed) {
     rows.push(
       ["Verdict", words(node.verdict)],
       ...(node.noProgram ? [["No program", words(node.noProgram)]] : []),

@@ -68,6 +68,8 @@ const bar = new MachineBar(partsOf("machine"), machine, firstSolved);
 const moment = () => (machine.active ? machine.seq : null);
 let charts = null; // until the trees, which come first, are shown
 let health = null; // until there is a warning
+let values = null; // until something is logged
+let program = null; // of a run that another program logs
 const answer = page.search && new (await import("../run/search-card.js")).SearchCard(part, page.search, (tree, node) => trees.open(tree, node));
 const strip = ["pill", "stop", "stopButton", "kill", "resume", "bar", "facts", "notes", "figures", "result"];
 const progress = new Progress(Object.fromEntries(strip.map((name) => [name, part(name)])), page);
@@ -110,7 +112,41 @@ function chartedRun() {
     agents: page.agents.map((agent) => agent.name),
     owners: Object.fromEntries(page.agents.map((agent) => [agent.name, agent.owner])),
     figures: page.figures,
+    tracked: page.run.tracked,
   };
+}
+
+/** Draws what a program logged by names of its own; the script loads with the first of it. */
+function drawLogged({ logged }) {
+  if (!values && logged.seq) {
+    values = import("../run/logged-values.js").then(
+      ({ LoggedValues }) => {
+        values = new LoggedValues(part("loggedValues"), part("loggedNotes"), page.urls.logged);
+        dataArrived();
+      },
+      (error) => {
+        values = null;
+        console.warn("grove: what was logged cannot be shown:", error.message);
+      },
+    );
+  }
+  if (values?.draw?.(logged)) part("logged").hidden = false;
+}
+
+/** Draws what another program gave as its settings, and its summary. */
+function drawProgram(state) {
+  if (!program && part("programBody")) {
+    program = import("../run/program-card.js").then(
+      ({ ProgramCard }) => {
+        program = new ProgramCard(part("programBody"), page.program);
+        dataArrived();
+      },
+      (error) => console.warn("grove: the program's settings cannot be shown:", error.message),
+    );
+  }
+  program?.draw?.(status.result?.summary);
+  // A run without search has no trees: their card appears with the first one.
+  if (page.run.tracked && state.trees.size) part("bench").hidden = false;
 }
 
 /** Draws the health warnings; their script loads with the first one. */
@@ -136,7 +172,11 @@ async function startDeferred() {
   if (!page.urls.metrics || page.search) return;
   try {
     const { RunCharts } = await import("../run/run-charts.js");
-    charts = new RunCharts(part("charts"), chartedRun(), moment);
+    charts = new RunCharts(part("charts"), chartedRun(), moment, {
+      section: part("logged"),
+      charts: part("loggedCharts"),
+      more: part("loggedMore"),
+    });
     changed();
   } catch (error) {
     console.warn("grove: the charts cannot be shown:", error.message);
@@ -173,12 +213,14 @@ function drawTexts() {
   const quiet = machine.active ? Infinity : drafts.quiet(now);
   progress.show(state, statusAt(state), agents, palette, now, connection, status, quiet);
   drawHealth(state);
+  drawLogged(state);
+  drawProgram(state);
   trees.drawWords(state);
   showTeam(part("team"), trees.trees, agents, palette);
   answer?.show(state, statusAt(state));
   const inFlight = drafts.inFlight(live);
   writing?.show(isWriting() ? inFlight : [], quiet);
-  if (state.seq) charts?.show([state.steps.at(-1)?.seq, state.updates.length, state.evaluations.length, state.resumes].join());
+  if (state.seq) charts?.show([state.steps.at(-1)?.seq, state.updates.length, state.evaluations.length, state.resumes, state.logged.seq].join());
   drawLog(part("logCard"), part("log"), state);
   drawStream(part("stream"), streamStatus, status.state, live.seq, state.seq);
 }

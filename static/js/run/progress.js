@@ -2,7 +2,7 @@
 
 import { element, setText } from "../lib/dom.js";
 import { phaseOf, progressOf, totals } from "./estimate.js";
-import { count, duration, percent, points } from "../lib/format.js";
+import { count, duration, number, percent, points } from "../lib/format.js";
 import { markIcon } from "../forest/marks.js";
 import { failureOf, failurePanel } from "./failure.js";
 import { QUIET_MS } from "./drafts.js";
@@ -19,6 +19,7 @@ export class Progress {
     this.labels = new Map(page.states.map((state) => [state.value, state]));
     this.canOperate = page.run.can_operate;
     this.search = page.search; // of a search at test time, or null
+    this.tracked = page.run.tracked; // another program logs it, and resumes it
   }
 
   /**
@@ -45,12 +46,16 @@ export class Progress {
     this.stopButton.disabled = row.state === "stopping" || row.stop_requested;
     setText(this.stopButton, this.stopButton.disabled ? "Stopping…" : "Stop");
     if (this.kill) this.kill.hidden = !(stoppable || row.state === "stopping");
-    this.resume.hidden = !this.canOperate || !RESUMABLE.includes(row.state);
+    this.resume.hidden = this.tracked || !this.canOperate || !RESUMABLE.includes(row.state);
   }
 
   #facts(state, status, now) {
     if (this.search) {
       this.#spent(state, status, now);
+      return;
+    }
+    if (this.tracked) {
+      this.#trackedFacts(state, status, now);
       return;
     }
     const progress = progressOf(state);
@@ -74,6 +79,19 @@ export class Progress {
   }
 
   /** Shows how much of each limit a search has used. */
+  /** Shows how far another program says it is. */
+  #trackedFacts(state, status, now) {
+    const { steps } = state.plan;
+    const step = Math.max(state.step, state.logged.step);
+    this.bar.value = status.state === "finished" ? 1 : steps ? Math.min(1, step / steps) : 0;
+    const end = hasEnded(status.state) ? state.time : now;
+    const facts = [fact("Step", steps ? `${step} of ${steps}` : String(step))];
+    if (state.startedAt) facts.push(fact("Elapsed", duration((end - state.startedAt) / 1000)));
+    const { nodes, tokens } = totals(state);
+    if (nodes) facts.push(fact("Generated", `${count(nodes, "answer")}, ${count(tokens, "token")}`));
+    replaceIfChanged(this.facts, facts);
+  }
+
   #spent(state, status, now) {
     const rows = spentOf(state, this.search.budget, now);
     this.bar.value = status.state === "finished" ? 1 : shareOf(rows);
@@ -103,12 +121,14 @@ export class Progress {
   }
 
   #resumeText(state) {
+    if (this.tracked) return "Its program continues it by grove.init(id=..., resume=\"allow\").";
     return this.search ? "Search again starts with an empty tree." : resumeText(state);
   }
 
   #figures(state, agents, palette) {
-    if (this.search) return;
-    const cards = validationChange(state, agents.map((agent) => agent.name)).map((row, index) => {
+    if (this.search || (this.tracked && !state.steps.length)) return;
+    const validated = this.tracked && !state.evaluations.length ? [] : agents;
+    const cards = validationChange(state, validated.map((agent) => agent.name)).map((row, index) => {
       const change = row.before === null ? "on validation" : changeText(row.before, row.now, "on validation");
       const icon = markIcon({ ...agents[index], outcome: "open" }, palette);
       return figure([icon, `${row.agent} Pass@1`], percent(row.now), change);
@@ -116,7 +136,9 @@ export class Progress {
     const last = state.steps.at(-1);
     const first = state.steps[0];
     cards.push(
-      figure(["Reward"], percent(last?.reward), first ? changeText(first.reward, last.reward) : "mean of a step"),
+      this.tracked // whose rewards need not be from 0 to 1
+        ? figure(["Reward"], number(last.reward), `${number(first.reward)} in the first step`)
+        : figure(["Reward"], percent(last?.reward), first ? changeText(first.reward, last.reward) : "mean of a step"),
       figure(["Solved trees"], percent(last?.solved, 0), first ? changeText(first.solved, last.solved) : "of a step"),
     );
     if (last) {

@@ -1,6 +1,9 @@
 /**
  * The charts of the run page: a selection, from the server's buckets, kept live by the stream.
  *
+ * What a program logged by names of its own has a section of its own. Of the run of another program, a chart
+ * without a number is left out, and that of tests, which only Grove's own nodes have.
+ *
  * Invariant: everything shown was known at the event that the page shows. `show` is called on every
  * draw of the page; the server is queried when new numbers have arrived, or another event is shown,
  * one request at a time.
@@ -12,17 +15,23 @@ import { element, setText } from "../lib/dom.js";
 import { loadError } from "../lib/load-error.js";
 import { MetricBoard } from "../metrics/metric-board.js";
 import { chartsFrom, FIGURES } from "../metrics/metric-names.js";
+import { isLogged } from "./logged-names.js";
 import { readZoom, withZoom } from "../metrics/metric-view.js";
 
 const CHART_IDS = ["validation.agent", "reward", "solved", "entropy", "kl", "share", "hacking", "no_program", "phase"];
+const MOST_LOGGED = 120; // charts; all of them are on the page of charts
 const PAUSE_MS = 700; // between two requests
 const RETRY_MS = 3_000;
 const VIEW = { x: "step", smooth: 0, logX: false, logY: false, band: "none" };
 
 export class RunCharts {
-  /** @param run {id, url, agents, owners, figures, begun}; `moment()` returns the seq shown, null if live. */
-  constructor(host, run, moment) {
+  /**
+   * @param run {id, url, agents, owners, figures, begun, tracked}; `moment()` returns the seq shown, null if live;
+   *   `logged` is {section, charts, more}: elements of what a program logged.
+   */
+  constructor(host, run, moment, logged) {
     this.host = host;
+    this.logged = logged;
     this.after = host.firstElementChild; // existing content stays behind the charts
     this.zoomed = readZoom(location.search);
     this.moment = moment;
@@ -87,9 +96,25 @@ export class RunCharts {
   #arrange(emptyText = this.loading ? "Loading…" : undefined) {
     const available = new Map(chartsFrom([this.run]).map((chart) => [chart.id, chart]));
     const empty = new Map(chartsFrom([{ ...this.run, metrics: CHART_IDS.map((name) => ({ name })) }]).map((chart) => [chart.id, { ...chart, lines: [] }]));
+    const isShown = this.run.tracked ? (id) => available.has(id) && id !== "hacking" : () => true;
     const own = [...available.keys()].filter((id) => id.startsWith(FIGURES));
-    const charts = [...CHART_IDS, ...own].map((id) => ({ ...(available.get(id) ?? empty.get(id)), empty: emptyText }));
-    this.board.arrange(charts, (root) => root.parentNode ?? this.host.insertBefore(root, this.after));
+    const charts = [...CHART_IDS.filter(isShown), ...own].map((id) => ({ ...(available.get(id) ?? empty.get(id)), empty: emptyText }));
+    const logged = [...available.values()].filter(({ id }) => isLogged(id));
+    this.board.arrange([...charts, ...logged.slice(0, MOST_LOGGED)], (root, { id }) => {
+      if (!root.parentNode) (isLogged(id) ? putInOrder(root, id, this.logged.charts) : this.#put(root, id));
+    });
+    if (logged.length) this.logged.section.hidden = false;
+    this.logged.more.hidden = logged.length <= MOST_LOGGED;
+    setText(this.logged.more, `${MOST_LOGGED} of ${logged.length} names; all of them are under All charts.`);
+  }
+
+  /** Inserts a card before those that come later in the order of charts; figures of methods are last. */
+  #put(root, id) {
+    const isLater = id.startsWith(FIGURES)
+      ? () => false
+      : (other) => other?.startsWith(FIGURES) || CHART_IDS.indexOf(other) > CHART_IDS.indexOf(id);
+    const next = [...this.host.children].find((one) => isLater(one.dataset.metric));
+    this.host.insertBefore(root, next ?? this.after);
   }
 
   #showZoom() {
@@ -108,4 +133,10 @@ export class RunCharts {
     this.#arrange(`The charts could not be loaded. ${loadError(error).text}`);
     this.board.refresh().catch(() => {}); // empty charts make no requests
   }
+}
+
+/** Inserts a card among those of the other names, in alphabetical order. */
+function putInOrder(root, id, host) {
+  const after = [...host.children].find((one) => one.dataset.metric.localeCompare(id) > 0);
+  host.insertBefore(root, after ?? null);
 }

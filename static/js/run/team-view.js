@@ -78,7 +78,7 @@ function cell(value, of = null) {
 function table(title, head, body) {
   return element(
     "div",
-    { class: "table-wrap" },
+    { class: "table-wrap", tabindex: 0, role: "group", "aria-label": title },
     element("h3", {}, title),
     element(
       "table",

@@ -4,7 +4,8 @@
  * Invariants:
  * - Applying an event whose seq is not above `state.seq` changes nothing, so replays are harmless.
  * - `run.resumed {step}` voids everything recorded of later steps (engine/events/vocabulary.py).
- * - Only the trees of the two newest steps are kept: memory does not grow with the run.
+ * - Only the trees of the two newest steps are kept, and of values that a program logged the newest of
+ *   each of the last 100 names: memory does not grow with the run.
  * - A node's parent is the root (0) or a node that was opened before it, whatever the log says: a
  *   walk up a tree ends. A node that is opened again, or as the root, is ignored.
  *
@@ -13,6 +14,8 @@
 
 const MAX_LOG_LINES = 200;
 const MAX_SYSTEM_SAMPLES = 600;
+const MAX_NAMES = 100; // of each kind of logged value
+const LOGGED_KINDS = ["texts", "tables", "histograms", "images", "nonfinite"];
 
 export function emptyState() {
   return {
@@ -35,7 +38,13 @@ export function emptyState() {
     logs: [],
     system: [],
     resumes: 0,
+    logged: emptyLogged(),
   };
+}
+
+/** What a program logged: the newest {value, step, time, seq} of each name, by kind. */
+function emptyLogged() {
+  return { step: 0, seq: 0, ...Object.fromEntries(LOGGED_KINDS.map((kind) => [kind, new Map()])) };
 }
 
 /** Folds events into a state, in place; returns the state. */
@@ -180,6 +189,18 @@ const HANDLERS = {
     state.logs.push({ ...payload, time, seq });
     if (state.logs.length > MAX_LOG_LINES) state.logs.shift();
   },
+  "metric.logged": (state, payload, time, seq) => {
+    const { step } = payload;
+    Object.assign(state.logged, { step: Math.max(state.logged.step, step), seq });
+    for (const kind of LOGGED_KINDS) {
+      const newest = state.logged[kind];
+      for (const [name, value] of Object.entries(payload[kind] ?? {})) {
+        newest.delete(name); // the last ones that were logged come last
+        newest.set(name, { value, step, time, seq });
+      }
+      for (const name of [...newest.keys()].slice(0, -MAX_NAMES)) newest.delete(name);
+    }
+  },
   error: (state, payload, time, seq) => {
     state.error ??= { ...payload, time, seq };
   },
@@ -191,7 +212,9 @@ export function asJson(state) {
     ...tree,
     nodes: [...tree.nodes.values()],
   }));
-  return { ...state, trees };
+  const logged = { ...state.logged };
+  for (const kind of LOGGED_KINDS) logged[kind] = Object.fromEntries(logged[kind]);
+  return { ...state, trees, logged };
 }
 
 function runState(state, payload, time) {
@@ -213,6 +236,9 @@ function runResumed(state, payload) {
   for (const one of state.health) if (one.closed && !isValid(one.closed)) one.closed = null;
   state.answer = null;
   for (const [id, tree] of state.trees) if (!isValid(tree)) state.trees.delete(id);
+  for (const kind of LOGGED_KINDS) {
+    for (const [name, one] of state.logged[kind]) if (!isValid(one)) state.logged[kind].delete(name);
+  }
   state.waiting = null;
 }
 

@@ -21,7 +21,7 @@ const HIDDEN_HZ = 1;
 const REFUSAL_TEXTS = { 4400: "reload the page", 4401: "sign in again", 4403: "your access was revoked" };
 const BANNER_DELAY_MS = 2_000; // a socket that reconnects sooner is not worth a banner
 /** What a page subscribes to: everything but big events that are fetched for one node at a time. */
-export const TOPICS = ["*", "-node.text", "-tree.learned", "-eval.outcomes"];
+export const TOPICS = ["*", "-node.text", "-tree.learned", "-eval.outcomes", "-run.described"];
 const FATAL_ERRORS = new Set(["not_found", "too_many"]);
 const ENDED = ["finished", "failed", "stopped"];
 

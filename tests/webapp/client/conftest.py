@@ -6,10 +6,12 @@ from dataclasses import dataclass
 import pytest
 from django.db import connection
 
+import grove
 from tests.helpers.builders import Cast, a_cast, a_token
 from tests.helpers.waiting import patience
 from tests.webapp.telemetry.stream_server import a_server
 from webapp.accounts.models import Scope
+from webapp.experiments.models import Run
 from workers.jobs.exports import write_one
 
 
@@ -56,3 +58,18 @@ def site(served, transactional_db, var_directory):
     )
     yield Site(f"http://127.0.0.1:{served.port}", token, cast)
     served.wait_until_idle()
+
+
+@pytest.fixture
+def here(site, tmp_path, monkeypatch):
+    """The server's login, and a folder for spools."""
+    for name, value in site.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GROVE_DIR", str(tmp_path / "logs"))
+    yield site
+    grove.finish()
+
+
+def tracked(key: str) -> Run:
+    """The run that a program logs under this id."""
+    return Run.objects.get(tracking__key=key)

@@ -233,7 +233,7 @@ def test_a_batch_costs_what_it_names_however_large_its_tree_is(engine):
 
     def peak(tree, parent):
         new = node_open(run.head_seq + 1, 5000, parent, tree=tree)
-        batch = read_batch(json.dumps({"events": [new]}).encode())
+        batch = read_batch(json.dumps({"events": [new]}).encode()).events
         tracemalloc.start()
         refuse_broken_trees(run.pk, batch, run.head_seq)
         result = tracemalloc.get_traced_memory()[1]

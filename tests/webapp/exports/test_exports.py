@@ -41,7 +41,11 @@ def logged_run(cast, var_directory):
     last = events[-1].seq
     result = {"step": 3, "split": "test", "agents": {"oak": EXACT}, "standard_errors": {},
               "problems": 9, "tree": 0.5}  # fmt: skip
-    events += [LogEvent(last + 1, events[-1].time, "eval.result", None, None, result)]
+    logged = {"step": 3, "texts": {"note": "=1+2"}}
+    events += [
+        LogEvent(last + 1, events[-1].time, "eval.result", None, None, result),
+        LogEvent(last + 2, events[-1].time, "metric.logged", None, None, logged),
+    ]
     ingest(run.pk, fencing, events)
     run.refresh_from_db()
     return run
@@ -116,6 +120,31 @@ def test_a_table_holds_the_events_of_the_run(logged_run):
     evaluations = rows_of(written(requested_export(logged_run, Table.EVALUATIONS)))
     mine = [(r["figure"], r["value"]) for r in evaluations if r["split"] == "test"]
     assert mine[-2:] == [("pass@1/oak", EXACT), ("tree/pass@1", 0.5)]
+
+
+def test_values_that_a_program_logged_are_a_table_and_numbers_among_the_metrics(logged_run):
+    head, fencing = logged_run.head_seq, logged_run.fencing
+    histogram = {"edges": [0.0, 1.0], "counts": [3.0]}
+    first = {"numbers": {"train/loss": EXACT}, "texts": {"first": "a text"}}
+    second = {"histograms": {"h": histogram}, "nonfinite": {"loss": "nan"}}
+    events = [
+        an_event(head + 1, "metric.logged", step=2, **first),
+        an_event(head + 2, "metric.logged", step=3, **second),
+        an_event(head + 3, "run.resumed", step=2),
+    ]
+    ingest(logged_run.pk, fencing, events[:2])
+    rows = rows_of(written(requested_export(logged_run, Table.LOGGED)))
+    assert [(r["step"], r["kind"], r["logged"], r["value"]) for r in rows] == [
+        (3, "texts", "note", "=1+2"),
+        (2, "texts", "first", "a text"),
+        (3, "histograms", "h", '{"counts":[3.0],"edges":[0.0,1.0]}'),
+        (3, "nonfinite", "loss", "nan"),
+    ]
+    points = rows_of(written(requested_export(logged_run, Table.METRICS)))
+    assert [r["value"] for r in points if r["metric"] == "logged.train~1loss"] == [EXACT]
+    ingest(logged_run.pk, fencing, events[2:])
+    rows = rows_of(written(requested_export(logged_run, Table.LOGGED)))
+    assert [r["logged"] for r in rows] == ["first"]
 
 
 def test_repeated_steps_of_a_resumed_run_are_exported_once(logged_run):

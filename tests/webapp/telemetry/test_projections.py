@@ -5,7 +5,7 @@ import pytest
 from engine.events.vocabulary import KINDS
 from tests.helpers.builders import an_event
 from webapp.telemetry.ingest.projections import KEPT_WARNINGS, project
-from webapp.telemetry.selectors import _BY_NODE, _BY_RUN, _OF_STEPS, _TAIL, _WHOLE
+from webapp.telemetry.selectors import _BY_NAME, _BY_NODE, _BY_RUN, _OF_STEPS, _TAIL, _WHOLE
 
 FRESH = {
     "state": "starting",
@@ -78,7 +78,7 @@ def test_a_resume_takes_the_steps_back():
 
 
 def test_every_event_kind_is_folded_into_a_state():
-    assert sorted(_WHOLE + _TAIL + _OF_STEPS + _BY_NODE + _BY_RUN) == sorted(KINDS)
+    assert sorted(_WHOLE + _TAIL + _OF_STEPS + _BY_NODE + _BY_RUN + _BY_NAME) == sorted(KINDS)
 
 
 def a_change(seq, state, rule, step):

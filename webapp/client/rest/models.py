@@ -64,6 +64,14 @@ class AnswerSummary(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
+class AttachedRun(msgspec.Struct, frozen=True, kw_only=True):
+    run: RunDetail
+    created: bool
+    base: int
+    lines: int
+    silence_seconds: float
+
+
 Axis = Literal["step", "time", "tokens", "nodes"]
 
 
@@ -349,6 +357,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
     logs: list[dict[str, Any]]
     system: list[dict[str, Any]]
     resumes: int
+    logged: dict[str, Any]
 
 
 Format = Literal["csv", "jsonl", "parquet"]
@@ -413,6 +422,18 @@ class LogLineOut(msgspec.Struct, frozen=True, kw_only=True):
     time: datetime
     level: str
     message: str
+
+
+class LoggedList(msgspec.Struct, frozen=True, kw_only=True):
+    values: list[LoggedOut]
+    next: int | None
+
+
+class LoggedOut(msgspec.Struct, frozen=True, kw_only=True):
+    seq: int
+    time: datetime
+    step: int
+    value: dict[str, Any] | str
 
 
 class MadeComparisonShare(msgspec.Struct, frozen=True, kw_only=True):
@@ -768,6 +789,8 @@ class ReportOut(msgspec.Struct, frozen=True, kw_only=True):
     result: dict[str, Any]
 
 
+Resume = Literal["never", "allow", "must"]
+
 Role = Literal["owner", "maintainer", "member", "viewer"]
 
 RuleKind = Literal["run-ended", "run-failed", "run-stalled", "health", "metric", "quota", "disk"]
@@ -816,6 +839,7 @@ class RunDetail(msgspec.Struct, frozen=True, kw_only=True):
     epoch: UUID
     head_seq: int
     outside: bool
+    tracked: bool
     state: RunState
     stop_requested: bool
     step: int
@@ -854,6 +878,7 @@ class RunListed(msgspec.Struct, frozen=True, kw_only=True):
     epoch: UUID
     head_seq: int
     outside: bool
+    tracked: bool
     state: RunState
     stop_requested: bool
     step: int
@@ -885,6 +910,7 @@ class RunOut(msgspec.Struct, frozen=True, kw_only=True):
     epoch: UUID
     head_seq: int
     outside: bool
+    tracked: bool
     state: RunState
     stop_requested: bool
     step: int
@@ -1000,7 +1026,7 @@ class StepOut(msgspec.Struct, frozen=True, kw_only=True):
     waits: dict[str, float]
 
 
-Table = Literal["runs", "metrics", "nodes", "evaluations"]
+Table = Literal["runs", "metrics", "nodes", "evaluations", "logged"]
 
 
 class TokenList(msgspec.Struct, frozen=True, kw_only=True):

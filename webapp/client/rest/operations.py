@@ -16,6 +16,7 @@ from webapp.client.rest.models import (
     AlertList,
     AlertOut,
     Answer,
+    AttachedRun,
     BucketedSeries,
     ChannelList,
     ChannelOut,
@@ -46,6 +47,7 @@ from webapp.client.rest.models import (
     InvitationList,
     Kind,
     Link,
+    LoggedList,
     LogLineList,
     MadeComparisonShare,
     MemberChoice,
@@ -76,6 +78,7 @@ from webapp.client.rest.models import (
     PromotionOut,
     Recipe,
     ReportOut,
+    Resume,
     Role,
     RuleKind,
     RuleList,
@@ -769,6 +772,60 @@ class Operations(Transport):
             headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
         )
 
+    def track_run(
+        self,
+        *,
+        project: int,
+        id: str,
+        session: UUID,
+        key: str | UnsetType = UNSET,
+        name: str | UnsetType = UNSET,
+        group: str | UnsetType = UNSET,
+        resume: Resume | UnsetType = UNSET,
+        host: str | UnsetType = UNSET,
+        lines: int | UnsetType = UNSET,
+    ) -> AttachedRun:
+        """Creates or resumes the run of a program of your own, which then sends its events with
+        `session` (POST /runs/{run_id}/events). At most one process writes: while another one
+        reports, the request is refused (409)."""
+        return self._json(
+            AttachedRun,
+            "POST",
+            "/runs/tracked",
+            content=body(
+                **{
+                    "project": project,
+                    "id": id,
+                    "session": session,
+                    "name": name,
+                    "group": group,
+                    "resume": resume,
+                    "host": host,
+                    "lines": lines,
+                }
+            ),
+            headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
+        )
+
+    def add_rollouts(
+        self,
+        *,
+        project: int,
+        rollouts: Sequence[dict[str, Any]],
+        key: str | UnsetType = UNSET,
+        id: str | UnsetType = UNSET,
+        name: str | UnsetType = UNSET,
+    ) -> RunDetail:
+        """Creates a finished run of rollouts of any trainer, drawn as its trees: all of them,
+        or none if one cannot be used. The same rollouts sent again give the same run."""
+        return self._json(
+            RunDetail,
+            "POST",
+            "/runs/rollouts",
+            content=body(**{"project": project, "rollouts": rollouts, "id": id, "name": name}),
+            headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
+        )
+
     def get_state(self, run_id: UUID, *, seq: int | UnsetType | None = UNSET) -> dict[str, Any]:
         """Returns {epoch, seq, events: [[seq, t_ms, kind, payload], ...]}: the compacted log up
         to `seq`."""
@@ -804,7 +861,12 @@ class Operations(Transport):
         )
 
     def add_events(
-        self, run_id: UUID, *, events: Sequence[dict[str, Any]], key: str | UnsetType = UNSET
+        self,
+        run_id: UUID,
+        *,
+        events: Sequence[dict[str, Any]],
+        key: str | UnsetType = UNSET,
+        session: str | UnsetType | None = UNSET,
     ) -> Heard:
         """Stores lines of the log of a run with an external engine (`outside`), in order of
         seq, each once however often it is sent. Events that leave a gap are refused (409) with
@@ -814,7 +876,7 @@ class Operations(Transport):
             Heard,
             "POST",
             f"/runs/{part(run_id)}/events",
-            content=body(**{"events": events}),
+            content=body(**{"events": events, "session": session}),
             headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
         )
 
@@ -846,6 +908,24 @@ class Operations(Transport):
         """Returns all events of a node, its problem, and its parent's `node.close`."""
         return self._json(
             NodeDetail, "GET", f"/runs/{part(run_id)}/trees/{part(tree)}/nodes/{part(node)}"
+        )
+
+    def list_logged(
+        self,
+        run_id: UUID,
+        *,
+        kind: Literal["texts", "tables", "histograms", "images", "nonfinite"],
+        name: str,
+        cursor: int | UnsetType | None = UNSET,
+        limit: int | UnsetType = UNSET,
+    ) -> LoggedList:
+        """Lists the texts, tables, histograms, images or numbers that are not finite, which a
+        program logged under one name, newest first."""
+        return self._json(
+            LoggedList,
+            "GET",
+            f"/runs/{part(run_id)}/logged",
+            params=query({"cursor": cursor, "limit": limit, "kind": kind, "name": name}),
         )
 
     def list_steps(

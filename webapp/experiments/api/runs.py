@@ -29,6 +29,7 @@ from webapp.experiments.runs_list.listing import (
     runs_page,
 )
 from webapp.experiments.selectors import visible_run
+from webapp.experiments.tracked_runs import config_of
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 from webapp.rest.json_types import Flag, Integer
@@ -72,6 +73,8 @@ class RunOut(BaseModel):
     head_seq: int
     outside: bool
     """Whether an external engine runs it and sends its events."""
+    tracked: bool
+    """Whether another program logs it: its `config` is that program's own."""
     state: RunState
     stop_requested: bool
     step: int
@@ -243,5 +246,5 @@ def detail(request: HttpRequest, run_id: uuid.UUID) -> dict[str, Any]:
     """Returns a run as in REST, with its settings."""
     run = visible_run(request.user, run_id)
     starred = Star.objects.filter(run=run, user=request.user.pk).exists()
-    details = {"starred": starred, "config": run.config, "notes": run.notes}
+    details = {"starred": starred, "config": config_of(run), "notes": run.notes}
     return {**summary(run), **details}

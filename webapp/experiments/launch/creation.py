@@ -26,7 +26,7 @@ from webapp.experiments.run_settings.paths import located
 from webapp.experiments.run_settings.registered_models import registered_models
 from webapp.experiments.scheduling.dispatch import dispatch_on_commit
 from webapp.experiments.scheduling.queue import admit
-from webapp.experiments.scheduling.states import NotNow
+from webapp.experiments.scheduling.states import DoesNotFit, NotNow
 from webapp.projects.models import Project
 
 _NAME_CHARS: int = Experiment._meta.get_field("name").max_length
@@ -167,7 +167,14 @@ def name_from(run: Run, step: int | None) -> str:
 
 
 def request_from(run: Run, **fields: Any) -> Request:
-    """Returns a request whose base is the settings of `run`; `fields` are fields of `Request`."""
+    """Returns a request whose base is the settings of `run`; `fields` are fields of `Request`.
+
+    Raises:
+        DoesNotFit: another program logs the run.
+    """
+    if run.tracked:
+        reason = "another program logs this run, and Grove has no settings of it to start from"
+        raise DoesNotFit([{"path": "source", "value": str(run), "reason": reason}])
     base = {"base": run.config, "given": run.given, "base_is_located": not run.outside}
     return Request(recipe=run.config["recipe"], **base, **fields)
 

@@ -152,7 +152,11 @@ def page(form: LaunchForm, query: dict[str, str], user: User) -> dict[str, Any]:
 
 def _source(given: str, user: User) -> Run | None:
     try:
-        return visible_runs(user).that_train().filter(pk=given).first() if given else None
+        return (
+            visible_runs(user).that_train().filter(pk=given, tracked=False).first()
+            if given
+            else None
+        )
     except ValidationError:  # not a UUID
         return None
 

@@ -107,7 +107,9 @@ def _of_the_same_shape(config: RunConfig, user: User) -> list[Run]:
         for path, value in target.items()
         if path != "agents"
     }
-    runs = Run.objects.visible_to(user).filter(step__gt=0, **same).order_by("-created")
+    runs = (
+        Run.objects.visible_to(user).filter(step__gt=0, tracked=False, **same).order_by("-created")
+    )
     runs = runs.only("config", "step", "result", "experiment")[: 4 * _MOST_RUNS]
     return [run for run in runs if shape(run.config) == target][:_MOST_RUNS]
 

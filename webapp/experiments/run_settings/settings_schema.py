@@ -234,6 +234,11 @@ def flat(config: dict[str, Any]) -> dict[str, Any]:
     return dict(_leaves("", {**config, "agents": agents}))
 
 
+def dotted(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the leaves of settings of any shape by dotted path."""
+    return dict(_leaves("", values)) if values else {}
+
+
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     if not isinstance(value, dict) or not value or path.rpartition(".")[2] in _WHOLE:
         yield path, value

@@ -75,6 +75,19 @@ def take_external_lease(run_id: uuid.UUID) -> int:
     return take_lease(run_id, _EXTERNAL_OWNER, EXTERNAL_LEASE_SECONDS)
 
 
+def replace_external_lease(run_id: uuid.UUID) -> int:
+    """Returns the fencing token of the lease of another process, which continues a run that is not
+    over. The caller holds the run's row lock."""
+    run = Run.objects.get(pk=run_id)
+    Run.objects.filter(pk=run_id).update(
+        lease_owner=_EXTERNAL_OWNER,
+        lease_expires=Now() + timedelta(seconds=EXTERNAL_LEASE_SECONDS),
+        fencing=run.fencing + 1,
+        restarts=run.restarts + 1,
+    )
+    return run.fencing + 1
+
+
 def renew_lease(run_id: uuid.UUID, fencing: int, seconds: float) -> Orders:
     """Extends the lease by `seconds` from now and returns the pending requests.
 

@@ -60,7 +60,19 @@ class TransitionRefused(Refused):
         super().__init__(f"a run that is {now} cannot become {target}")
 
 
-def check(now: RunState, target: RunState) -> None:
-    """Raises `TransitionRefused` unless `target` may follow `now`."""
+class ResumedElsewhere(Refused):
+    """Raised for a run that only the program that logs it can resume."""
+
+    sentence = (
+        "Nothing changed: another program logs this run, and resumes it by "
+        "grove.init(id=..., resume='allow')."
+    )
+
+
+def check(now: RunState, target: RunState, *, tracked: bool = False) -> None:
+    """Raises `TransitionRefused` unless `target` may follow `now`. A tracked run continues even
+    after it has finished: its program decides."""
+    if tracked and (now, target) == (FN, Q):
+        return
     if target not in ALLOWED[now]:
         raise TransitionRefused(now, target)

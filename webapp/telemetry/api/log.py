@@ -21,13 +21,15 @@ from webapp.telemetry.api.schemas import (
     Folded,
     Heard,
     LinesIn,
+    LoggedIn,
+    LoggedList,
     LogLineList,
     Moments,
     NodeDetail,
     StepList,
 )
 from webapp.telemetry.ingest.batch_schema import BATCH
-from webapp.telemetry.ingest.external_engines import Gap, read_batch, store_batch
+from webapp.telemetry.ingest.external_engines import Gap, WrongSession, read_batch, store_batch
 from webapp.telemetry.stream import tail
 from webapp.telemetry.stream.stream_slots import RETRY_SECONDS, TooManyStreams, take_slot
 
@@ -105,6 +107,8 @@ def add_events(request: HttpRequest, run_id: uuid.UUID):
         return problem(409, f"{gap}.", expected_seq=gap.expected)
     except NotExternalRun:
         return problem(409, "An engine of this server has the run: its worker sends its events.")
+    except WrongSession as refusal:
+        return problem(409, str(refusal))
     except Ended:
         return problem(409, "The run has ended and accepts no more events; resume it first.")
 
@@ -155,6 +159,14 @@ def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
     if events is None:
         raise Http404
     return events
+
+
+@router.get("/{uuid:run_id}/logged", response=LoggedList)
+def list_logged(request: HttpRequest, run_id: uuid.UUID, query: Query[LoggedIn]):
+    """Lists the texts, tables, histograms, images or numbers that are not finite, which a program
+    logged under one name, newest first."""
+    run = visible_run(request.user, run_id)
+    return selectors.logged(run, query.kind, query.name, query.cursor, query.limit)
 
 
 @router.get("/{uuid:run_id}/steps", response=StepList)

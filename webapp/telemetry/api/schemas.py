@@ -68,6 +68,9 @@ class Folded(Schema):
     logs: list[Payload]
     system: list[Payload]
     resumes: int
+    logged: Payload
+    """The newest values that a program logged, by kind and name: {step, seq, texts, tables,
+    histograms, images, nonfinite}."""
 
 
 class Place(Schema):
@@ -129,6 +132,25 @@ class Backwards(Schema):
     cursor: int | None = Field(None, ge=0, lt=2**63)
     """`next` of the previous page, which has newer items."""
     limit: int = Field(50, ge=1, le=500)
+
+
+class LoggedIn(Backwards):
+    kind: Literal["texts", "tables", "histograms", "images", "nonfinite"]
+    name: str = Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")
+    limit: int = Field(20, ge=1, le=100)
+
+
+class LoggedOut(Schema):
+    seq: int
+    time: datetime
+    step: int
+    value: Payload | str
+    """A text, or a table, histogram or image as in its event."""
+
+
+class LoggedList(Schema):
+    values: list[LoggedOut]
+    next: int | None
 
 
 class LinesIn(Backwards):

@@ -83,7 +83,8 @@ _HELLO = {
 BATCH = {
     "type": "object",
     "properties": {
-        "events": {"type": "array", "items": {"oneOf": _variants()}, "maxItems": MOST_EVENTS}
+        "events": {"type": "array", "items": {"oneOf": _variants()}, "maxItems": MOST_EVENTS},
+        "session": {"type": ["string", "null"], "format": "uuid"},
     },
     "required": ["events"],
     "additionalProperties": False,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from webapp.projects.allowances import refuse_events
 from webapp.rest.json_types import with_integers
 from webapp.rest.problem_details import Invalid
 from webapp.telemetry.ingest.ingest import GapError, Unwritable, ingest
+from webapp.telemetry.ingest.logged_checks import refuse_bad_values, refuse_too_many
 from webapp.telemetry.ingest.tree_checks import refuse_broken_trees
 
 MOST_EVENTS = 5000
@@ -53,44 +55,61 @@ class Line(msgspec.Struct):
 
 
 class Batch(msgspec.Struct, forbid_unknown_fields=True):
-    """An engine's request: lines of its log, in order; an empty batch renews the lease."""
+    """An engine's request: lines of its log, in order; an empty batch renews the lease. The
+    process that logs a tracked run names its `session`."""
 
     events: list[Line]
+    session: uuid.UUID | None = None
 
 
 _READERS = {kind: msgspec.json.Decoder(payload) for kind, payload in KINDS.items()}
 _BATCH = msgspec.json.Decoder(Batch)
 
 
-def read_batch(body: bytes) -> list[Event]:
-    """Returns the validated events of a request's body, payloads completed with their defaults.
+class WrongSession(Exception):
+    """Raised when another process writes to the tracked run; the message names the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The validated events of a request, payloads completed with their defaults."""
+
+    events: list[Event]
+    session: uuid.UUID | None = None
+
+
+def read_batch(body: bytes) -> Sent:
+    """Returns what a request's body holds.
 
     Raises:
         Invalid: it is no batch, or one of its events cannot be stored; names it and the reason.
     """
     try:
-        events = _decoded(_BATCH, body).events
+        batch = _decoded(_BATCH, body)
     except (msgspec.DecodeError, RecursionError) as error:
         what, _, where = printable(str(error)).partition(" - at ")
         raise Invalid(where.strip("`").removeprefix("$.") or "body", "", what) from None
+    events = batch.events
     if len(events) > MOST_EVENTS:
         raise Invalid("events", len(events), f"send at most {MOST_EVENTS} at once")
-    return [_checked(index, line) for index, line in enumerate(events)]
+    return Sent([_checked(index, line) for index, line in enumerate(events)], batch.session)
 
 
-def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
+def store_batch(run_id: uuid.UUID, sent: Sent) -> Run:
     """Stores the new events of the batch, applies the state that they report, renews the lease.
 
     Raises:
-        NotOutside: the site's own engine has the run. Ended: the run has ended, and these events
-            are new.
+        NotExternalRun: the site's own engine has the run. Ended: the run has ended, and these
+            events are new. WrongSession: another process logs the run.
         Gap: events before these are missing.
         Invalid: the database cannot store one of them, or a node cannot be in its tree.
         AllowanceSpent: the workspace's runs have reached their limit of events.
     """
+    events = sent.events
     try:
         with transaction.atomic():
             run = external_engines.locked(run_id)
+            _refuse_session(run, sent.session)
             new = [event for event in events if event.seq > run.head_seq]
             if run.lease_expires is None and new:
                 raise external_engines.Ended
@@ -99,6 +118,7 @@ def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
                 refuse_events("events", len(new), stored, len(new))
             if run.lease_expires is not None:
                 refuse_broken_trees(run_id, events, run.head_seq)
+                refuse_too_many(run, new, len(events) - len(new))
                 ingest(run_id, run.fencing, new)
                 external_engines.record_contact(run, _last_state(new))
     except GapError as gap:
@@ -109,6 +129,20 @@ def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
     except (DataError, OverflowError, ValueError) as error:
         raise Invalid("events", "", f"they cannot be stored: {printable(str(error))}") from None
     return Run.objects.get(pk=run_id)
+
+
+def _refuse_session(run: Run, session: uuid.UUID | None) -> None:
+    """Raises `WrongSession` unless the process of a tracked run names itself; no other run has one.
+    The run's row is locked, so no other process takes over meanwhile."""
+    current = run.tracking.session if run.tracked else None
+    if session == current:
+        return
+    if current is None:
+        raise WrongSession("Only a tracked run has sessions: leave session out.")
+    raise WrongSession(
+        "Another process logs this run: take its place (POST /runs/tracked) once it has ended, or "
+        "log to another run."
+    )
 
 
 def _last_state(events: Sequence[Event]) -> tuple[RunState, str] | None:
@@ -160,5 +194,6 @@ def _payload(index: int, event: Line) -> dict[str, Any]:
     for name, largest in PAYLOAD_BOUNDS.items():
         if not 0 <= payload.get(name, 0) <= largest:
             raise Invalid(f"{path}.{name}", payload[name], f"give one of 0 to {largest}")
+    refuse_bad_values(path, event.kind, payload)
     del payload["type"]
     return payload

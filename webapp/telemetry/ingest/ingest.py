@@ -23,6 +23,7 @@ from engine.events.vocabulary import Event
 from webapp.experiments.models import Run
 from webapp.experiments.scheduling.leases import lock_leased
 from webapp.experiments.services import announce
+from webapp.telemetry.ingest.logged import store_config, store_names
 from webapp.telemetry.ingest.projections import FIELDS, moment, project
 from webapp.telemetry.series.metrics import parts, recorder
 
@@ -97,6 +98,7 @@ def _store(run: Run, events: Sequence[Event]) -> None:
                     series.take(event)
         if series:
             series.store()
+    store_names(run, events)
 
 
 def _values(run_id: uuid.UUID, event: Event) -> tuple[Any, ...]:
@@ -118,6 +120,7 @@ def _values(run_id: uuid.UUID, event: Event) -> tuple[Any, ...]:
 
 
 def _update(run: Run, events: Sequence[Event]) -> None:
+    store_config(run, events)
     before = {name: getattr(run, name) for name in FIELDS}
     after = project(before, events)
     changed = [name for name in FIELDS if after[name] != before[name]]

@@ -23,6 +23,8 @@ FIELDS = (
     "waiting_deadline",
     "error",
     "result",
+    "tags",
+    "notes",
 )
 """Columns that a projection reads and may change."""
 KEPT_WARNINGS = 50
@@ -83,6 +85,19 @@ def _step(row: Row, event: Event) -> None:
         row["result"][name] = event.payload[name]
 
 
+def _logged(row: Row, event: Event) -> None:
+    row["step"] = max(row["step"], event.payload["step"])
+
+
+def _described(row: Row, event: Event) -> None:
+    given = event.payload
+    if "summary" in given:
+        row["result"]["summary"] = {**row["result"].get("summary", {}), **given["summary"]}
+    for name in ("tags", "notes"):
+        if name in given:
+            row[name] = given[name]
+
+
 def _evaluation(row: Row, event: Event) -> None:
     fields = ("step", "agents", "standard_errors", "problems", "tree", "samples")
     summary = {name: event.payload.get(name) for name in fields}
@@ -124,6 +139,8 @@ _PROJECTIONS: dict[str, Callable[[Row, Event], None]] = {
     "run.planned": _planned,
     "run.resumed": _resumed,
     "step.end": _step,
+    "metric.logged": _logged,
+    "run.described": _described,
     "eval.result": _evaluation,
     "health": _health,
     "search.answer": _answer,

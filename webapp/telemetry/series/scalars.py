@@ -6,8 +6,10 @@ Names: `reward`, `solved`, `step.FIELD`, `step.filtered_share` (of the step's tr
 `SPLIT.agent.AGENT`, `SPLIT.error.AGENT`, `SPLIT.no_program.REASON`, `SPLIT.FIELD` of an evaluation,
 and of a family of its problems `SPLIT.FAMILY.agent.AGENT` and `SPLIT.FAMILY.FIELD`; `system.FIELD`
 of a sample, `system.METRIC.NODE` and `system.METRIC.NODE:DEVICE` of the machines of its cluster;
-`search.*`, `best.K`, `within.K`, `ends.*`, `stops.*`, `no_program.*`, `hacking.*` and `cost.*` of
-the trees of a step (`telemetry.quality`). A field that events gain later is included.
+`logged.NAME` of a number of `metric.logged`, its name as logged but for "~" and "/", written "~0"
+and "~1" as in a JSON Pointer (RFC 6901); `search.*`, `best.K`, `within.K`, `ends.*`, `stops.*`,
+`no_program.*`, `hacking.*` and `cost.*` of the trees of a step (`telemetry.quality`). A field that
+events gain later is included.
 """
 
 from __future__ import annotations
@@ -28,9 +30,12 @@ SYSTEM = "system."
 
 FIGURES = "figures"
 """Field of an update with what methods report of themselves, and first word of these series."""
+LOGGED = "logged."
+"""Prefix of numbers that a program logged by names of its own."""
 
 _NUMBERS = frozenset((int, float))
-_LARGEST = 1e300
+LARGEST = 1e300
+"""Numbers of this size and beyond are not charted."""
 _OF_STEPS = {"phases": "phase", "reward_by_agent": "reward", "node_share": "share"}
 _OF_SPLITS = {"agents": "agent", "standard_errors": "error"}
 _PLAIN = ("reward", "solved")
@@ -121,14 +126,14 @@ def _numbers(
 
 def _all_finite(values: Sequence[Any]) -> bool:
     try:
-        return math.hypot(*values) < _LARGEST
+        return math.hypot(*values) < LARGEST
     except OverflowError:  # an integer beyond the range of floats
         return False
 
 
 def _finite(names: Names, values: Sequence[Any]) -> tuple[Names, Sequence[float]]:
     # Drops NaN, whose comparisons are false, and infinities.
-    finite = [pair for pair in zip(names, values, strict=True) if -_LARGEST < pair[1] < _LARGEST]
+    finite = [pair for pair in zip(names, values, strict=True) if -LARGEST < pair[1] < LARGEST]
     return tuple(name for name, _ in finite), [float(value) for _, value in finite]
 
 
@@ -160,6 +165,18 @@ def _of_sample(field: Field, _: str) -> list[str | None]:
     return [clean(field, SYSTEM)]
 
 
+def _of_logged(field: Field, _: str) -> list[str | None]:
+    if isinstance(field, tuple):
+        is_number = field[0] == "numbers"
+        return [logged_name(name) if is_number else None for name in field[1:]]
+    return [None]
+
+
+def logged_name(name: str) -> str:
+    """Returns the metric of a number that was logged under this name."""
+    return clean(name.replace("~", "~0").replace("/", "~1"), LOGGED)
+
+
 def _by_name(prefix: str, names: Sequence[str]) -> list[str | None]:
     return [clean(name, f"{prefix}.") for name in names]
 
@@ -169,6 +186,7 @@ _NAMERS: dict[str, Callable[[Field, str], list[str | None]]] = {
     "agent.update": _of_update,
     "eval.result": _of_evaluation,
     "system.sample": _of_sample,
+    "metric.logged": _of_logged,
 }
 SCALAR_KINDS = frozenset(_NAMERS)
 """Kinds of events that report numbers."""

@@ -1,0 +1,1 @@
+"""Integrations with trainers, one module each; each imports its library itself."""

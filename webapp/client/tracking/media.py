@@ -1,0 +1,179 @@
+"""Values besides numbers that a program logs: histograms, tables, and what is kept as a text.
+
+Names and arguments are those of W&B's classes of the same names, as far as trainers use them.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from webapp.client.tracking.images import encoded
+from webapp.client.tracking.limits import MOST_BINS
+
+DEFAULT_BINS = 64
+
+
+class Histogram:
+    """Histogram of numbers, of which NaN and infinite ones are left out; or one that is computed
+    already, `np_histogram` = (counts, edges)."""
+
+    def __init__(
+        self,
+        sequence: Any = None,
+        np_histogram: tuple[Any, Any] | None = None,
+        num_bins: int = DEFAULT_BINS,
+    ):
+        """Raises ValueError unless there is one of the two, or for too many bins."""
+        if (sequence is None) == (np_histogram is None):
+            raise ValueError("Histogram: give either a sequence of numbers or np_histogram")
+        if np_histogram is not None:
+            counts, edges = (numbers_of(one) for one in np_histogram)
+            if len(edges) != len(counts) + 1:
+                raise ValueError(f"np_histogram: {len(counts)} counts need {len(counts) + 1} edges")
+        else:
+            if not 1 <= num_bins <= MOST_BINS:
+                raise ValueError(f"num_bins = {num_bins}: give 1 to {MOST_BINS}")
+            counts, edges = _binned(sequence, num_bins)
+        if len(counts) > MOST_BINS:
+            raise ValueError(f"np_histogram: {len(counts)} counts, give at most {MOST_BINS}")
+        self.counts, self.edges = counts, edges
+
+    def as_json(self) -> dict[str, list[float]]:
+        return {"edges": self.edges, "counts": self.counts}
+
+
+class Table:
+    """Table of texts and numbers; `dataframe` is one of pandas."""
+
+    def __init__(
+        self,
+        columns: Sequence[Any] | None = None,
+        data: Iterable[Sequence[Any]] | None = None,
+        rows: Iterable[Sequence[Any]] | None = None,
+        dataframe: Any = None,
+        **_: Any,
+    ):
+        if dataframe is not None:
+            columns, data = list(dataframe.columns), dataframe.to_numpy().tolist()
+        given = data if data is not None else rows
+        self.data = [list(row) for row in given] if given is not None else []
+        width = len(self.data[0]) if self.data else 0
+        self.columns = [str(name) for name in (columns if columns is not None else range(width))]
+        for row in self.data:
+            self._check(row)
+
+    def add_data(self, *row: Any) -> None:
+        self._check(row)
+        self.data.append(list(row))
+
+    def add_column(self, name: str, data: Iterable[Any]) -> None:
+        values = list(data)
+        if self.columns and len(values) != len(self.data):
+            raise ValueError(f"column {name!r}: {len(values)} values for {len(self.data)} rows")
+        self.data = self.data if self.columns else [[] for _ in values]
+        self.columns.append(str(name))
+        for row, value in zip(self.data, values, strict=True):
+            row.append(value)
+
+    def get_column(self, name: str) -> list[Any]:
+        index = self.columns.index(name)
+        return [row[index] for row in self.data]
+
+    def _check(self, row: Sequence[Any]) -> None:
+        if len(row) != len(self.columns):
+            raise ValueError(f"a row has {len(row)} cells, the table {len(self.columns)} columns")
+
+
+class Text:
+    """A text; `Html` is kept as its source, and shown as that."""
+
+    def __init__(self, data: Any, **_: Any):
+        self.text = data.read() if hasattr(data, "read") else str(data)
+
+
+class Html(Text):
+    pass
+
+
+class NotKept:
+    """What Grove does not store: it is logged as a text that says so."""
+
+    def __init__(self, *_: Any, caption: Any = None, **__: Any):
+        about = f": {caption}" if caption else ""
+        self.text = f"not kept: {type(self).__name__}{about}"
+
+
+class Image:
+    """Picture: a PNG or JPEG file or its bytes, a figure of matplotlib, a picture of PIL, or an
+    array (`images.encoded`). One that cannot be kept is logged as a text that says why."""
+
+    def __init__(self, data_or_path: Any = None, mode: Any = None, caption: Any = None, **_: Any):
+        self.caption = "" if caption is None else str(caption)
+        self.text = ""
+        """Why it is not kept; empty if it is."""
+        self.format, self.content = "png", b""
+        try:
+            self.format, self.content = encoded(data_or_path)
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            about = f" ({self.caption})" if self.caption else ""
+            self.text = f"not kept: Image{about}: {error}"
+
+    def as_json(self) -> dict[str, str]:
+        data = base64.b64encode(self.content).decode()
+        return {"format": self.format, "data": data, "caption": self.caption}
+
+
+class Audio(NotKept):
+    pass
+
+
+class Video(NotKept):
+    pass
+
+
+def numbers_of(values: Any) -> list[float]:
+    """Returns the numbers of a list, an array or a tensor of any shape, flattened."""
+    if hasattr(values, "detach"):  # a tensor
+        values = values.detach().cpu()
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    if isinstance(values, int | float):
+        return [float(values)]
+    flat: list[float] = []
+    pending = [iter(values)]
+    while pending:
+        for one in pending[-1]:
+            if isinstance(one, list | tuple):
+                pending.append(iter(one))
+                break
+            flat.append(float(one))
+        else:
+            pending.pop()
+    return flat
+
+
+def _binned(values: Any, bins: int) -> tuple[list[float], list[float]]:
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(values, "__array__"):
+        if hasattr(values, "detach"):
+            values = values.detach().cpu().float()
+        array = numpy.asarray(values, dtype=float).ravel()
+        array = array[numpy.isfinite(array)]
+        if array.size:
+            counts, edges = numpy.histogram(array, bins=bins)
+            return counts.astype(float).tolist(), edges.tolist()
+        return [0.0], [0.0, 1.0]
+    numbers = [one for one in numbers_of(values) if math.isfinite(one)]
+    if not numbers:
+        return [0.0], [0.0, 1.0]
+    low, high = min(numbers), max(numbers)
+    if low == high:  # as numpy does
+        low, high = low - 0.5, high + 0.5
+    counts = [0.0] * bins
+    for one in numbers:
+        counts[min(bins - 1, int((one - low) / (high - low) * bins))] += 1
+    return counts, [low + (high - low) * index / bins for index in range(bins)] + [high]

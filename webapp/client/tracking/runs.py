@@ -1,0 +1,354 @@
+"""A run that a program logs: `log`, `config`, `summary`, `alert`, `finish`, and its trees.
+
+Invariants: nothing here waits for the server but `finish` (`sender.FINISH_SECONDS`), and nothing
+raises because the server or the disk fails. A process that was forked from the run's own logs
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from webapp.client.tracking import limits, values
+from webapp.client.tracking.sender import Background, say
+from webapp.client.tracking.spool import Spool
+
+LARGEST_STEP = 2**31 - 1
+LAST_SECOND = 4e9
+"""Largest time of an event that the server takes, in Unix seconds."""
+_encode = msgspec.json.Encoder().encode
+
+
+class Finished(RuntimeError):
+    """Raised if a run is logged to after `finish`."""
+
+
+class Settings(Mapping[str, Any]):
+    """The run's settings, as a dictionary with attributes; each change is recorded."""
+
+    def __init__(self, record: Callable[[dict[str, Any]], None]):
+        self.__dict__["_record"] = record
+        self.__dict__["_values"] = {}
+
+    def update(self, given: Any = None, allow_val_change: bool = True, **more: Any) -> None:
+        """Adds settings: a dictionary, what `vars` returns for an object, or by name."""
+        if given is not None and not isinstance(given, Mapping):
+            given = vars(given)
+        added = {str(key): one for key, one in {**(given or {}), **more}.items()}
+        self._values.update(added)
+        if added:
+            self._record(added)
+
+    def setdefaults(self, given: Mapping[str, Any]) -> None:
+        self.update({key: one for key, one in given.items() if key not in self._values})
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(self._values)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.update({key: value})
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        self.update({key: value})
+
+    def __getitem__(self, key: str) -> Any:
+        return self._values[key]
+
+    def __getattr__(self, key: str) -> Any:
+        try:
+            return self._values[key]
+        except KeyError:
+            raise AttributeError(key) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+
+class Summary(Settings):
+    """The run's final values: the newest number of each name, unless the program sets its own."""
+
+    def _noted(self, numbers: Mapping[str, Any]) -> None:
+        """Keeps numbers that were logged, which the server has already."""
+        self._values.update(numbers)
+
+
+class Run:
+    """A run of this process. `init` returns one; use it as a context manager, or `finish` it."""
+
+    def __init__(
+        self, spool: Spool | None, background: Background | None, *, step: int = 0, url: str = "",
+        resumed: bool = False,
+    ):  # fmt: skip
+        """Without a spool nothing is kept (mode disabled); without a background it is not sent."""
+        self._spool, self._background = spool, background
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._said: set[str] = set()
+        self.is_over = False
+        """Whether the run is finished here; nothing can be logged to it any more."""
+        self.is_sent = False
+        """Whether it is finished, and the server has all of it."""
+        self._after: list[Callable[[], None]] = []
+        self._trees = 0
+        self.step = step
+        """Step of the next values that are logged without one."""
+        self.url, self.resumed = url, resumed
+        self.config = Settings(lambda added: self._describe("config", added))
+        self.summary = Summary(lambda added: self._describe("summary", added))
+
+    @property
+    def id(self) -> str:
+        return self._spool.header.key if self._spool else "disabled"
+
+    @property
+    def name(self) -> str:
+        return self._spool.header.name if self._spool else ""
+
+    @property
+    def group(self) -> str:
+        return self._spool.header.group if self._spool else ""
+
+    @property
+    def project(self) -> str:
+        return self._spool.header.project if self._spool else ""
+
+    @property
+    def entity(self) -> str:
+        return self._spool.header.entity if self._spool else ""
+
+    @property
+    def dir(self) -> str:
+        """Folder of the spool."""
+        return str(self._spool.path.parent) if self._spool else ""
+
+    @property
+    def problem(self) -> OSError | None:
+        """Why the spool cannot be written; None while it can."""
+        return self._spool.problem if self._spool else None
+
+    @property
+    def offline(self) -> bool:
+        return self._background is None
+
+    @property
+    def disabled(self) -> bool:
+        return self._spool is None
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether somebody pressed Stop on the run's page: end the training, and `finish`."""
+        status = self._background.sender.status if self._background else None
+        return bool(status and status.stop_requested)
+
+    def log(
+        self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None,
+        sync: bool | None = None,
+    ) -> None:  # fmt: skip
+        """Logs named values of a step: numbers, texts, `Table`, `Histogram`, nested dictionaries.
+
+        Without `step` each call is a step of its own, unless `commit` is false: then the next call
+        belongs to the same step. A value of an earlier step is kept with that step.
+
+        Raises:
+            TypeError: `data` is no dictionary with texts as keys. ValueError: `step` is no step.
+            Finished: the run is over.
+        """
+        fields = values.sorted_values(data)
+        given = self._step(step)
+        if fields:
+            self._write(fields, given)
+            if numbers := fields.get("numbers"):
+                self.summary._noted(numbers)
+        if commit if commit is not None else step is None:
+            self.step = given + 1
+
+    def alert(self, title: str, text: str = "", level: Any = "INFO", **_: Any) -> None:
+        """Records a message in the run's log; `level`: INFO, WARN or ERROR."""
+        shown = str(getattr(level, "value", level)).lower()
+        level = {"warn": "warning", "error": "error"}.get(shown, "info")
+        message = values.text_of(f"{title}: {text}" if text else str(title))
+        self._emit("log.line", {"level": level, "message": message})
+
+    def finish(self, exit_code: int = 0, quiet: bool | None = None) -> None:
+        """Ends the run, as failed if `exit_code` is not 0, and sends what is left. A repeated call
+        does nothing."""
+        if self.is_over or self._is_foreign():
+            return
+        state = "stopped" if self.stop_requested else "finished"
+        reason = ""
+        if exit_code:
+            state, reason = "failed", f"the program ended with exit code {exit_code}"
+        self._emit("run.state", {"state": state, "reason": reason})
+        self.is_over = True
+        if self._spool is not None:
+            self._close(self._spool, quiet)
+        for call in self._after:
+            call()
+
+    def after_end(self, call: Callable[[], None]) -> None:
+        """Has `call` called when the run is over."""
+        self._after.append(call)
+
+    def _close(self, spool: Spool, quiet: bool | None) -> None:
+        is_sent = self.is_sent = bool(self._background and self._background.drain())
+        spool.sync()
+        if spool.lost:
+            say(f"{spool.lost} records found no room on disk or in memory, and are lost")
+        if not is_sent:
+            why = f" ({self._background.reason})" if self._background else ""
+            say(f"the run is kept in {self.dir}{why}; send it with: grove sync {self.dir}")
+        elif not quiet:
+            say(f"the run is complete: {self.url}")
+        spool.close(sent=is_sent)
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the run as failed by an exception, which is shown on its page."""
+        shown = "".join(traceback.format_exception(error))
+        cause = f"{type(error).__name__}: {error}"
+        self._emit("error", {"message": values.text_of(cause, 2000),
+                             "traceback": values.text_of(shown, 20_000)})  # fmt: skip
+        self.finish(exit_code=1)
+
+    def describe(self, *, tags: Sequence[str] | None = None, notes: str | None = None) -> None:
+        """Replaces the run's tags, or its notes."""
+        if tags is not None:
+            given = [tags] if isinstance(tags, str) else tags
+            self._emit("run.described", {"tags": tags_of(given)})
+        if notes is not None:
+            self._emit("run.described", {"notes": values.text_of(notes, limits.LONGEST_NOTES)})
+
+    def begin(self) -> None:
+        """Records that the process logs; `init` does."""
+        self._emit("run.state", {"state": "running"})
+
+    def plan(self, steps: int) -> None:
+        """Says how many steps there will be, of which the page shows the progress."""
+        self._emit("run.planned", {"steps": max(0, min(int(steps), LARGEST_STEP)), "agents": []})
+
+    def define_metric(self, *_: Any, **__: Any) -> None:
+        """Does nothing: charts offer every axis. For programs that call W&B's."""
+
+    def watch(self, *_: Any, **__: Any) -> None:
+        """Does nothing: log the histograms that you need. For programs that call W&B's."""
+
+    unwatch = watch
+
+    def new_tree(self) -> int:
+        """Returns the id of a new tree of this process, which no other of the run has."""
+        with self._lock:
+            self._trees += 1
+            start = int(self._spool.header.session[:8], 16) if self._spool else 0
+            return (start >> 1) * 2**22 + self._trees  # below 2**53, the browser's integers
+
+    def emit(self, kind: str, payload: Mapping[str, Any], tree: int | None = None,
+             node: int | None = None) -> None:  # fmt: skip
+        """Records an event of the telemetry (`docs/reference/events.md`), for integrations."""
+        self._emit(kind, payload, tree, node)
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Records events that are encoded already (`encoded`), for imports. Raises OSError: the
+        spool cannot be written, and none of them is recorded."""
+        if self._spool is not None:
+            self._spool.append_to_file(*lines)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
+        if error is None:
+            self.finish()
+        else:
+            self.fail(error)
+
+    def _write(self, fields: values.Fields, step: int) -> None:
+        line = _line("metric.logged", {"step": step, **fields})
+        if values.fits(fields, len(line)):
+            self._append(line)
+            return
+        for part in values.parts(fields):
+            self._append(_line("metric.logged", {"step": step, **part}))
+
+    def _describe(self, field: str, added: Mapping[str, Any]) -> None:
+        plain = values.plain(added)
+        if len(_encode(plain)) > limits.MOST_CONFIG_BYTES // 4:
+            plain = {key: values.text_of(str(one), limits.LONGEST_CELL) for key, one in
+                     list(plain.items())[:50]}  # fmt: skip
+            self._warn_once(f"{field}: it is too large, and kept in part, as texts")
+        self._emit("run.described", {field: plain})
+
+    def _emit(self, kind: str, payload: Mapping[str, Any], tree: int | None = None,
+              node: int | None = None) -> None:  # fmt: skip
+        self._append(_line(kind, payload, tree, node))
+
+    def _append(self, *lines: bytes) -> None:
+        if self.is_over:
+            raise Finished("the run is over: call init again to log to a new one, or to resume it")
+        if self._spool is None or self._is_foreign():
+            return
+        self._spool.append(*lines)
+        if self._spool.problem:
+            self._warn_once(
+                f"the spool cannot be written ({self._spool.problem}): records wait in memory"
+            )
+
+    def _step(self, step: int | None) -> int:
+        if step is None:
+            return self.step
+        if isinstance(step, bool) or not hasattr(step, "__index__"):
+            raise ValueError(f"step = {step!r}: give a whole number")
+        step = step.__index__()
+        if not 0 <= step <= LARGEST_STEP:
+            raise ValueError(f"step = {step}: give one of 0 to {LARGEST_STEP}")
+        self.step = max(self.step, step)
+        return step
+
+    def _is_foreign(self) -> bool:
+        if os.getpid() == self._process:
+            return False
+        self._warn_once("a forked process logs nothing: call init in it to log a run of its own")
+        return True
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            say(text)
+
+
+def _line(
+    kind: str, payload: Mapping[str, Any], tree: int | None = None, node: int | None = None
+) -> bytes:
+    return encoded(kind, payload, time.time(), tree, node)
+
+
+def encoded(
+    kind: str, payload: Mapping[str, Any], at: float, tree: int | None = None,
+    node: int | None = None, **kept: Any,
+) -> bytes:  # fmt: skip
+    """Returns the line of an event at a Unix time; what is `kept` is of the spool alone."""
+    line = {"time": at, "kind": kind, "tree": tree, "node": node, "payload": payload}
+    return _encode({**line, **kept} if kept else line)
+
+
+def whole_step(step: int) -> int:
+    """Returns the step that the server takes which is nearest to that of another tracker."""
+    return max(0, min(step, LARGEST_STEP))
+
+
+def tags_of(tags: Sequence[Any]) -> list[str]:
+    """Returns tags as the server takes them: words, at most 20."""
+    words = ("-".join(str(tag).replace(",", " ").split())[: limits.LONGEST_TAG] for tag in tags)
+    cleaned = (values.name_of(word) for word in words if word)
+    return list(dict.fromkeys(cleaned))[: limits.MOST_TAGS]

@@ -1,0 +1,214 @@
+"""Start of a run: its identity, its spool, and its attachment to the server.
+
+Waits: `init` in mode online waits for the server's answer, at most `sender.REQUEST_SECONDS`; a
+server that does not answer is retried in the background.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import string
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from webapp.client import login
+from webapp.client.client import Grove
+from webapp.client.tracking import spool as spools
+from webapp.client.tracking import sync, values
+from webapp.client.tracking.runs import Run
+from webapp.client.tracking.sender import Background, Sender, Undelivered, reason_of, say
+from webapp.client.tracking.spool import Header, Spool
+from webapp.client.types import Refused
+
+DEFAULT_DIRECTORY = "grove-logs"
+MODES = ("online", "offline", "disabled")
+RESUMES = ("allow", "must", "never", "auto")
+_KEY = frozenset(string.ascii_letters + string.digits + "_.:-")
+_live: set[Path] = set()
+
+
+class InitRefused(Exception):
+    """Raised by `init` if the run cannot be logged; the message names the value and the remedy."""
+
+
+def start(
+    project: str | int | None, entity: str | None, name: str | None, key: str | None,
+    config: Any, tags: Sequence[str] | None, group: str | None, notes: str | None,
+    directory: str | os.PathLike[str] | None, mode: str | None,
+    resume: str | bool | None,
+) -> Run:  # fmt: skip
+    """Returns a new run, or a resumed one. Arguments as of `grove.init`.
+
+    Raises:
+        InitRefused: an argument is invalid, or the server refuses.
+    """
+    mode = _one_of("mode", mode or os.environ.get("GROVE_MODE") or "online", MODES)
+    if mode == "disabled":
+        return Run(None, None)
+    policy = _policy(resume if resume is not None else os.environ.get("GROVE_RESUME"))
+    folder = Path(directory or os.environ.get("GROVE_DIR") or DEFAULT_DIRECTORY)
+    key = key or os.environ.get("GROVE_RUN_ID") or None
+    project = str(project if project is not None else os.environ.get("GROVE_PROJECT", ""))
+    if policy == "auto":
+        key = key or _interrupted(folder, project)
+        policy = "allow"
+    elif policy == "must" and not key:
+        raise InitRefused("resume = 'must': give the id of the run to resume")
+    key = checked_id(key or _new_key())
+    client = _client() if mode == "online" else None
+    _end_former(folder, key, client)
+    name = values.text_of(" ".join((name or os.environ.get("GROVE_NAME") or key).split()), 200)
+    header = Header(
+        session=str(uuid.uuid4()), key=key, project=project, entity=entity or "", name=name,
+        group=(group or "")[:128], resume=policy, host=socket.gethostname()[:128],
+    )  # fmt: skip
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+    spool = Spool.create(folder, header, stamp)
+    run = _begun(spool, client)
+    place = spool.path.resolve()
+    _live.add(place)
+    run.after_end(lambda: _live.discard(place))
+    run.begin()
+    if spool.problem:
+        say(f"{folder} cannot be written ({spool.problem}): records wait in memory alone")
+    if config is not None:
+        run.config.update(config)
+    run.describe(tags=tags, notes=notes)
+    return run
+
+
+def _begun(spool: Spool, client: Grove | None) -> Run:
+    """Attaches the process, if there is a server that answers, and starts to send."""
+    if client is None:
+        say(f"offline: records are kept in {spool.path.parent}")
+        return Run(spool, None)
+    sender = Sender(spool, client)
+    step, url, resumed = 0, "", False
+    try:
+        attached = sender.attach()
+        sender.report()  # a token that may not send events is refused now
+        step = attached.run["step"] + (attached.run["head_seq"] > 0)
+        url, resumed = _address(client, attached.run["id"]), not attached.created
+        say(f"logging to {url}")
+    except (Refused, Undelivered) as error:
+        if not _may_pass(error):
+            spool.path.unlink(missing_ok=True)
+            spool.close()
+            raise InitRefused(reason_of(error)) from None
+        say(f"{reason_of(error)}; records are kept in {spool.path.parent}, and sent later")
+    except (httpx.HTTPError, OSError, ValueError) as error:
+        say(f"{reason_of(error)}; records are kept in {spool.path.parent}, and sent later")
+
+    def warn(reason: str) -> None:
+        say(f"{reason}; records are kept in {spool.path.parent}, and sent later")
+
+    def attached_later() -> None:
+        if not run.url and sender.attached:
+            run.url = _address(client, sender.run_id)
+
+    background = Background(sender, warn, attached_later)
+    run = Run(spool, background, step=step, url=url, resumed=resumed)
+    background.start()
+    return run
+
+
+def _may_pass(error: Exception) -> bool:
+    return isinstance(error, Refused) and (
+        error.problem.status >= 500 or error.problem.status in (408, 429)
+    )
+
+
+def _client() -> Grove:
+    try:
+        address, token = login.credentials()
+    except login.NotLoggedIn as error:
+        raise InitRefused(f"{error}; or give mode='offline' or mode='disabled'") from None
+    except (OSError, json.JSONDecodeError) as error:
+        raise InitRefused(f"{login.path()}: it cannot be read: {error}") from None
+    return Grove(address, token)
+
+
+def _address(client: Grove, run_id: str) -> str:
+    base = str(client._http.base_url).removesuffix("/").removesuffix("/api/v1")
+    return f"{base}/runs/{run_id}/"
+
+
+def _end_former(folder: Path, key: str, client: Grove | None) -> None:
+    """Ends and sends what a dead process of this run left in the folder, so that this one may
+    continue at once.
+
+    Raises:
+        InitRefused: a process of this machine that logs to the run is alive.
+    """
+    for path in _spools_of(folder, key):
+        try:
+            former = Spool.open_dead(path)
+        except spools.Occupied as error:
+            raise InitRefused(f"id = {key!r}: {error}; finish it, or give another id") from None
+        except (OSError, ValueError) as error:
+            say(f"{path} is left as it is: {error}")
+            continue
+        sync.end(former)
+        try:
+            if client is not None:
+                sync.send(former, client)
+        except (Refused, Undelivered, httpx.HTTPError, OSError, ValueError) as error:
+            say(f"{path} is not sent yet: {reason_of(error)}")
+        finally:
+            former.close()
+
+
+def _spools_of(folder: Path, key: str) -> list[Path]:
+    own = [path for path in spools.unfinished(folder) if f"-{key}-" in path.name]
+    for path in own:
+        if path.resolve() in _live:
+            raise InitRefused(f"id = {key!r}: this process logs to it already; finish that run")
+    return own
+
+
+def _interrupted(folder: Path, project: str) -> str | None:
+    """Returns the id of the newest run of the folder that did not end; None without one."""
+    for path in reversed(spools.unfinished(folder)):
+        if path.resolve() in _live:
+            continue
+        try:
+            former = Spool.open_dead(path)
+        except (spools.Occupied, OSError, ValueError):
+            continue
+        header, is_over = former.header, sync.has_ended(former)
+        former.close()
+        if not is_over and header.project == project:
+            return header.key
+    return None
+
+
+def _policy(resume: str | bool | None) -> str:
+    if resume is None or resume is False:
+        return "never"
+    return "auto" if resume is True else _one_of("resume", resume, RESUMES)
+
+
+def _one_of(name: str, value: str, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise InitRefused(f"{name} = {value!r}: give one of {', '.join(choices)}")
+    return value
+
+
+def checked_id(key: str) -> str:
+    """Returns the id of a run. Raises `InitRefused` for one that the server would not take."""
+    if not 1 <= len(key) <= 64 or not _KEY.issuperset(key):
+        raise InitRefused(f"id = {key!r}: give 1 to 64 letters, digits and any of _ . : -")
+    return key
+
+
+def _new_key() -> str:
+    letters = string.ascii_lowercase + string.digits
+    return "".join(secrets.choice(letters) for _ in range(8))

@@ -1,0 +1,214 @@
+"""What a program logs, sorted into the fields of a `metric.logged` event. Pure.
+
+Invariants: everything fits the server's bounds; what exceeds one is cut, and says so. Nested
+dictionaries become names with dots, as with W&B.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from webapp.client.tracking import limits
+from webapp.client.tracking.media import Histogram, Image, NotKept, Table, Text
+
+Fields = dict[str, dict[str, Any]]
+
+_SMALL_ARRAY = 1
+_LARGEST = limits.LARGEST
+
+
+def sorted_values(data: Mapping[str, Any]) -> Fields:
+    """Returns the values by field of the event: numbers, nonfinite, texts, tables, histograms,
+    images.
+
+    Raises:
+        TypeError: `data` is no dictionary with texts as keys.
+    """
+    if not isinstance(data, Mapping):
+        raise TypeError(f"log: give a dictionary of names and values, not {type(data).__name__}")
+    numbers: dict[str, Any] = {}
+    fields: Fields = {"numbers": numbers}
+    for key, value in data.items():
+        # The usual case: a finite number. Comparisons with NaN are false.
+        if type(value) is float and -_LARGEST < value < _LARGEST and type(key) is str:
+            numbers[name_of(key)] = value
+        else:
+            if not isinstance(key, str):
+                raise TypeError(f"log: the name {key!r} is no text")
+            _add(fields, key, value, 0)
+    return {field: values for field, values in fields.items() if values}
+
+
+@lru_cache(maxsize=16_384)
+def name_of(name: str) -> str:
+    """Returns the name as the server takes it; a long one is cut, and ends with its hash."""
+    plain = "".join(one if one.isprintable() and one != "\\" else "_" for one in name)
+    cleaned = plain or "_"
+    if len(cleaned) + cleaned.count("/") + cleaned.count("~") <= limits.LONGEST_NAME:
+        return cleaned
+    digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
+    kept = cleaned[: limits.LONGEST_NAME // 2 - 6]
+    return f"{kept}...{digest}"
+
+
+def text_of(text: str, longest: int = limits.LONGEST_TEXT) -> str:
+    """Returns a text that the server can store; a long one is cut, and says so."""
+    text = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    if len(text) <= longest:
+        return text
+    end = f" ... [{len(text)} characters]"
+    return text[: longest - len(end)] + end
+
+
+def _add(fields: Fields, key: str, value: Any, depth: int) -> None:
+    if isinstance(value, Mapping) and depth < limits.DEEPEST:
+        for inner, one in value.items():
+            _add(fields, f"{key}.{inner}", one, depth + 1)
+        return
+    name = name_of(key)
+    if isinstance(value, bool | int | float):
+        _add_number(fields, name, value)
+    elif isinstance(value, str):
+        _put(fields, "texts", name, text_of(value))
+    elif isinstance(value, Histogram):
+        _add_histogram(fields, name, value)
+    elif isinstance(value, Table):
+        _put(fields, "tables", name, table_of(value))
+    elif isinstance(value, Image) and not value.text:
+        image = {**value.as_json(), "caption": text_of(value.caption, limits.LONGEST_CELL)}
+        _put(fields, "images", name, image)
+    elif isinstance(value, Text | NotKept | Image):
+        _put(fields, "texts", name, text_of(value.text))
+    elif value is not None:
+        _add_other(fields, name, value)
+
+
+def _add_other(fields: Fields, name: str, value: Any) -> None:
+    """Adds a number of numpy or torch, an array as its histogram, or anything else as a text."""
+    if hasattr(value, "tolist") and hasattr(value, "shape"):
+        try:
+            if math.prod(value.shape) <= _SMALL_ARRAY:
+                _add_number(fields, name, value.item())
+            else:
+                _add_histogram(fields, name, Histogram(value))
+            return
+        except (TypeError, ValueError):  # of texts or objects
+            pass
+    elif hasattr(value, "item"):
+        try:
+            _add_number(fields, name, value.item())
+            return
+        except (TypeError, ValueError):
+            pass
+    _put(fields, "texts", name, text_of(_shown(value)))
+
+
+def _add_number(fields: Fields, name: str, value: Any) -> None:
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond the range of floats
+        number = math.inf if value > 0 else -math.inf
+    if -_LARGEST < number < _LARGEST:
+        fields["numbers"][name] = number
+    else:
+        shown = "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
+        _put(fields, "nonfinite", name, shown)
+
+
+def _add_histogram(fields: Fields, name: str, value: Histogram) -> None:
+    _put(fields, "histograms", name, value.as_json())
+
+
+def _put(fields: Fields, field: str, name: str, value: Any) -> None:
+    fields.setdefault(field, {})[name] = value
+
+
+def _shown(value: Any) -> str:
+    try:
+        return json.dumps(plain(value), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+
+
+def table_of(table: Table) -> dict[str, Any]:
+    """Returns a table within the bounds: first columns, first rows, long cells cut."""
+    columns = [text_of(name, limits.LONGEST_CELL) for name in table.columns[: limits.MOST_COLUMNS]]
+    columns = columns or ["(empty)"]
+    room, size, rows = limits.MOST_BYTES // 2, 0, []
+    for row in table.data[: limits.MOST_CELLS // len(columns)]:
+        cells = [_cell(value) for value in row[: len(columns)]]
+        size += len(msgspec.json.encode(cells))
+        if size > room:
+            break
+        rows.append(cells)
+    return {"columns": columns, "rows": rows, "left_out": len(table.data) - len(rows)}
+
+
+def _cell(value: Any) -> str | float | bool | None:
+    if hasattr(value, "item") and not isinstance(value, str):
+        try:
+            value = value.item()
+        except (TypeError, ValueError):
+            value = repr(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        number = float(value) if abs(value) < 1e300 else math.nan
+        return number if math.isfinite(number) else str(value)
+    if isinstance(value, Text | NotKept | Image):
+        value = value.text or "an image, which a table does not keep"
+    return text_of(value if isinstance(value, str) else _shown(value), limits.LONGEST_CELL)
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """Returns settings or a summary as JSON values: what is none is written as its text."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return text_of(value)
+    if isinstance(value, int):
+        return int(value) if abs(value) < 2**53 else str(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if depth >= limits.DEEPEST - 2:
+        return text_of(repr(value), limits.LONGEST_CELL)
+    if isinstance(value, Mapping):
+        return {text_of(str(key), 200): plain(one, depth + 1) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(one, depth + 1) for one in value]
+    if hasattr(value, "tolist"):  # of numpy or torch
+        return plain(value.tolist(), depth + 1)
+    if hasattr(value, "__dict__") and type(value).__name__ == "Namespace":  # of argparse
+        return plain(vars(value), depth + 1)
+    return text_of(str(value), limits.LONGEST_CELL)
+
+
+def fits(fields: Fields, size: int) -> bool:
+    """Returns whether one event may hold these values, whose JSON has `size` bytes."""
+    return size <= _ROOM and len(fields.get("numbers", ())) <= limits.MOST_NUMBERS
+
+
+def parts(fields: Fields) -> list[Fields]:
+    """Returns the same values as several events that each fit the bounds of one."""
+    done: list[Fields] = []
+    pending: Fields = {}
+    count = size = 0
+    for field, values in fields.items():
+        for name, value in values.items():
+            weight = len(msgspec.json.encode({name: value})) + 16
+            if count and (size + weight > _ROOM or count == limits.MOST_NUMBERS):
+                done.append(pending)
+                pending, count, size = {}, 0, 0
+            pending.setdefault(field, {})[name] = value
+            count, size = count + 1, size + weight
+    return [*done, pending]
+
+
+_ROOM = limits.MOST_BYTES - 4096
