@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from engine.config import deadlines
 from engine.config.schema import RunConfig
 from engine.config.setting_warnings import setting_warnings
 from engine.recipes import load_recipe, parse_override, recipe_data, recipe_names
+from engine.resources.child_processes import restore_sigchld
+from engine.resources.loopback import except_loopback
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -30,9 +31,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Dispatches a command and returns the exit code."""
-    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        # Inherited, as from `trap '' CHLD`: the exit statuses of children would all be 0.
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    restore_sigchld()
+    except_loopback()
     arguments = build_parser().parse_args(argv)
     try:
         deadlines.check()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 from django.core.management import execute_from_command_line
 from django.db import OperationalError
 
+from engine.resources.child_processes import restore_sigchld
+from engine.resources.loopback import except_loopback
 from webapp.config.environment import SettingError
 from webapp.config.installation import UP
 
@@ -19,9 +20,8 @@ def main(arguments: list[str]) -> None:
     Raises:
         SystemExit: with the command's status, or with one line that says what is wrong.
     """
-    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        # Inherited, as from `trap '' CHLD`: the exit statuses of children would all be 0.
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    restore_sigchld()
+    except_loopback()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
     try:
         execute_from_command_line(arguments)

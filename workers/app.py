@@ -15,10 +15,15 @@ from typing import Any
 from celery import bootsteps, signals
 
 from engine.config.deadlines import ENGINE_STOP
+from engine.resources.child_processes import restore_sigchld
+from engine.resources.loopback import except_loopback
 from webapp.celery import app
 
 logger = logging.getLogger(__name__)
 
+# Before the pool: Celery has no entry point of ours.
+restore_sigchld()
+except_loopback()
 app.conf.include = ["workers.tasks"]
 
 

@@ -39,7 +39,8 @@ class _Refused:
 
 
 def loads(text: bytes | str, **hooks: Any) -> Any:
-    """Returns the JSON value; `hooks` are those of `json.loads`.
+    """Returns the JSON value; `hooks` are those of `json.loads`. A byte order mark before it, which
+    some editors and joined files have, is no part of it.
 
     Raises:
         LongNumber: it holds a number that is too long or too large.
@@ -47,6 +48,8 @@ def loads(text: bytes | str, **hooks: Any) -> Any:
         RecursionError: it is nested too deeply.
     """
     refused: list[_Refused] = []
+    if isinstance(text, str):
+        text = text.removeprefix("\ufeff")
 
     def number(convert: Callable[[str], Any], digits: str) -> Any:
         value = _too_long(digits) or convert(digits)

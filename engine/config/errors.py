@@ -12,6 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from engine.config.printable import printable as escaped
+
 _MAX_DEPTH = 20
 _MAX_SHOWN_CHARS = 200
 _MAX_REASON_CHARS = 4000
@@ -52,7 +54,7 @@ def shown(value: Any) -> Any:
     if isinstance(value, int):
         value = value if value.bit_length() < 64 else hex(value)
     if isinstance(value, str):
-        text = printable(value[:_MAX_SHOWN_CHARS])
+        text = escaped(printable(value[:_MAX_SHOWN_CHARS]))
         return f"{text}…" if len(value) > _MAX_SHOWN_CHARS else text
     return value if isinstance(value, int) or value == [] else "..."
 

@@ -103,7 +103,8 @@ def _without_program(rows: Sequence[Sequence[Judged]]) -> dict[str, Values]:
         "no_program": [1 - c[None] / c.total() if c else None for c in counts]
     }
     for reason in NoProgram:
-        shares[f"no_program.{reason}"] = [c[reason] / c.total() if c else None for c in counts]
+        if not reason.of_endpoints or any(c[reason] for c in counts):
+            shares[f"no_program.{reason}"] = [c[reason] / c.total() if c else None for c in counts]
     return shares
 
 
@@ -220,7 +221,7 @@ def read_report(file: Path) -> dict[str, Any]:
         OSError: the file cannot be read.
     """
     try:
-        data = json.loads(file.read_text("utf-8"))
+        data = json.loads(file.read_text("utf-8-sig"))
         right = (data["kind"], data["version"]) == (KIND, VERSION)
         rows = {row["content"]: dict(row["values"]) for row in data["problems"]}
         numbers = [v for row in rows.values() for v in row.values() if v is not None]

@@ -189,7 +189,8 @@ def no_program_shares(answers: Sequence[Answer]) -> dict[str, float] | UnsetType
     reasons = Counter(answer.no_program for answer in answers)
     if reasons[None] == len(answers):
         return UNSET
-    return {reason: reasons[reason] / len(answers) for reason in NoProgram}
+    named = [one for one in NoProgram if reasons[one] or not one.of_endpoints]
+    return {reason: reasons[reason] / len(answers) for reason in named}
 
 
 def mean(values: Sequence[float | None]) -> float:

@@ -67,6 +67,13 @@ class NoProgram(StrEnum):
     """Its code parses and does not define the entry point; where there is none, prints nothing."""
     CUT_AT_LIMIT = "cut_at_limit"
     """The answer was cut at the limit of tokens or of the context before its program ended."""
+    NO_ANSWER = "no_answer"
+    """An endpoint refused the request, or its response held no answer."""
+
+    @property
+    def of_endpoints(self) -> bool:
+        """Whether no model of Grove's own has it: figures leave it out where it does not occur."""
+        return self is NoProgram.NO_ANSWER
 
 
 class HealthState(StrEnum):

@@ -120,7 +120,7 @@ def run_file(path: Path | str) -> list[tuple[dict[str, Any], list[str]]]:
         OSError, ValueError: the file cannot be read, or holds no list of cases.
     """
     try:
-        data = json.loads(Path(path).read_text("utf-8"))
+        data = json.loads(Path(path).read_text("utf-8-sig"))
     except RecursionError:
         raise ValueError("is nested too deeply to be a file of cases") from None
     cases = data.get("cases") if isinstance(data, dict) else data

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import ssl
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import httpx
+
+from engine.inference.proxies import is_loopback, proxy_for
 
 Kind = TypeVar("Kind", httpx.Client, httpx.AsyncClient)
 
@@ -22,32 +22,21 @@ def connected(kind: type[Kind], address: str, **options: Any) -> Kind:
     Raises:
         ValueError: the environment names a proxy that cannot be used.
     """
-    if is_loopback(address):
-        # The proxies are ignored with the whole environment; certificates of SSL_CERT_FILE are not.
-        plain = not address.startswith("https:")
-        verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else ssl.create_default_context()
-        return kind(trust_env=False, verify=verify, **options)
+    is_here = is_loopback(address)
+    # Plain HTTP to this machine needs no certificates, which take a moment to load.
+    plain = is_here and not address.startswith("https:")
+    verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else httpx.create_ssl_context()
+    proxy = proxy_for(address)
     try:
-        return kind(**options)
+        # httpx reads neither networks of IPv6 nor brackets in NO_PROXY, and ends at them.
+        return kind(trust_env=False, verify=verify, proxy=proxy, **options)
     except (ImportError, ValueError, httpx.InvalidURL) as error:
+        if proxy is None:
+            raise
         raise ValueError(
             f"the proxy that the environment names ({_VARIABLES}) cannot be used: {error}; name "
             "an http:// proxy, unset the variable, or for SOCKS: pip install socksio"
         ) from None
-
-
-def is_loopback(address: str) -> bool:
-    """Returns whether an address is one of this machine: localhost, 127.0.0.0/8 or ::1."""
-    try:
-        host = urlsplit(address).hostname or ""
-    except ValueError:
-        return False
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def secret_of(variable: str) -> str:

@@ -16,9 +16,21 @@ import httpx
 _REFUSES_A_SETTING = {400, 422}
 _RENAMED = {"max_tokens": "max_completion_tokens"}
 _OMITTED = ("temperature", "top_p", "seed", "top_k", "min_p")
-_REFUSAL = re.compile(
-    r"unsupported|not supported|unknown|unrecognized|unexpected|not permitted|deprecated|"
-    r"extra (inputs|fields)|does not support|only (the default|1 is)|must be 1\b",
+_REFUSES_NAME = re.compile(
+    r"unsupported[ _]parameter|unknown|unrecognized|unexpected|not permitted|deprecated|"
+    r"extra (inputs|fields)",
+    re.IGNORECASE,
+)
+_REFUSES_VALUE = re.compile(
+    r"unsupported|not supported|does not support|only the default|"
+    r"(only|must be) 1(\.0+)?(?!\.?\d|\s*(-|–|to|or|,)\s*\d)",
+    re.IGNORECASE,
+)
+"""Said of a setting that may have one value only, and of a value out of its range."""
+_RANGE = re.compile(
+    r"\b(between|range|maximum|minimum|at (most|least)|up to|"
+    r"or (equal|(less|lower|smaller|fewer|below|under|more|higher|greater|larger|above|over)\b)|"
+    r"(less|lower|smaller|fewer|more|higher|greater|larger) than)\b|[<>≤≥]",
     re.IGNORECASE,
 )
 DEFAULT_TEMPERATURE = 1.0
@@ -101,13 +113,17 @@ def _refused_setting(response: httpx.Response, sent: Mapping[str, Any]) -> str:
     """Returns the name of the setting in `sent` that a response refuses; "" if it names none."""
     error = error_of(response)
     message = error.get("message", "")
-    if not _REFUSAL.search(f"{error.get('code')} {message}"):
+    said = f"{error.get('code')} {message}"
+    is_of_name = _REFUSES_NAME.search(said)
+    if not is_of_name and not _REFUSES_VALUE.search(said):
         return ""
-    if isinstance(named := error.get("param"), str) and named in sent:
-        return named
     # "max_tokens is too large" is no refusal of its name.
     known = [new for new in _RENAMED.values() if re.search(rf"\b{new}\b", message)]
     for name in (old for old, new in _RENAMED.items() if new in known):
         if name in sent:
             return name
+    if not is_of_name and _RANGE.search(message):
+        return ""  # of a value: another one of the same setting is accepted
+    if isinstance(named := error.get("param"), str) and named in sent:
+        return named
     return next((one for one in _OMITTED if one in sent and re.search(rf"\b{one}\b", message)), "")

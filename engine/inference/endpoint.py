@@ -23,7 +23,7 @@ import httpx
 from engine.config.agents import AgentConfig
 from engine.config.deadlines import ENDPOINT_CLOSE, ENDPOINT_CONNECT, Deadline
 from engine.config.inference import InferenceConfig
-from engine.events.vocabulary import StopReason
+from engine.events.states import NoProgram, StopReason
 from engine.inference.backends import AgentRequest, BackendError
 from engine.inference.connecting import connected, secret_of
 from engine.inference.dialect import Dialect, error_of, text_of
@@ -219,8 +219,10 @@ class EndpointBackend:
         temperature: float,
     ) -> Answer:
         text, tokens, stop = "", 0, None
+        is_answer = False
         try:
             text, tokens, stop = self._completed(response)
+            is_answer = True
             self._failed_in_a_row, self._has_answered = 0, True
         except BackendError as error:
             self._note_failure(error, response)
@@ -237,7 +239,8 @@ class EndpointBackend:
         # Half a surrogate pair, which JSON can hold, cannot be encoded in any file.
         text = text.encode("utf-8", "replace").decode()
         found = extract(text, problem.entry_point, cut=generation.is_cut)
-        return Answer(generation, found.program, text, tuple(prompt), no_program=found.reason)
+        reason = found.reason if is_answer else NoProgram.NO_ANSWER
+        return Answer(generation, found.program, text, tuple(prompt), no_program=reason)
 
     def _completed(self, response: httpx.Response) -> tuple[str, int, str | None]:
         """Returns text, tokens and stop reason of a chat completion.

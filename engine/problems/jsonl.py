@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.config import bounded_json
-from engine.problems.containers.text import lines_of
+from engine.problems.containers.text import BadLine, lines_of
 from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.problem import Problem
 from engine.problems.records import RecordReader, record
 from engine.resources.whole_files import whole_file
-from engine.sandbox.guest.literals import MAX_DEPTH
 
 SEARCHED_FILE = "problem.jsonl"
 """File in the directory of a search at test time with its one problem."""
@@ -81,14 +80,9 @@ def _problem(reader: RecordReader, line: bytes) -> Problem | None:
             object_pairs_hook=_refuse_duplicate_keys,
             parse_constant=_refuse_constant,
         )
-    except bounded_json.LongNumber as error:
-        reader.add_issue("line", line[:80], str(error))
-        return None
-    except RecursionError:
-        reader.add_issue("line", line[:40], f"is nested too deeply; at most {MAX_DEPTH} levels")
-        return None
-    except ValueError as error:
-        reader.add_issue("line", line[:80], f"is not a JSON object in UTF-8: {error}")
+    except (ValueError, RecursionError) as error:
+        bad = BadLine(line, error)
+        reader.add_issue("line", bad.start, str(bad))
         return None
     return reader.problem(data)
 

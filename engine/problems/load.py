@@ -15,16 +15,24 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from engine.config.names import name_fault
 from engine.hub.download import snapshot
 from engine.hub.reference import RepoType, is_hub, parse
 from engine.problems.containers import Row, files_below, is_folder, is_jsonl, parts_of, rows_of
+from engine.problems.containers.text import BadLine
 from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.formats import DETECTED, FORMATS, OWN, format_of
 from engine.problems.formats.fields import Fields, RowError
 from engine.problems.identity import content_hash
 from engine.problems.jsonl import numbered_problems
 from engine.problems.problem import CodeTest, Problem, StdinTest
-from engine.problems.records import LONE_SURROGATE, REQUIRED, RecordReader, is_unicode
+from engine.problems.records import (
+    LONE_SURROGATE,
+    NOT_AN_OBJECT,
+    REQUIRED,
+    RecordReader,
+    is_unicode,
+)
 
 _TRIED_ROWS = 20
 
@@ -171,8 +179,9 @@ def _problem(row: Row, format: str) -> Problem | DatasetIssue:
 
 def _not_a_row(row: Row) -> DatasetIssue:
     if isinstance(row.data, ValueError):
-        return DatasetIssue(row.file, row.line, "line", None, str(row.data))
-    return DatasetIssue(row.file, row.line, "line", row.data, "must be one JSON object")
+        start = row.data.start if isinstance(row.data, BadLine) else None
+        return DatasetIssue(row.file, row.line, "line", start, str(row.data))
+    return DatasetIssue(row.file, row.line, "line", row.data, NOT_AN_OBJECT)
 
 
 def _collected(
@@ -184,6 +193,8 @@ def _collected(
     for location, problem in results:
         if not isinstance(problem, DatasetIssue) and (field := _lone_surrogate_field(problem)):
             problem = DatasetIssue(location.file, location.line, field, problem.id, LONE_SURROGATE)
+        elif not isinstance(problem, DatasetIssue) and (fault := name_fault(problem.id)):
+            problem = DatasetIssue(location.file, location.line, "id", problem.id, fault)
         if isinstance(problem, DatasetIssue):
             dataset.left_out.append(problem)
             continue

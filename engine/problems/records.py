@@ -31,6 +31,7 @@ import math
 import sys
 from typing import Any
 
+from engine.config.names import name_fault
 from engine.problems.errors import DatasetIssue
 from engine.problems.problem import (
     CallTest,
@@ -54,6 +55,7 @@ _KINDS = {
 }
 _PLACEHOLDER = CodeTest("")
 LONE_SURROGATE = "holds half of a surrogate pair, which is no character; remove it"
+NOT_AN_OBJECT = "must be one JSON object; correct the line, or remove it"
 _INVALID = object()
 
 
@@ -130,12 +132,12 @@ class RecordReader:
     def problem(self, data: Any) -> Problem | None:
         """Returns the problem of this line, or None if it has issues."""
         if type(data) is not dict:
-            self.add_issue("line", data, "must be one JSON object")
+            self.add_issue("line", data, NOT_AN_OBJECT)
             return None
         self._refuse_unknown_fields(data, REQUIRED + OPTIONAL, "")
         entry_point = self._entry_point(data)
         values = {
-            "id": self._text(data, "id"),
+            "id": self._id(data),
             "statement": self._text(data, "statement"),
             "entry_point": entry_point,
             "public_tests": self._tests(data, "public_tests", entry_point),
@@ -167,6 +169,13 @@ class RecordReader:
         elif not is_unicode(value):
             self.add_issue(field, value, LONE_SURROGATE)
         return value  # type: ignore[return-value]
+
+    def _id(self, data: dict[str, Any]) -> str:
+        known = len(self.issues)
+        value = self._text(data, "id")
+        if len(self.issues) == known and (fault := name_fault(value)):
+            self.add_issue("id", value, fault)
+        return value
 
     def _entry_point(self, data: dict[str, Any]) -> str:
         value = data.get("entry_point")

@@ -51,3 +51,12 @@ test("a run that its minutes ended is in its final test, however many steps it p
 test("totals are over the steps that count", () => {
   equal(totals(state(3, { steps: 3 })), { nodes: 12, tokens: 15 });
 });
+
+test("what an external engine did not measure is not known, and no zero", () => {
+  const one = (step, fields) => ({ step, time: step * 1000, seconds: null, training_seconds: null, nodes: 4, tokens: null, ...fields });
+  const now = { plan: { steps: 10, minutes: 10 }, trees: new Map(), steps: [one(1, { training_seconds: 60 }), one(2)] };
+  equal(totals(now), { nodes: 8, tokens: null });
+  equal(progressOf(now).minutesDone, 1);
+  equal(progressOf(now).secondsLeft, 8);
+  equal(progressOf({ ...now, steps: [one(1)] }).secondsLeft, null);
+});

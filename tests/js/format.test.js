@@ -28,3 +28,7 @@ test("counts agree with their noun", () => {
     "1 node", "1,536 nodes", "2 tries",
   ]);
 });
+
+test("what is not known is no number", () => {
+  equal([percent(undefined), number(NaN), points(NaN), points(undefined), count(null, "node")], ["–", "–", "–", "–", "– nodes"]);
+});

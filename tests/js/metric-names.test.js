@@ -52,10 +52,10 @@ test("the shares of reward hacking are one chart, its number another", () => {
 });
 
 test("answers without a program are one chart, a line for each reason, in training and evaluations", () => {
-  const names = ["no_program.no_code", "no_program.cut_at_limit", "validation.no_program.does_not_parse", "test.no_program.no_entry_point"];
+  const names = ["no_program.no_code", "no_program.cut_at_limit", "no_program.no_answer", "validation.no_program.does_not_parse", "test.no_program.no_entry_point"];
   const charts = chartsFrom([run("a", ...names)]);
   equal(charts.map(({ id, section, share, title, lines }) => [id, section, share, title, lines.map(({ label }) => label)]), [
-    ["no_program", "Search quality", true, "Answers without a program", ["no code", "cut at the limit"]],
+    ["no_program", "Search quality", true, "Answers without a program", ["no code", "cut at the limit", "no answer of the endpoint"]],
     ["test.no_program", "Evaluation", true, "Test: answers without a program", ["no entry point"]],
     ["validation.no_program", "Evaluation", true, "Validation: answers without a program", ["does not parse"]],
   ]);

@@ -11,3 +11,8 @@ test("waits are named, the longest first", () => {
   equal(waitsText({ sandbox: 0.3, weights: 1.25 }), "weights 1.25 s, sandbox 300 ms");
   equal(waitsText({}), "");
 });
+
+test("seconds that were not measured are no part", () => {
+  equal(partsOf({ seconds: null, phases: { learn: 3, generate: null, odd: null } }), [{ name: "learn", seconds: 3 }]);
+  equal(partsOf({ seconds: null, phases: {} }), []);
+});

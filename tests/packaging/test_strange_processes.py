@@ -48,18 +48,45 @@ def test_an_unknown_account_without_a_home_gets_one_line(
     [("engine.__main__", "['config', 'demo']"), ("webapp.manage", "['manage.py', 'version']")],
 )
 def test_a_sigchld_that_is_ignored_is_not_for_children(module, arguments):
-    code = f"""
-import signal, sys
+    assert_restored(f"""
 from {module} import main
 assert signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
 try:
     main({arguments})
 except SystemExit:
     pass
-print(signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL)
+""")
+
+
+@pytest.mark.parametrize("module", ["workers.app", "webapp.config.asgi"])
+def test_nor_is_it_in_servers_of_others_that_import_ours(module):
+    """`celery -A workers.app worker` and `uvicorn webapp.config.asgi:application`."""
+    assert_restored(f"import {module}")
+
+
+def test_outside_the_main_thread_it_stays_as_it_is():
+    assert_restored(
+        """
+import threading
+from engine.resources.child_processes import restore_sigchld
+other = threading.Thread(target=restore_sigchld)
+other.start()
+other.join()
+assert signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+restore_sigchld()
+"""
+    )
+
+
+def assert_restored(code):
+    code = f"""
+import signal
+{code}
+import subprocess, sys
+print(subprocess.run([sys.executable, "-c", "raise SystemExit(3)"]).returncode)
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
     )  # fmt: skip
-    assert done.stdout.splitlines()[-1] == "True", done.stderr
+    assert done.stdout.splitlines()[-1:] == ["3"], done.stderr

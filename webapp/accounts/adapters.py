@@ -17,9 +17,11 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from cryptography.fernet import Fernet
 from django.conf import settings
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest
 
+from engine.config.names import name_fault, shown_name
 from webapp.accounts.models import User
 from webapp.accounts.services import announce_access
 
@@ -36,6 +38,12 @@ class AccountAdapter(DefaultAccountAdapter):
         user_id = request.user.pk
         super().logout(request)
         announce_access(user_id)
+
+    def clean_username(self, username: str, shallow: bool = False) -> str:
+        """Refuses names that show nothing, which letters without a glyph can make."""
+        if fault := name_fault(username):
+            raise ValidationError(f"“{shown_name(username)}”: {fault}.")
+        return super().clean_username(username, shallow)
 
     @transaction.atomic
     def set_password(self, user: User, password: str) -> None:

@@ -11,6 +11,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
+from webapp.names import NameColumn
+
 
 class User(AbstractUser):
     """A user who signs in. Their rights follow from their memberships, not from flags."""
@@ -55,7 +57,7 @@ class ApiToken(models.Model):
     """A program's key: it acts for `user`, in one workspace or one project of it."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
-    name = models.CharField(max_length=100)
+    name = NameColumn(max_length=100)
     prefix = models.CharField(max_length=16)
     """The beginning of the secret, by which people distinguish tokens."""
     digest = models.CharField(max_length=64, unique=True)

@@ -15,6 +15,7 @@ from webapp.alerts.operators import is_operator
 from webapp.alerts.quiet import zone_names
 from webapp.alerts.selectors import channels_of
 from webapp.alerts.services import RuleSpec, change_rule, create_rule
+from webapp.names import NameField
 from webapp.projects.models import Project, Workspace
 from webapp.projects.selectors import visible_projects, visible_workspaces
 
@@ -150,7 +151,7 @@ def _places(user: User) -> dict[str, tuple[str, Workspace | Project]]:
 
 class ChannelForm(forms.Form):
     kind = forms.ChoiceField(choices=CHANNEL_KINDS)
-    name = _Text(max_length=100)
+    name = NameField(max_length=100)
     url = _Text(
         label="Address", max_length=2000, widget=forms.URLInput(attrs={"autocomplete": "off"})
     )

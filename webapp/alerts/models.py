@@ -20,6 +20,7 @@ from django.db.models import Q
 
 from webapp.accounts.models import User
 from webapp.experiments.models import Experiment, Run
+from webapp.names import NameColumn
 from webapp.projects.models import Project, Workspace
 
 
@@ -96,7 +97,7 @@ class Channel(models.Model):
         Project, on_delete=models.CASCADE, null=True, related_name="alert_channels"
     )
     kind = models.CharField(max_length=8, choices=CHANNEL_KINDS)
-    name = models.CharField(max_length=100)
+    name = NameColumn(max_length=100)
     url = models.CharField(max_length=2000)
     """May itself be a secret, as Slack's are: shown by `origin` only."""
     nonce = models.CharField(max_length=32, default=partial(secrets.token_hex, 16))

@@ -20,12 +20,13 @@ from webapp.alerts.models import (
     RuleKind,
     Way,
 )
+from webapp.names import required_name
 from webapp.rest.json_types import Flag, Real, integer
 from webapp.rest.pagination import LARGEST_ID, Cursor
 
 Id = integer(ge=0, le=LARGEST_ID)
 _TEXT = r"^[^\x00-\x1f\x7f]*$"
-Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=_TEXT)]
+Name = required_name(100)
 HealthName = Annotated[str, StringConstraints(max_length=60, pattern=r"^[\w.-]+$")]
 Clock = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 """Hours and minutes."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from engine.config.names import name_fault
+
 LONGEST = 200
 _NEVER = r"""/\\:*?"<>|\x00-\x1f\x7f"""
 LIKE = rf"^[^-. ~{_NEVER}]([^{_NEVER}]*[^. {_NEVER}])?$"
@@ -21,7 +23,9 @@ def name_error(name: str) -> str:
         return f"give the file's own name, without a folder and without {' '.join(forbidden)}"
     if {"/", "\\"} & set(unicodedata.normalize("NFKC", name)):
         return "give a name without characters that some systems take for a slash"
-    # Control characters, lone surrogates, and marks that change the direction of writing.
+    if fault := name_fault(name):
+        return fault
+    # Characters without a meaning of their own: unassigned ones, and those of private use.
     if any(unicodedata.category(one).startswith("C") for one in name):
         return "give a name without control or invisible characters"
     if name.startswith((".", "-", " ", "~")) or name.endswith((".", " ")):

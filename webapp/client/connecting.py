@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import ssl
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
+
+from webapp.client.proxies import is_loopback, proxy_for
 
 _VARIABLES = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY"
 
@@ -19,14 +19,17 @@ def connected(address: str, **options: Any) -> httpx.Client:
     Raises:
         ValueError: the environment names a proxy that cannot be used.
     """
-    if _is_loopback(address):
-        # The proxies are ignored with the whole environment; certificates of SSL_CERT_FILE are not.
-        plain = not address.startswith("https:")
-        verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else ssl.create_default_context()
-        return httpx.Client(trust_env=False, verify=verify, **options)
+    is_here = is_loopback(address)
+    # Plain HTTP to this machine needs no certificates, which take a moment to load.
+    plain = is_here and not address.startswith("https:")
+    verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else httpx.create_ssl_context()
+    proxy = proxy_for(address)
     try:
-        return httpx.Client(**options)
+        # httpx reads neither networks of IPv6 nor brackets in NO_PROXY, and ends at them.
+        return httpx.Client(trust_env=False, verify=verify, proxy=proxy, **options)
     except (ImportError, ValueError, httpx.InvalidURL) as error:
+        if proxy is None:
+            raise
         raise ValueError(
             f"the proxy that the environment names ({_VARIABLES}) cannot be used: {error}; name "
             "an http:// proxy, unset the variable, or for SOCKS: pip install socksio"
@@ -47,17 +50,3 @@ def clean_token(token: str) -> str:
                 "copy the token again"
             )
     return token
-
-
-def _is_loopback(address: str) -> bool:
-    """Returns whether an address is one of this machine: localhost, 127.0.0.0/8 or ::1."""
-    try:
-        host = urlsplit(address).hostname or ""
-    except ValueError:
-        return False
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

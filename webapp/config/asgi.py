@@ -14,7 +14,13 @@ from typing import Any
 
 import django
 
+from engine.resources.child_processes import restore_sigchld
+from engine.resources.loopback import except_loopback
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
+# A server of ASGI other than `serve_web` has no entry point of ours.
+restore_sigchld()
+except_loopback()
 django.setup(set_prefix=False)
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402

@@ -65,9 +65,20 @@ def read_flag(env: Environment, name: str, default: bool) -> bool:
     raise SettingError(name, value, "give 1 or 0")
 
 
+def read_secret(env: Environment, name: str) -> str:
+    """A key, an id or a token of another service, without the blanks and the line end that a
+    mounted file has around it; empty if it is not set."""
+    value = env.get(name, "").strip()
+    if not value.isprintable():
+        place = next(i for i, one in enumerate(value, start=1) if not one.isprintable())
+        remedy = f"its character {place} cannot be part of a key; copy the key again"
+        raise SettingError(name, "...", remedy)
+    return value
+
+
 def read_token(env: Environment, name: str) -> str:
     """A secret of at least 16 characters without spaces; empty if it is not set."""
-    value = env.get(name, "")
+    value = read_secret(env, name)
     is_plain = value.isascii() and value.isprintable() and " " not in value
     if value and (len(value) < 16 or not is_plain):
         raise SettingError(name, "...", "give at least 16 ASCII characters without spaces")
@@ -243,8 +254,8 @@ def read_artifact_storage(env: Environment, directory: Path) -> dict[str, Any]:
         "bucket_name": bucket,
         "endpoint_url": endpoint,
         "region_name": env.get("GROVE_S3_REGION") or None,
-        "access_key": env.get("GROVE_S3_KEY") or None,
-        "secret_key": env.get("GROVE_S3_SECRET") or None,
+        "access_key": read_secret(env, "GROVE_S3_KEY") or None,
+        "secret_key": read_secret(env, "GROVE_S3_SECRET") or None,
         "location": "artifacts",
         "default_acl": None,
     }
@@ -322,7 +333,7 @@ def read_provider(env: Environment) -> Provider | None:
     is_near = issuer.startswith("http://") and host in ("localhost", "127.0.0.1")
     if not host or not (issuer.startswith("https://") or is_near):
         raise SettingError("GROVE_OIDC_ISSUER", issuer, "give its address, https://...")
-    given = {name: env.get(name, "") for name in ("GROVE_OIDC_CLIENT", "GROVE_OIDC_SECRET")}
+    given = {name: read_secret(env, name) for name in ("GROVE_OIDC_CLIENT", "GROVE_OIDC_SECRET")}
     for name, value in given.items():
         if not value:
             raise SettingError(name, value, "give the value that the provider issued for this site")

@@ -78,10 +78,12 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "webapp.http.sub_path.NoSubPath",
     "webapp.http.port_of_proxy.PortOfProxy",
+    # These three set headers of all responses, also of what the others refuse.
     "django.middleware.security.SecurityMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "webapp.http.content_security_policy.ContentSecurityPolicy",
+    "webapp.http.sub_path.NoSubPath",
     "webapp.rest.etag.RestETags",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -94,7 +96,6 @@ MIDDLEWARE = [
     "webapp.idempotency.middleware.IdempotencyMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
 ROOT_URLCONF = "webapp.config.urls"

@@ -15,12 +15,13 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from webapp.artifacts.models import Artifact
+from webapp.names import NameColumn
 from webapp.projects.models import InProjectQuerySet, Project
 
 
 class Dataset(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="datasets")
-    name = models.CharField(max_length=200)
+    name = NameColumn(max_length=200)
     created = models.DateTimeField(auto_now_add=True)
 
     objects = InProjectQuerySet.as_manager()

@@ -20,6 +20,7 @@ from webapp.experiments.models import Run
 from webapp.experiments.run_settings.overrides import parse_overrides, typed_value
 from webapp.experiments.run_settings.settings_schema import Setting, setting_groups
 from webapp.experiments.selectors import visible_runs
+from webapp.names import NameField
 from webapp.projects.models import Project
 
 FIELD = "set:"
@@ -34,7 +35,7 @@ class SettingsForm(forms.Form):
     """Base of forms with settings, each as a field and as a line of text, in a project."""
 
     project = forms.ModelChoiceField(queryset=Project.objects.none(), empty_label=None)
-    name = forms.CharField(max_length=200, required=False)
+    name = NameField(max_length=200, required=False)
     overrides = forms.CharField(
         widget=forms.Textarea(attrs=LINES), required=False, max_length=100_000
     )

@@ -15,12 +15,13 @@ from django.db import models
 
 from engine.events.vocabulary import RunState
 from webapp.datasets.models import DatasetVersion
+from webapp.names import NameColumn
 from webapp.projects.models import InProjectQuerySet, Project, Workspace
 
 
 class Experiment(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="experiments")
-    name = models.CharField(max_length=200)
+    name = NameColumn(max_length=200)
     config = models.JSONField()
     """The request: recipe and overrides."""
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)

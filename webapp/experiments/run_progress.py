@@ -26,7 +26,7 @@ def progress_of(run: Run, minutes: float | None) -> RunProgress | None:
     if not run.steps:
         return None
     by_steps = run.step / run.steps
-    spent = run.result.get("training_seconds", 0.0) / 60
+    spent = (run.result.get("training_seconds") or 0.0) / 60
     by_minutes = spent / minutes if minutes else 0.0
     text = f"{run.step} of {run.steps} steps"
     if minutes and by_minutes > by_steps:

@@ -194,9 +194,11 @@ def _logged(run: Run) -> Iterator[Row]:
         yield (*_of(run), seq, moment, step, kind, name, shown)
 
 
-def _figures(payload: dict[str, Any]) -> Iterator[tuple[str, float, float | None]]:
-    for agent, value in payload["agents"].items():
-        yield f"pass@1/{agent}", value, payload["standard_errors"].get(agent)
+def _figures(payload: dict[str, Any]) -> Iterator[tuple[str, float | None, float | None]]:
+    """Yields (figure, value, standard error); None where an external engine measured none."""
+    errors = payload.get("standard_errors") or {}
+    for agent, value in (payload.get("agents") or {}).items():
+        yield f"pass@1/{agent}", value, errors.get(agent)
     for name in ("tree", "samples"):
         if payload.get(name) is not None:
             yield f"{name}/pass@1", payload[name], None

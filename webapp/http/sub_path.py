@@ -6,18 +6,20 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
+from webapp.rest.problem_details import problem
+
 SENTENCE = (
     "Grove works only at the root of a host name, and this proxy puts it below {path}. "
-    "Give it a name of its own, such as grove.example.org.\n"
+    "Give it a name of its own, such as grove.example.org."
 )
-
 
 _OF_PROBES = ("/healthz", "/readyz", "/metrics")
 
 
 class NoSubPath:
-    """Links and scripts of all pages begin at the root. A proxy says its path in X-Forwarded-Prefix
-    or X-Script-Name, an ASGI server in `root_path`."""
+    """Links and scripts of all pages begin at the root, so the refusal of a page is plain text;
+    REST gets problem details. A proxy says its path in X-Forwarded-Prefix or X-Script-Name, an ASGI
+    server in `root_path`. It follows the middleware that sets headers of security."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]):
         self._get_response = get_response
@@ -31,5 +33,12 @@ class NoSubPath:
         path = next((one for one in said if one and one.strip("/")), "")
         if path and request.path_info not in _OF_PROBES:
             text = SENTENCE.format(path=ascii(path[:100]))
-            return HttpResponse(text, status=501, content_type="text/plain; charset=utf-8")
+            if _below(path, request.path_info).startswith("/api/"):
+                return problem(501, text)
+            return HttpResponse(f"{text}\n", status=501, content_type="text/plain; charset=utf-8")
         return self._get_response(request)
+
+
+def _below(prefix: str, path: str) -> str:
+    """Returns the address below the prefix, which a proxy may have removed or left."""
+    return path.removeprefix(f"/{prefix.strip('/')}")

@@ -8,9 +8,10 @@ from typing import Annotated
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Path, Query, Router, Schema, Status
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field
 
 from webapp.accounts.authentication import require_person
+from webapp.names import required_name
 from webapp.projects import membership, services
 from webapp.projects.models import Invitation, Membership, Project, Role, Visibility
 from webapp.projects.permissions import Action, givable_roles, require, require_scope
@@ -25,10 +26,7 @@ invitations = Router()
 
 Slug = Annotated[str, Path(pattern=r"^[-a-zA-Z0-9_]{1,60}$")]
 Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
-Name = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]*$"),
-]
+Name = required_name(100)
 
 
 class WorkspaceOut(Schema):

@@ -6,11 +6,12 @@ from typing import Any
 
 from django import forms
 
+from webapp.names import NameField
 from webapp.projects.models import Role, Visibility
 
 
 class NameForm(forms.Form):
-    name = forms.CharField(max_length=100)
+    name = NameField(max_length=100)
 
 
 class ProjectForm(NameForm):

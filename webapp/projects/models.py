@@ -16,6 +16,8 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
+from webapp.names import NameColumn
+
 if TYPE_CHECKING:
     from webapp.accounts.models import User
 
@@ -59,7 +61,7 @@ class WorkspaceQuerySet(models.QuerySet):
 
 
 class Workspace(models.Model):
-    name = models.CharField(max_length=100)
+    name = NameColumn(max_length=100)
     slug = models.SlugField(max_length=60, unique=True)
     created = models.DateTimeField(auto_now_add=True)
 
@@ -113,7 +115,7 @@ class ProjectQuerySet(models.QuerySet):
 
 class Project(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="projects")
-    name = models.CharField(max_length=100)
+    name = NameColumn(max_length=100)
     slug = models.SlugField(max_length=60)
     visibility = models.CharField(
         max_length=10, choices=Visibility.choices, default=Visibility.WORKSPACE

@@ -12,12 +12,13 @@ from django.db import models
 from webapp.artifacts.models import Artifact
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run
+from webapp.names import NameColumn
 from webapp.projects.models import InProjectQuerySet, Project, Workspace
 
 
 class Model(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="models")
-    name = models.CharField(max_length=100)
+    name = NameColumn(max_length=100)
     created = models.DateTimeField(auto_now_add=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"

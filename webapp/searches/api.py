@@ -20,6 +20,7 @@ from webapp.experiments.api.runs import Wait
 from webapp.experiments.run_settings.override_schema import Overrides, checked, conflicts
 from webapp.experiments.run_settings.toml import document
 from webapp.experiments.scheduling.queue import refuse_too_many
+from webapp.names import optional_name
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 from webapp.rest.json_types import integer, integral
@@ -34,6 +35,7 @@ from webapp.searches.selectors import searches_page, visible_search
 from webapp.searches.services import SearchSpec, create_search, planned
 
 router = Router()
+Name = optional_name(200)
 in_project = Router()
 Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
 _WITHOUT_NUL = r"^[^\x00]*$"
@@ -140,7 +142,7 @@ class NewSearch(Schema):
     dataset_version: integer(ge=0, le=LARGEST_ID) | None = None
     problem_id: str | None = Field(None, max_length=500, pattern=_WITHOUT_NUL)
     overrides: Overrides = Overrides({})
-    name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
+    name: Name = ""
 
 
 class SearchPlan(Schema):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import keyword
 from typing import Any
 
+from engine.config.names import PATTERN
 from engine.problems.problem import Limits
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]{0,60}"
@@ -48,7 +49,7 @@ _STDIN = _object(
 def _problem(entry_point: dict[str, Any], tests: dict[str, Any]) -> dict[str, Any]:
     return _object(
         ("id", "statement", "entry_point", "public_tests", "private_tests"),
-        id=_NONEMPTY_TEXT,
+        id={"type": "string", "pattern": PATTERN},
         statement=_NONEMPTY_TEXT,
         entry_point=entry_point,
         public_tests=tests,

@@ -30,13 +30,17 @@ def steps(run: Run, before: int | None, limit: int) -> dict[str, Any]:
         {
             "seq": end.seq,
             "step": end.payload["step"],
-            "seconds": end.payload.get("seconds", 0.0),
-            "phases": end.payload.get("phases", {}),
+            "seconds": end.payload.get("seconds"),
+            "phases": _known(end.payload.get("phases")),
             "waits": _within(waits, shown[index + 1].seq if index + 1 < len(shown) else after, end),
         }
         for index, end in enumerate(shown)
     ]
     return {"steps": result, "next": shown[-1].seq if len(ends) > limit else None}
+
+
+def _known(phases: dict[str, float | None] | None) -> dict[str, float]:
+    return {name: spent for name, spent in (phases or {}).items() if spent is not None}
 
 
 def log_lines(

@@ -88,7 +88,9 @@ def changes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "name": name,
                     "before": before.get(name),
                     "after": after,
-                    "up": name in before and after >= before[name],
+                    "up": before.get(name) is not None
+                    and after is not None
+                    and after >= before[name],
                     "split": split,
                 }
                 for name, after in results["latest"]["agents"].items()

@@ -8,12 +8,13 @@ from typing import Annotated
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Path, Query, Router, Schema, Status
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field
 
 from webapp.accounts.authentication import require_person
 from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.selectors import valid_tokens
 from webapp.accounts.tokens import revoke_token
+from webapp.names import required_name
 from webapp.projects.models import Project, Workspace
 from webapp.projects.permissions import grantable_scopes, role_in
 from webapp.projects.selectors import visible_projects, visible_workspaces
@@ -24,6 +25,7 @@ from webapp.tokens.services import create_token as make_token
 
 router = Router()
 
+Name = required_name(100)
 Id = integer(ge=0, le=LARGEST_ID)
 
 
@@ -73,10 +75,7 @@ class NewToken(Schema):
         },
     )
 
-    name: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]*$"),
-    ]
+    name: Name
     scopes: list[Scope] = Field(min_length=1, max_length=len(Scope))
     workspace: Id | None = None
     project: Id | None = None

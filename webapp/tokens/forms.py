@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 
 from webapp.accounts.models import Scope, User
+from webapp.names import NameField
 from webapp.projects.models import Project, Workspace
 from webapp.projects.permissions import grantable_scopes, role_in, useful_scopes
 
@@ -16,7 +17,7 @@ _DAYS = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"))
 class TokenForm(forms.Form):
     """`cleaned_data["resource"]` is the Workspace or Project that the token is bound to."""
 
-    name = forms.CharField(max_length=100)
+    name = NameField(max_length=100)
     resource = forms.ChoiceField()
     scopes = forms.MultipleChoiceField(
         widget=forms.CheckboxSelectMultiple, initial=[Scope.RUNS_READ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,28 @@ from engine.problems.errors import DatasetError, DatasetIssue
 MAX_LINE_BYTES = 1 << 30
 _WRAPPER_FIELDS = 4  # an object with more fields is a row
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_OTHER_UNICODE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_SHOWN_BYTES = 40
+LINE_REMEDY = "correct the line, or remove it"
+
+
+class BadLine(ValueError):
+    """Why a line of JSONL is no row, with the remedy; `start` is its beginning. Every way of
+    reading a file says it in these words."""
+
+    def __init__(self, line: bytes, error: ValueError | RecursionError):
+        self.start = line[:_SHOWN_BYTES]
+        super().__init__(_why_no_json(error))
+
+
+def _why_no_json(error: ValueError | RecursionError) -> str:
+    if isinstance(error, bounded_json.LongNumber):
+        return str(error)
+    if isinstance(error, RecursionError):
+        return f"is nested too deeply; {LINE_REMEDY}"
+    if isinstance(error, json.JSONDecodeError):
+        return f"is not JSON ({error.msg} at character {error.pos + 1}); {LINE_REMEDY}"
+    return f"is not JSON ({error}); {LINE_REMEDY}"
 
 
 def lines_of(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
@@ -37,6 +60,8 @@ def lines_of(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple
                     raise ValueError(f"a line is longer than {max_line_bytes} bytes; split it")
                 if number == 1:
                     line = line.removeprefix(codecs.BOM_UTF8)
+                    if line.startswith(_OTHER_UNICODE):
+                        raise ValueError("it is UTF-16 or UTF-32; save it as UTF-8")
                     if git_lfs.is_pointer(line):
                         raise ValueError(f"it is {git_lfs.WHAT}; {git_lfs.REMEDY}")
                 if line.strip():
@@ -50,7 +75,7 @@ def lines_of(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple
 def rows_of(path: Path) -> Iterator[tuple[int, Any]]:
     """Yields (line, row) of a JSONL file, or (number from 1, row) of a JSON file that holds rows.
 
-    A line that is not JSON yields a ValueError instead of a row. A JSON file may hold a list of
+    A line that is not JSON yields a `BadLine` instead of a row. A JSON file may hold a list of
     rows, an object with such a list as its only list, an object whose values are rows, or one row.
 
     Raises:
@@ -63,15 +88,22 @@ def rows_of(path: Path) -> Iterator[tuple[int, Any]]:
         return
     if not number:
         return
-    row, following = parsed(first), next(lines, None)
+    row, following = _row_of(first), next(lines, None)
     if following is None and isinstance(row, dict):
         yield from enumerate(_rows_inside(row), start=1)
         return
     yield number, row
     if following is not None:
-        yield following[0], parsed(following[1])
+        yield following[0], _row_of(following[1])
     for number, line in lines:
-        yield number, parsed(line)
+        yield number, _row_of(line)
+
+
+def _row_of(line: bytes) -> Any:
+    try:
+        return bounded_json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        return BadLine(line, error)
 
 
 def parsed(text: bytes | str) -> Any:

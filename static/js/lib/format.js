@@ -10,6 +10,7 @@ export function percent(value, digits = 1) {
 
 /** A difference in points with its sign: 0.21 -> "+21.0". */
 export function points(value) {
+  if (!Number.isFinite(value)) return "–";
   const text = Math.abs(value * 100).toFixed(1);
   return `${value < 0 ? MINUS : "+"}${text}`;
 }
@@ -52,6 +53,7 @@ export function clock(milliseconds) {
 }
 
 export function count(n, one, many = `${one}s`) {
+  if (!Number.isFinite(n)) return `– ${many}`;
   return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
 }
 

@@ -94,6 +94,7 @@ const HINTS = {
 };
 const NO_PROGRAM = {
   no_code: "no code", does_not_parse: "does not parse", no_entry_point: "no entry point", cut_at_limit: "cut at the limit",
+  no_answer: "no answer of the endpoint",
 };
 const HACKING = { share: "of all programs", of_public: "of those that pass the public tests" };
 

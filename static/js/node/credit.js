@@ -73,6 +73,6 @@ function groupOf(scored, node, method, { form, of_agent: ofAgent }) {
     ? result.deviation > 0 ? centred / (result.deviation + 1e-9) : 0
     : form === "centred" ? centred : null;
   // A term that does not lead to the recorded advantage is not shown as its cause.
-  if (expected !== null && Math.abs(expected - node.advantage) < 1e-4) result.explained = expected;
+  if (expected !== null && node.advantage !== null && Math.abs(expected - node.advantage) < 1e-4) result.explained = expected;
   return result;
 }

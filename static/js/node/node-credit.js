@@ -86,7 +86,7 @@ function updateText(state, tree, node, toStep) {
     { class: "small fed" },
     "Used in the update of ",
     link(update.step, `${update.agent} at step ${update.step}`),
-    ` to version ${update.version}${others}`,
+    ` to version ${update.version ?? "–"}${others}`,
     checkpoint ? ", first saved in " : ", in no checkpoint yet",
     checkpoint ? link(checkpoint.step, checkpoint.path) : null,
     ".",

@@ -37,11 +37,11 @@ export function bounds(values) {
 
 /** Describes one token in one line. */
 export function readOf({ tokens, logprobs, entropy, ratio }, index) {
-  const p = Math.exp(logprobs[index]);
+  const p = logprobs[index] === null ? null : Math.exp(logprobs[index]);
   const parts = [
     `${index + 1} of ${tokens.length}: ${JSON.stringify(tokens[index])}`,
     `log-prob ${number(logprobs[index])}`,
-    `p = ${p.toPrecision(2)}`,
+    `p = ${p === null ? "–" : p.toPrecision(2)}`,
   ];
   if (entropy[index] !== undefined) parts.push(`entropy ${number(entropy[index])}`, `ratio ${number(ratio[index])}`);
   return parts.join(", ");

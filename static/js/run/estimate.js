@@ -11,7 +11,7 @@ export function progressOf(state) {
   const last = state.steps.at(-1);
   const done = last?.step ?? 0;
   const { steps, minutes } = state.plan;
-  const minutesDone = (last?.training_seconds ?? 0) / 60;
+  const minutesDone = trainingSeconds(state) / 60;
   const bySteps = steps ? done / steps : 0;
   const byTime = minutes ? minutesDone / minutes : 0;
   return {
@@ -29,12 +29,13 @@ function secondsLeft(state) {
   const recent = state.steps.slice(-RECENT);
   if (!recent.length) return null;
   const wall = wallSecondsPerStep(recent);
+  if (!Number.isFinite(wall)) return null;
   const last = recent.at(-1);
   const limits = [];
   if (state.plan.steps) limits.push((state.plan.steps - last.step) * wall);
   if (state.plan.minutes) {
     const training = mean(recent.map((step) => step.seconds)) || wall;
-    const left = state.plan.minutes * 60 - last.training_seconds;
+    const left = state.plan.minutes * 60 - trainingSeconds(state);
     limits.push(Math.max(0, left) * Math.max(1, wall / training));
   }
   return limits.length ? Math.min(...limits) : null;
@@ -48,8 +49,15 @@ function wallSecondsPerStep(recent) {
   return span > 0 && steps > 0 ? span / steps : mean(recent.map((step) => step.seconds));
 }
 
+/** Seconds of training so far; an external engine may not have measured those of the last steps. */
+function trainingSeconds(state) {
+  return state.steps.findLast((step) => Number.isFinite(step.training_seconds))?.training_seconds ?? 0;
+}
+
+/** Returns the mean of the values that are known; NaN if none is. */
 function mean(values) {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
+  const known = values.filter(Number.isFinite);
+  return known.reduce((sum, value) => sum + value, 0) / known.length;
 }
 
 /** Returns the current phase of the run, in a few words. */
@@ -62,8 +70,9 @@ export function phaseOf(state) {
   return trees.length ? "updating agents" : "opening trees";
 }
 
-/** Returns {nodes, tokens} of all steps that ended. */
+/** Returns {nodes, tokens} of all steps that ended; null if one of them is not known. */
 export function totals(state) {
-  const sum = (field) => state.steps.reduce((all, step) => all + step[field], 0);
+  const sum = (field) =>
+    state.steps.every((step) => Number.isFinite(step[field])) ? state.steps.reduce((all, step) => all + step[field], 0) : null;
   return { nodes: sum("nodes"), tokens: sum("tokens") };
 }

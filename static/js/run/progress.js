@@ -142,8 +142,7 @@ export class Progress {
       figure(["Solved trees"], percent(last?.solved, 0), first ? changeText(first.solved, last.solved) : "of a step"),
     );
     if (last) {
-      const rate = last.nodes / last.seconds;
-      cards.push(figure(["Speed"], `${rate.toFixed(rate < 10 ? 1 : 0)}`, "nodes per second"));
+      cards.push(figure(["Speed"], rateText(last), "nodes per second"));
     }
     replaceIfChanged(this.figures, cards, palette.text);
   }
@@ -164,7 +163,7 @@ export class Progress {
     if (after.tree !== null && after.tree !== undefined) {
       const samples = after.samples ?? null;
       const aside = samples === null ? "" : `${percent(samples)} with independent samples`;
-      cells.push(outcomeCell([`Team, tree of ${after.tree_nodes}`], before.tree, after.tree, aside));
+      cells.push(outcomeCell([after.tree_nodes ? `Team, tree of ${after.tree_nodes}` : "Team, tree"], before.tree, after.tree, aside));
     }
     const families = familyFigures(test, agents.map((agent) => agent.name));
     const title = element("h2", {}, "Test result");
@@ -221,7 +220,14 @@ function resumeText(state) {
   return step ? `Resume continues from the checkpoint of step ${step}.` : "Resume starts from the beginning.";
 }
 
+/** Nodes per second of a step; an external engine may have measured neither. */
+function rateText({ nodes, seconds }) {
+  const rate = Number.isFinite(nodes) && seconds ? nodes / seconds : NaN;
+  return Number.isFinite(rate) ? rate.toFixed(rate < 10 ? 1 : 0) : "–";
+}
+
 function changeText(before, now, where = "since the start") {
+  if (!Number.isFinite(before) || !Number.isFinite(now)) return where;
   return before === now ? `no change ${where}` : `${points(now - before)} points ${where}`;
 }
 
@@ -248,7 +254,7 @@ const FAMILY_NAMES = { stated: "fully stated" };
 
 /** Returns a table of the figures of `outcomes.familyFigures`. */
 function familyTable(families, nodes) {
-  const titles = { tree: `Tree of ${nodes}`, samples: `${nodes} samples` };
+  const titles = { tree: nodes ? `Tree of ${nodes}` : "Tree", samples: nodes ? `${nodes} samples` : "Samples" };
   const heads = families[0].figures.map(({ name }) => element("th", { scope: "col" }, titles[name] ?? name));
   const rows = families.map(({ family, problems, figures }) =>
     element(
@@ -264,6 +270,7 @@ function familyTable(families, nodes) {
 }
 
 function outcomeCell(label, before, after, aside) {
+  const change = Number.isFinite(before) && Number.isFinite(after) ? after - before : NaN;
   return element(
     "div",
     {},
@@ -278,7 +285,7 @@ function outcomeCell(label, before, after, aside) {
     element(
       "div",
       { class: "small" },
-      element("b", { class: after > before ? "up" : after < before ? "down" : null }, `${points(after - before)} points`),
+      element("b", { class: change > 0 ? "up" : change < 0 ? "down" : null }, `${points(change)} points`),
       element("span", { class: "muted" }, aside ? ` · ${aside}` : ""),
     ),
   );

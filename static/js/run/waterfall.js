@@ -11,10 +11,11 @@ const WIDTH = 1000;
 
 /** Returns the parts of a step in order, [{name, seconds}]; "other" is in no phase. Pure. */
 export function partsOf({ seconds: all, phases }) {
-  const names = [...PHASES.filter((name) => phases[name] > 0), ...Object.keys(phases).filter((name) => !PHASES.includes(name))];
+  // An external engine may not have measured all of them.
+  const names = [...PHASES.filter((name) => phases[name] > 0), ...Object.keys(phases).filter((name) => !PHASES.includes(name) && Number.isFinite(phases[name]))];
   const parts = names.map((name) => ({ name, seconds: phases[name] }));
   const other = all - parts.reduce((sum, part) => sum + part.seconds, 0);
-  return other > all * 0.005 ? [...parts, { name: "other", seconds: other }] : parts;
+  return Number.isFinite(all) && other > all * 0.005 ? [...parts, { name: "other", seconds: other }] : parts;
 }
 
 /** Returns what a step waited for: "sandbox 1.2 s, weights 300 ms". Pure. */
@@ -38,7 +39,7 @@ export class Waterfall {
 
   /** @param steps newest first, as the server returns them. */
   show(steps) {
-    const longest = Math.max(...steps.map((step) => step.seconds), 1e-9);
+    const longest = Math.max(...steps.map((step) => step.seconds ?? partsOf(step).reduce((sum, part) => sum + part.seconds, 0)), 1e-9);
     const names = [...new Set(steps.flatMap((step) => partsOf(step).map((part) => part.name)))];
     this.key.replaceChildren(...names.map((name) => element("span", {}, swatch(name), ` ${name}`)));
     const head = ["Step", "Seconds", "Phases", "Waits"].map((name) => element("th", { scope: "col" }, name));

@@ -5,14 +5,17 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
 import pytest
 
 from engine.config.agents import AgentConfig
 from engine.config.deadlines import ENDPOINT_CONNECT
 from engine.config.inference import InferenceConfig
+from engine.events.states import NoProgram
 from engine.inference.backends import AgentRequest, BackendError
-from engine.inference.connecting import is_loopback
+from engine.inference.dialect import Dialect
 from engine.inference.endpoint import EndpointBackend
+from engine.inference.proxies import is_loopback
 from engine.policy.types import Request
 from engine.problems.generator import make_problem
 
@@ -136,13 +139,50 @@ def test_a_limit_that_is_too_large_is_not_renamed_and_a_temperature_not_dropped(
         assert [body.keys() >= {"max_tokens", "temperature"} for body in endpoint.bodies] == [True]
 
 
+@pytest.mark.parametrize(
+    ("message", "is_omitted"),
+    [
+        ("'temperature' must be 1 here.", True),
+        ("temperature must be 1.0", True),
+        ("temperature must be 1", True),
+        ("temperature must be 1 or unset", True),
+        ("Unsupported value: 'temperature' does not support 0.7. Only the default (1) is.", True),
+        ("temperature is not supported", True),
+        ("temperature must be 1 or less", False),
+        ("temperature must be 1, 2 or 3", False),
+        ("temperature must be 1-2", False),
+        ("temperature must be 1.5", False),
+        ("temperature must be 10", False),
+        ("Unsupported value: 'temperature' must be at most 0.5", False),
+        ("0.7 is not supported: temperature must be >= 1", False),
+        ("0.7 is not supported; temperature may be greater than or equal to 1", False),
+    ],
+)
+def test_a_refusal_of_a_value_by_its_range_omits_no_setting(message, is_omitted):
+    for fields in ({}, {"param": "temperature"}):
+        response = httpx.Response(400, json=error(message, **fields))
+        dialect = Dialect()
+        assert dialect.learn(response, {"temperature": 0.7}) is is_omitted, fields
+        assert dialect.temperature(0.7) == (1.0 if is_omitted else 0.7)
+
+
+def test_a_refusal_of_the_name_omits_it_whatever_else_it_says():
+    message = "Unsupported parameter: 'top_p'; temperature between 0 and 2 is accepted"
+    dialect = Dialect()
+    assert dialect.learn(httpx.Response(400, json=error(message)), {"top_p": 1.0})
+    assert dialect.omitted == {"top_p"}
+
+
 def test_one_answer_that_fails_is_one_without_a_program(caplog):
     confused = error("the model is confused", code="content_filter")
     refused = (400, error("refused by the policy"))
     left = iter([(200, TEXT), (200, confused), refused, (200, {"choices": []}), (200, TEXT)])
     with answering(lambda body: next(left)) as (_, ask):
-        programs = [bool(answer.program) for answer in ask(5)]
-    assert programs == [True, False, False, False, True]
+        given = ask(5)
+    assert [bool(answer.program) for answer in given] == [True, False, False, False, True]
+    reasons = [answer.no_program for answer in given]
+    other = NoProgram.NO_ENTRY_POINT  # `double` is not what the problem wants
+    assert reasons == [other, *[NoProgram.NO_ANSWER] * 3, other]
     said = [record.getMessage() for record in caplog.records]
     assert "the model is confused" in said[0] and "refused by the policy" in said[1]
     assert all("counts as one without a program" in line for line in said) and len(said) == 3
@@ -160,6 +200,11 @@ def test_one_answer_that_fails_is_one_without_a_program(caplog):
 def test_an_endpoint_that_never_answers_is_an_error(reply, reason):
     with answering(lambda body: reply) as (_, ask), pytest.raises(BackendError, match=reason):
         ask(3)
+
+
+def test_an_answer_without_text_is_no_refusal():
+    with answering(lambda body: (200, "")) as (_, ask):
+        assert ask()[0].no_program is NoProgram.NO_CODE
 
 
 def test_an_error_in_a_200_that_may_pass_is_asked_again():

@@ -129,6 +129,28 @@ def test_answers_without_a_program_are_counted_by_reason():
     assert no_program_shares(answers[-2:]) is UNSET
 
 
+def test_what_an_endpoint_did_not_answer_has_a_reason_of_its_own():
+    def judged(reason=None):
+        generation = Generation((), (1,), (0.0,), StopReason.END_OF_TEXT, 0, 0.0)
+        reports = (vocabulary.TestReport(Verdict.WRONG_ANSWER, "1", "2"),)
+        return Answer(generation, "x", no_program=reason), Verification(
+            Verdict.WRONG_ANSWER, 0.0, reports, 0, False
+        )
+
+    refused, prose = judged(NoProgram.NO_ANSWER), judged(NoProgram.NO_CODE)
+    rows = [[judged(), refused, prose, refused]]
+    measurement = Measurement(PROBLEMS[:1], {"oak": rows}, seconds={"alone": 1.0})
+    shown = {name: figure.values for name, figure in figures(measurement).items()}
+    assert shown["no_program.no_answer/oak"] == [0.5]
+    assert shown["no_program.no_code/oak"] == [0.25]
+    shares = no_program_shares([answer for answer, _ in measurement.all()])
+    assert shares["no_answer"] == 0.5 and shares["no_code"] == 0.25
+    rows = [[judged(), prose]]
+    measurement = Measurement(PROBLEMS[:1], {"oak": rows}, seconds={"alone": 1.0})
+    assert "no_program.no_answer/oak" not in figures(measurement)
+    assert "no_answer" not in no_program_shares([answer for answer, _ in measurement.all()])
+
+
 @pytest.mark.large
 def test_progress_without_a_terminal_is_a_line_at_regular_times(server, files, capsys):
     options = ["--samples", "8", "--nodes", "8", "--progress-seconds", "0.05"]

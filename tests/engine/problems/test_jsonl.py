@@ -138,7 +138,7 @@ def test_an_error_names_its_line_and_field(tmp_path, changes, field):
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("{", "not a JSON object"),
+        ("{", "is not JSON (Expecting"),
         ("[1]", "one JSON object"),
         ('{"id": "a", "id": "b"}', "'id' comes twice"),
         ('{"id": NaN}', "NaN is not JSON"),

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from pyarrow import Table, parquet
 
+from engine.config import bounded_json
 from engine.problems.errors import DatasetError
 from engine.problems.jsonl import save_problems
 from engine.problems.load import format_names, load_dataset
@@ -96,6 +97,17 @@ def test_rows_that_cannot_be_used_are_named_and_left_out(tmp_path):
     assert f"the same problem as mbpp/11 at {file}:1" in results[1][2]
     assert "is not JSON" in results[2][2]
     assert "one JSON object" in results[3][2]
+
+
+def test_byte_order_marks_are_no_part_of_rows_also_where_files_were_joined(tmp_path):
+    lines = [json.dumps(one) for one in (rows.MBPP, rows.MBPP_SANITIZED)]
+    joined = "".join(f"\ufeff{line}\r\n" for line in lines)
+    (tmp_path / "a.jsonl").write_text(joined, "utf-8", newline="")
+    dataset = load_dataset(tmp_path / "a.jsonl")
+    assert len(dataset.problems) == 2 and not dataset.left_out
+    (tmp_path / "b.json").write_text(f"\ufeff[{','.join(lines)}]", "utf-8")
+    assert load_dataset(tmp_path / "b.json").problems == dataset.problems
+    assert bounded_json.loads("\ufeff[2.0]") == bounded_json.loads(b"\xef\xbb\xbf[2.0]") == [2.0]
 
 
 def test_a_file_of_which_nothing_can_be_used_is_refused_with_every_cause(tmp_path):

@@ -19,6 +19,7 @@ from engine.events.log import EventLog
 from engine.events.vocabulary import LogLine, RunStateChanged, StepStarted
 from engine.problems.load import load_dataset
 from engine.problems.records import record
+from tests.engine.problems import rows
 from tests.helpers.builders import (
     A_PROBLEM,
     a_held_run,
@@ -253,6 +254,17 @@ def test_a_dataset_goes_up_and_comes_down(command, site, tmp_path, var_directory
     assert load_dataset(tmp_path / "down.jsonl").problems == some_problems()
     assert command("push-dataset", site.cast.project.pk, "../up", tmp_path / "trees.jsonl")[0] == 1
     assert not (tmp_path / "down.jsonl.partial").exists()
+
+
+def test_a_bad_line_of_a_pushed_dataset_is_said_as_the_command_line_says_it(
+    command, site, tmp_path, var_directory, capfd
+):
+    file = tmp_path / "torn.jsonl"
+    file.write_text(f"{json.dumps(rows.MBPP)}\n{json.dumps(rows.MBPP_SANITIZED)[:-30]}\n")
+    (issue,) = load_dataset(file).left_out
+    said = str(issue).replace(f"{tmp_path}/", "")
+    status, _ = command("push-dataset", site.cast.project.pk, "torn", file)
+    assert status == 0 and f"left out: {said}\n" in capfd.readouterr().err
 
 
 def test_a_dataset_waits_for_its_turn_and_its_place_is_shown(grove, site, tmp_path, var_directory):

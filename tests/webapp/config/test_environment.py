@@ -1,5 +1,6 @@
 """Tests of the environment variables: allowed values, and the errors for others."""
 
+import importlib.util
 import os
 import stat
 import subprocess
@@ -362,3 +363,26 @@ def test_the_address_of_the_site_is_given_or_follows_from_the_hosts():
     ):  # fmt: skip
         with pytest.raises(env.SettingError, match=r"^S = "):
             site(wrong)
+
+
+@pytest.mark.parametrize("around", ["{}\n", " {}\r\n", "\t{} "])
+def test_keys_of_services_lose_the_blanks_and_line_ends_around_them(around):
+    secret = "s3cret-of-an-oak-tree"
+    given = around.format(secret)
+    assert env.read_token({"GROVE_METRICS_TOKEN": given}, "GROVE_METRICS_TOKEN") == secret
+    oidc = {"GROVE_OIDC_ISSUER": "https://elm.example", "GROVE_OIDC_CLIENT": given}
+    provider = env.read_provider({**oidc, "GROVE_OIDC_SECRET": given})
+    assert (provider.client, provider.secret) == (secret, secret)
+    if importlib.util.find_spec("storages"):
+        keys = {"GROVE_S3_BUCKET": "b", "GROVE_S3_KEY": given, "GROVE_S3_SECRET": given}
+        options = env.read_artifact_storage(keys, Path("/tmp"))["OPTIONS"]
+        assert (options["access_key"], options["secret_key"]) == (secret, secret)
+
+
+@pytest.mark.parametrize("secret", ["an-oak-\n-tree-of-keys", "an-oak-\u200b-tree-of-keys"])
+def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(secret):
+    for name in ("GROVE_OIDC_SECRET", "GROVE_METRICS_TOKEN"):
+        with pytest.raises(env.SettingError, match="copy the key again") as refused:
+            env.read_secret({name: secret}, name)
+        assert name in str(refused.value) and "oak" not in str(refused.value)
+        assert "its character 8 " in str(refused.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import html
 import io
 import json
 import pickle
@@ -21,6 +22,8 @@ from pyarrow import parquet
 
 from engine.config.errors import ConfigError
 from engine.config.problems import ProblemsConfig
+from engine.problems.errors import DatasetError
+from engine.problems.jsonl import save_problems
 from engine.problems.load import load_dataset
 from engine.problems.source import load_problem_set
 from tests.engine.problems import rows
@@ -136,7 +139,7 @@ ATTACKS = {
     "problems with a zip behind them": (GOOD + a_zip(), "not JSON|decode"),
     "a picture before the problems": (b"GIF89a\n" + GOOD, "image"),
     "a page that is also problems": (b"<script>/*\n" + GOOD + b"*/</script>", "page"),
-    "a comment around the problems": (GOOD + b"# <html>", "not a JSON object"),
+    "a comment around the problems": (GOOD + b"# <html>", "not JSON"),
     "a pickle": (pickle.dumps({"statement": "s"}), "pickle"),
     "a program": (b"\x7fELF" + b"\0" * 64, "program"),
     "no text": (b"\xff\xfe{\0}\0", "not text"),
@@ -163,6 +166,83 @@ def test_an_invalid_dataset_is_refused_and_nothing_stays(bob, cast, var_director
     assert re.search(reason, reply), reply
     assert str(var_directory) not in reply
     nothing_is_left(var_directory)
+
+
+BAD_LINES = {
+    "torn": json.dumps(rows.MBPP_SANITIZED).encode()[:-30],
+    "no object": b"[1]",
+    "no UTF-8": b'{"text": "\xff"}',
+    "a number too long": b'{"task_id": 1' + b"0" * 10_001 + b"}",
+}
+
+
+@pytest.mark.parametrize("kind", BAD_LINES)
+def test_a_bad_line_is_left_out_in_the_words_of_the_command_line(bob, cast, tmp_path, kind):
+    content = json.dumps(rows.MBPP).encode() + b"\n" + BAD_LINES[kind] + b"\n"
+    content += json.dumps(rows.MBPP_SANITIZED).encode()
+    (tmp_path / "problems.jsonl").write_bytes(content)
+    loaded = load_dataset(tmp_path / "problems.jsonl")
+    said = [str(one).replace(f"{tmp_path}/", "") for one in loaded.left_out]
+    assert len(loaded.problems) == 2 and len(said) == 1
+    assert re.match(r"problems\.jsonl:2: line = .*(correct the line|round it)", said[0])
+    reply = made(bob, cast, content)
+    assert reply.status_code == 201, reply.json()
+    body = reply.json()
+    assert body["left_out"] == said and body["statistics"]["problems"] == 2
+    page = bob.get(f"/datasets/versions/{body['id']}/").content.decode()
+    assert "1 skipped" in page and html.escape(said[0]).replace("&#x27;", "&#39;") in (
+        page.replace("&#x27;", "&#39;")
+    )
+
+
+@pytest.mark.parametrize("kind", ["torn", "no object"])
+def test_a_bad_line_of_our_own_format_refuses_the_file_on_both_ways(bob, cast, tmp_path, kind):
+    content = lines_of(some_problems()) + BAD_LINES[kind] + b"\n"
+    (tmp_path / "problems.jsonl").write_bytes(content)
+    with pytest.raises(DatasetError) as refused:
+        load_dataset(tmp_path / "problems.jsonl")
+    said = str(refused.value).replace(f"{tmp_path}/", "")
+    reply = made(bob, cast, content)
+    assert reply.status_code == 422
+    assert [one["reason"] for one in reply.json()["problems"]] == [said]
+
+
+def test_the_same_fault_has_the_same_words_in_every_format(tmp_path):
+    words = []
+    for name, good in (("own", lines_of(some_problems(1))), ("mbpp", json.dumps(rows.MBPP))):
+        good = good if isinstance(good, bytes) else good.encode() + b"\n"
+        (tmp_path / name).write_bytes(good + BAD_LINES["torn"])
+        try:
+            (issue,) = load_dataset(tmp_path / name).left_out
+        except DatasetError as error:
+            (issue,) = error.issues
+        words.append((issue.line, issue.field, issue.value, issue.remedy))
+    assert words[0] == words[1]
+    assert words[0][3].startswith("is not JSON (") and words[0][3].endswith("or remove it")
+
+
+def test_a_file_in_utf_16_is_refused_with_the_remedy(tmp_path):
+    (tmp_path / "a.jsonl").write_text(json.dumps(rows.MBPP), encoding="utf-16")
+    with pytest.raises(DatasetError, match="UTF-16 or UTF-32; save it as UTF-8"):
+        load_dataset(tmp_path / "a.jsonl")
+
+
+HIDDEN_IDS = ("mill\x1b[31m", "\u202egnp", "a\u200bb", "line\nbreak", "\u3164")
+
+
+@pytest.mark.parametrize("name", HIDDEN_IDS)
+def test_an_id_that_is_not_visible_is_refused_with_the_remedy(tmp_path, name):
+    row = {**rows.LIVECODEBENCH_CALL, "question_id": name, "question_content": "Other."}
+    content = json.dumps(row) + "\n" + json.dumps(rows.LIVECODEBENCH_CALL)
+    (tmp_path / "a.jsonl").write_text(content)
+    loaded = load_dataset(tmp_path / "a.jsonl")
+    (issue,) = loaded.left_out
+    assert (issue.line, issue.field, issue.value) == (1, "id", name)
+    assert "visible" in issue.remedy and str(issue).isprintable()
+    (own,) = some_problems(1)
+    with pytest.raises(DatasetError, match="id = "):
+        save_problems(tmp_path / "own.jsonl", [replace(own, id=name)])
+        load_dataset(tmp_path / "own.jsonl")
 
 
 def nothing_is_left(var_directory: Path) -> None:

@@ -53,6 +53,37 @@ def test_a_site_below_a_path_is_refused_with_a_sentence(client, header):
     assert "'/grove'" in refused.content.decode()
 
 
+HEADERS = (
+    "Content-Security-Policy", "Permissions-Policy", "Referrer-Policy", "X-Content-Type-Options",
+    "X-Frame-Options", "Cross-Origin-Opener-Policy",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("address", ["/api/v1/runs", "/grove/api/v1/runs"])
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_rest_below_a_path_is_refused_with_problem_details(client, address, method):
+    refused = getattr(client, method)(address, headers={"X-Forwarded-Prefix": "/grove/"})
+    assert refused.status_code == 501
+    assert refused["Content-Type"] == "application/problem+json"
+    body = refused.json()
+    assert body["status"] == 501 and body["title"] == "Not Implemented" and body["problems"] == []
+    assert "only at the root of a host name" in body["detail"] and "'/grove/'" in body["detail"]
+
+
+@pytest.mark.parametrize("address", ["/sign-in/", "/api/v1/runs", "/grove/nothing"])
+def test_a_refusal_has_the_headers_of_a_page(client, address):
+    refused = client.get(address, headers={"X-Forwarded-Prefix": "/grove"})
+    assert refused.status_code == 501
+    assert [name for name in HEADERS if not refused.headers.get(name)] == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("address", ["/runs", "/api/v1/nothing", "/sign-in/", "/accounts/nothing"])
+def test_so_has_what_other_middleware_refuses(client, address):
+    answer = client.get(address)
+    assert [name for name in HEADERS if not answer.headers.get(name)] == [], answer.status_code
+
+
 @pytest.mark.django_db
 def test_a_prefix_of_the_root_is_none(client):
     assert client.get("/sign-in/", headers={"X-Forwarded-Prefix": "/"}).status_code == 200

@@ -157,6 +157,20 @@ def test_answers_without_a_program_are_counted_by_reason(cast):
     assert {r: values_of(run, f"no_program.{r}") for r in shares} == {
         reason: [share] for reason, share in shares.items()
     }
+    assert not run.metrics.filter(name="no_program.no_answer").exists()
+
+
+def test_what_an_endpoint_did_not_answer_is_counted_apart(cast):
+    events = [
+        an_event(1, "step.start", step=1, trees=1),
+        an_event(2, "tree.open", tree=2, step=1, problem="p", statement="s"),
+        *node_events(3, 1, "no_program", no_program="no_code"),
+        *node_events(5, 2, "no_program", no_program="no_answer"),
+        an_event(7, "tree.close", tree=2, nodes=2, solved=False, mean_score=0.0, filtered=False),
+        an_event(8, "step.end", step=1, reward=0.0, solved=0.0, training_seconds=1.0),
+    ]
+    run, _ = shipped(cast, events)
+    assert values_of(run, "no_program.no_answer") == values_of(run, "no_program.no_code") == [0.5]
 
 
 def test_reward_hacking_is_absent_where_nothing_is_verified(cast):

@@ -1021,7 +1021,7 @@ class StepList(msgspec.Struct, frozen=True, kw_only=True):
 class StepOut(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     step: int
-    seconds: float
+    seconds: float | None
     phases: dict[str, float]
     waits: dict[str, float]
 

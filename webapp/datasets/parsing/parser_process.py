@@ -5,8 +5,8 @@ The output is problems rewritten in Grove's format: none of the input bytes (arc
 other documents that the same bytes may be) is passed on.
 
 Invariants: the process limits itself to the seconds and bytes of its job before it reads a file; a
-file's content determines its type, never its name; it writes only into the folder of the job. A
-file that is not entirely of its type, for example with a line that is no JSON, is refused.
+file's content determines its type, never its name; it writes only into the folder of the job. A row
+that is none is left out or refuses the file as on the command line (`engine.problems.load`).
 
 JOB: {"files": [{"path", "name"}], "format", "out", "seconds", "memory_bytes", "most_bytes"}.
 `out` then contains `refusal.json` ([text]), or `problems.jsonl`, `rows.jsonl` (one `row_of` per
@@ -85,12 +85,7 @@ def _loaded(job: dict[str, Any], out: Path) -> LoadedDataset:
         link.symlink_to(file["path"])
         _refuse_foreign(link)
     one = len(job["files"]) == 1
-    loaded = load_dataset(_link(out, 0) if one else folder, job["format"] or DETECTED)
-    # A broken line of a published dataset is left out. An untrusted file with one is refused: it
-    # may be something else as a whole.
-    if broken := [row for row in loaded.left_out if row.field == "line"]:
-        raise DatasetError(broken)
-    return loaded
+    return load_dataset(_link(out, 0) if one else folder, job["format"] or DETECTED)
 
 
 def _link(out: Path, index: int) -> Path:

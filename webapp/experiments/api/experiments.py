@@ -35,6 +35,7 @@ from webapp.experiments.run_settings.override_schema import (
 from webapp.experiments.run_settings.toml import document
 from webapp.experiments.scheduling.queue import refuse_too_many
 from webapp.experiments.selectors import visible_runs
+from webapp.names import optional_name
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 from webapp.projects.selectors import visible_projects
@@ -43,6 +44,7 @@ from webapp.rest.pagination import LARGEST_ID, Cursor, page
 from webapp.rest.problem_details import Invalid
 
 router = Router()
+Name = optional_name(200)
 _WITHOUT_NUL = r"^[^\x00]*$"
 _EXAMPLE = {
     "id": 3,
@@ -139,7 +141,7 @@ class NewExperiment(Schema):
     recipe: str = Field("", json_schema_extra={"enum": ["", *recipe_names()]})
     source: uuid.UUID | None = None
     step: integer(ge=0, lt=2**31) | None = None
-    name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
+    name: Name = ""
     overrides: Overrides = Overrides({})
     seeds: list[Integer] = Field([], max_length=64)
     sweep: Sweep = Sweep({})

@@ -30,6 +30,7 @@ from webapp.experiments.runs_list.listing import (
 )
 from webapp.experiments.selectors import visible_run
 from webapp.experiments.tracked_runs import config_of
+from webapp.names import optional_name
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 from webapp.rest.json_types import Flag, Integer
@@ -37,6 +38,7 @@ from webapp.rest.pagination import LARGEST_ID
 from webapp.rest.problem_details import Invalid
 
 router = Router()
+Name = optional_name(200)
 _WITHOUT_NUL = r"^[^\x00]*$"
 _SPACES = r"\s\x00-\x1f\x7f-\xa0\u1680\u2000-\u200f\u2028\u2029\u202f\u205f\u3000\ufeff"
 _TAG = {"type": "string", "pattern": f"^[^,{_SPACES}]+$", "maxLength": annotations.LONGEST_TAG}
@@ -132,7 +134,7 @@ class NewRun(Schema):
 
     project: Integer
     recipe: str = Field(json_schema_extra={"enum": recipe_names()})
-    name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
+    name: Name = ""
     overrides: Overrides = Overrides({})
     outside: Flag = False
     """An external engine runs it and sends its events (POST /runs/{run_id}/events)."""

@@ -20,10 +20,12 @@ from webapp.experiments.launch.creation import fork_run as create_fork
 from webapp.experiments.models import Run
 from webapp.experiments.run_settings.override_schema import Overrides, checked, conflicts
 from webapp.experiments.selectors import visible_run
+from webapp.names import optional_name
 from webapp.projects.permissions import Action, require
 from webapp.rest.json_types import Integer
 
 router = Router()
+Name = optional_name(200)
 
 TEXT = r"^[^\x00]*$"
 
@@ -53,7 +55,7 @@ class Fork(Schema):
     step: Integer = Field(ge=0, lt=2**31)
     overrides: Overrides = Overrides({})
     """Settings to change."""
-    name: str = Field("", max_length=200, pattern=TEXT)
+    name: Name = ""
 
 
 class ActionOut(Schema):

@@ -20,6 +20,7 @@ def parse_overrides(text: str) -> dict[str, Any]:
     Raises:
         ConfigError: a line without a path or without `=`, or a path that is given twice.
     """
+    text = text.removeprefix("\ufeff")  # of a file that was pasted
     try:
         return dict(_leaves("", tomllib.loads(text)))
     except (ValueError, RecursionError):

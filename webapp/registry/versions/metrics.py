@@ -57,6 +57,8 @@ def _of_its_run(version: ModelVersion) -> Iterable[Metric]:
         if latest.get("step") == version.step and version.agent in latest.get("agents", {}):
             error = (latest.get("standard_errors") or {}).get(version.agent)
             value = latest["agents"][version.agent]
+            if value is None or latest["problems"] is None:
+                continue  # an external engine did not measure it
             yield Metric(f"{split} split of its run", "pass@1", value, error, latest["problems"])
 
 

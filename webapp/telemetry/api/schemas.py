@@ -103,7 +103,8 @@ class NodeDetail(Schema):
 class StepOut(Schema):
     seq: int
     step: int
-    seconds: float
+    seconds: float | None
+    """Null if an external engine did not measure it."""
     phases: dict[str, float]
     waits: dict[str, float]
     """Seconds by name of the wait."""

@@ -7,8 +7,16 @@ from typing import Any
 
 import msgspec
 
+from engine.config.names import PATTERN_OR_EMPTY
 from engine.events.vocabulary import KINDS
-from webapp.telemetry.ingest.external_engines import LAST_SECOND, MOST_EVENTS, PAYLOAD_BOUNDS
+from webapp.telemetry.ingest.external_engines import (
+    LAST_SECOND,
+    MOST_EVENTS,
+    NAMING,
+    NAMING_MANY,
+    PAYLOAD_BOUNDS,
+)
+from webapp.telemetry.ingest.figures import FIGURE_KINDS, figures_of
 
 _INT64 = {"minimum": -(2**63), "maximum": 2**63 - 1}
 _TREE = {"minimum": 0, "maximum": 2**63 - 1}
@@ -28,6 +36,12 @@ def _line(kind: str, payload: dict[str, Any], parts: dict[str, Any]) -> dict[str
     whole = _plain(payload, parts)
     whole["properties"].pop("type", None)  # the kind, which the line names
     whole["required"] = [name for name in whole.get("required", ()) if name != "type"]
+    _allow_gaps(kind, whole)
+    for name in NAMING:
+        if name in whole["properties"]:
+            whole["properties"][name]["pattern"] = PATTERN_OR_EMPTY
+    for name in NAMING_MANY:
+        _name_items(whole["properties"].get(name, {}))
     return {
         "type": "object",
         "title": kind,
@@ -46,6 +60,28 @@ def _line(kind: str, payload: dict[str, Any], parts: dict[str, Any]) -> dict[str
         },
         "required": ["seq", "time", "kind", "tree", "node", "payload"],
     }
+
+
+def _allow_gaps(kind: str, payload: dict[str, Any]) -> None:
+    """Figures may be null or left out (`webapp.telemetry.ingest.figures`)."""
+    if kind not in FIGURE_KINDS:
+        return
+    numbers, tables, _ = figures_of(KINDS[kind])
+    properties = payload["properties"]
+    for name in numbers:
+        properties[name] = {"anyOf": [properties[name], {"type": "null"}]}
+    for name in tables:
+        figure = {"anyOf": [properties[name]["additionalProperties"], {"type": "null"}]}
+        properties[name] = {**properties[name], "additionalProperties": figure}
+    optional = numbers.keys() | tables.keys()
+    payload["required"] = [name for name in payload["required"] if name not in optional]
+
+
+def _name_items(schema: dict[str, Any]) -> None:
+    if "items" in schema:
+        schema["items"]["pattern"] = PATTERN_OR_EMPTY
+    if "additionalProperties" in schema:
+        schema["propertyNames"] = {"pattern": PATTERN_OR_EMPTY}
 
 
 def _index(bounds: dict[str, int], *, is_required: bool) -> dict[str, Any]:

@@ -1,21 +1,23 @@
 """Events of external engines: validated, then stored like those of the site's own workers.
 
-Invariants: no event that a reader of the log could fail on is stored: each payload is complete and
-of its kind, events of a tree name it, and trees have no cycles. Sending a batch again changes
-nothing, even after the run has ended.
+Invariants: no event that a reader of the log could fail on is stored: each payload is complete, but
+for figures that were not measured (`figures`), and of its kind, events of a tree name it, and trees
+have no cycles. Sending a batch again changes nothing, even after the run has ended.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from django.db import DataError, transaction
 
+from engine.config import bounded_json
 from engine.config.errors import printable
+from engine.config.names import name_fault
 from engine.events.vocabulary import KINDS, Event, RunState
 from webapp.experiments import external_engines
 from webapp.experiments.models import Run
@@ -23,6 +25,7 @@ from webapp.experiments.scheduling.queue import events_of
 from webapp.projects.allowances import refuse_events
 from webapp.rest.json_types import with_integers
 from webapp.rest.problem_details import Invalid
+from webapp.telemetry.ingest.figures import FIGURE_KINDS, WITH_DEFAULTS, without_gaps
 from webapp.telemetry.ingest.ingest import GapError, Unwritable, ingest
 from webapp.telemetry.ingest.logged_checks import refuse_bad_values, refuse_too_many
 from webapp.telemetry.ingest.tree_checks import refuse_broken_trees
@@ -31,6 +34,9 @@ MOST_EVENTS = 5000
 _BOUNDS = {"seq": (1, 2**63 - 1), "tree": (0, 2**63 - 1), "node": (0, 2**31 - 1)}
 LAST_SECOND = 4e9
 """Largest accepted time, in Unix seconds (the year 2096)."""
+NAMING = ("agent", "problem")
+NAMING_MANY = ("agents", "shared_with", "node_share", "reward_by_agent")
+"""Fields of payloads whose values, items or keys are names of agents or ids of problems."""
 PAYLOAD_BOUNDS = {"step": 2**31 - 1, "steps": 2**31 - 1, "deadline_seconds": LAST_SECOND}
 """Largest value of each field that the database stores in a column; the smallest is 0."""
 
@@ -63,6 +69,7 @@ class Batch(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _READERS = {kind: msgspec.json.Decoder(payload) for kind, payload in KINDS.items()}
+_CONSTANTS = (b"NaN", b"Infinity")
 _BATCH = msgspec.json.Decoder(Batch)
 
 
@@ -85,7 +92,7 @@ def read_batch(body: bytes) -> Sent:
         Invalid: it is no batch, or one of its events cannot be stored; names it and the reason.
     """
     try:
-        batch = _decoded(_BATCH, body)
+        batch = _batch(body)
     except (msgspec.DecodeError, RecursionError) as error:
         what, _, where = printable(str(error)).partition(" - at ")
         raise Invalid(where.strip("`").removeprefix("$.") or "body", "", what) from None
@@ -93,6 +100,20 @@ def read_batch(body: bytes) -> Sent:
     if len(events) > MOST_EVENTS:
         raise Invalid("events", len(events), f"send at most {MOST_EVENTS} at once")
     return Sent([_checked(index, line) for index, line in enumerate(events)], batch.session)
+
+
+def _batch(body: bytes) -> Batch:
+    try:
+        return _decoded(_BATCH, body)
+    except msgspec.DecodeError as refusal:
+        if not any(word in body for word in _CONSTANTS):
+            raise
+        # Python's json writes NaN and Infinity, which JSON does not know.
+        try:
+            data = bounded_json.loads(body, parse_constant=lambda _: None)
+        except ValueError:
+            raise refusal from None
+        return _decoded(_BATCH, msgspec.json.encode(data))
 
 
 def store_batch(run_id: uuid.UUID, sent: Sent) -> Run:
@@ -188,12 +209,47 @@ def _payload(index: int, event: Line) -> dict[str, Any]:
     """Returns the payload after a typed round trip: complete, and without unknown fields."""
     path = f"events.{index}.payload"
     try:
-        payload = msgspec.to_builtins(_decoded(_READERS[event.kind], bytes(event.payload)))
+        payload = _typed(event.kind, bytes(event.payload))
     except (msgspec.DecodeError, RecursionError) as error:
         raise Invalid(path, "", printable(str(error))) from None
     for name, largest in PAYLOAD_BOUNDS.items():
         if not 0 <= payload.get(name, 0) <= largest:
             raise Invalid(f"{path}.{name}", payload[name], f"give one of 0 to {largest}")
     refuse_bad_values(path, event.kind, payload)
+    for name, given in _names_in(payload):
+        if given and (fault := name_fault(given)):
+            raise Invalid(f"{path}.{name}", given, fault)
     del payload["type"]
     return payload
+
+
+def _typed(kind: str, text: bytes) -> dict[str, Any]:
+    """Returns the payload of an event with its defaults, but for figures that are missing.
+
+    Raises:
+        msgspec.DecodeError: it is not of its kind.
+    """
+    if kind not in WITH_DEFAULTS:
+        try:
+            return msgspec.to_builtins(_decoded(_READERS[kind], text))
+        except msgspec.ValidationError:
+            if kind not in FIGURE_KINDS:
+                raise
+    given, gaps = without_gaps(kind, msgspec.json.decode(text))
+    try:
+        filled = msgspec.json.encode(given)
+    except OverflowError as error:  # an integer of more than 64 bits
+        raise msgspec.ValidationError(str(error)) from None
+    payload = msgspec.to_builtins(_decoded(_READERS[kind], filled))
+    gaps.restore(payload)
+    return payload
+
+
+def _names_in(payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields the fields of a payload that name an agent or a problem, with their values."""
+    for field in NAMING:
+        if field in payload:
+            yield field, payload[field]
+    for field in NAMING_MANY:
+        for index, name in enumerate(payload.get(field, ())):
+            yield f"{field}.{index}", name

@@ -81,8 +81,11 @@ def _resumed(row: Row, event: Event) -> None:
 
 def _step(row: Row, event: Event) -> None:
     row["step"] = event.payload["step"]
-    for name in ("solved", "reward", "training_seconds"):
-        row["result"][name] = event.payload[name]
+    for name in ("solved", "reward"):
+        row["result"][name] = event.payload.get(name)
+    # A sum, of which the newest known value counts; the others are the step's own.
+    if (seconds := event.payload.get("training_seconds")) is not None:
+        row["result"]["training_seconds"] = seconds
 
 
 def _logged(row: Row, event: Event) -> None:
@@ -126,7 +129,9 @@ def _health(row: Row, event: Event) -> None:
 
 def _answer(row: Row, event: Event) -> None:
     fields = ("agent", "passed", "tests", "private_passed", "ended", "nodes", "tokens", "seconds")
-    row["result"]["answer"] = {"node": event.node} | {name: event.payload[name] for name in fields}
+    row["result"]["answer"] = {"node": event.node} | {
+        name: event.payload.get(name) for name in fields
+    }
 
 
 def _error(row: Row, event: Event) -> None:

@@ -235,7 +235,7 @@ def _node(
         score=None if score is None else float(score),
         verdict=verdict or "unknown",
         stop=stop or "unknown",
-        tokens=int(tokens or 0),
+        tokens=None if tokens is None else int(float(tokens)),
         program=program or "",
         passes_public=bool(passes_public),
         no_program=no_program or "",
