@@ -147,7 +147,7 @@ def _unused_calls(node: ast.AST, name: str, read: set[str]) -> list[ast.AST]:
 
 
 def refuse_own_objects(field: str, tests: Sequence[str], name: str, prelude: str = "") -> None:
-    """Raises `RowError` if a test compares objects of a class of the solution, asks for their
+    """Raises `RowError` if a test compares objects of a class of the solution, tests for their
     class, or reads of a result what no plain value has. A judge has neither the class nor the
     object: what a program's own `==` says of them would let it pass any test. `prelude` runs before
     the tests."""

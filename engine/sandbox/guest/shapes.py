@@ -17,6 +17,7 @@ from literals import MAX_DEPTH, LiteralError, LiteralTooLong, hashable
 
 _CONSTANTS = {bool, type(None), int, float, complex, str, bytes}
 _CONTAINERS = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset", dict: "dict"}
+_NUMBERS: tuple[Any, ...] = (bytes, int, float, complex)
 _ITERATOR = "iterator"
 _VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items",
           range: "range", bytearray: "bytearray"}  # fmt: skip
@@ -72,9 +73,12 @@ class _Writer:
         for base, shape in _CONTAINERS.items():
             if isinstance(value, base):
                 return shape, base(value)
-        for base in (str, bytes, int, float, complex):
-            if isinstance(value, base):
-                return "", str.__str__(value) if base is str else base(value)
+        # `str` of a member of an enumeration is its name.
+        if isinstance(value, str):
+            return "", str.__str__(value)
+        for constant in _NUMBERS:
+            if isinstance(value, constant):
+                return "", constant(value)
         raise LiteralError(f"{type(value).__name__} is not a plain value")
 
     def _items(self, shape: str, value: Any) -> list[Any]:
