@@ -23,7 +23,8 @@ TEXTS = {"merges.txt", "README.md", "LICENSE", "LICENSE.txt", "NOTICE", TEMPLATE
 NAMES = {FILE_NAME, INDEX, *REQUIRED, LINEAGE, *SETTINGS, *TOKENS, *TEXTS}
 SHARD = re.compile(r"model-([0-9]{5,6})-of-([0-9]{5,6})\.safetensors")
 """Of five digits, and of six as some programs number them."""
-ADAPTER = ("adapter_config.json", "adapter_model.safetensors")
+ADAPTER = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin")
+ADAPTER_WEIGHTS = ADAPTER[1:]
 MOST_FILES = 600
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5", ".msgpack")
 _GGUF = ".gguf"
@@ -76,8 +77,12 @@ def fault_of_names(names: Sequence[str]) -> NameFault | None:
     """Returns why files of these names are no complete model; None if they may be one."""
     if len(names) > MOST_FILES:
         return NameFault("files", f"{len(names)} of them", f"{MOST_FILES} at most")
-    if CONFIG not in names and (adapter := next((n for n in ADAPTER if n in names), None)):
+    adapter = next((name for name in ADAPTER if name in names), None)
+    whole = CONFIG in names and any(map(is_weights, names))
+    if adapter is not None and not whole:
         return _adapter(adapter)
+    if extra := next((name for name in ADAPTER_WEIGHTS if name in names), None):
+        return _adapter_of_whole(extra)
     for index, name in enumerate(names):
         if fault := fault_of_name(name):
             return fault
@@ -91,12 +96,15 @@ def fault_of_names(names: Sequence[str]) -> NameFault | None:
 
 def part_of_folder(names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Returns which files of a folder are the model's, and why each of the others is left out, by
-    name. Of a folder with other weights alone, these are among the first, to be refused."""
-    left_out = {n: fault.what for n in names if (fault := fault_of_name(n))}
+    name. Of a folder with other weights alone, and of one with an adapter's, these are among the
+    first, to be refused."""
+    left_out = {
+        n: fault.what for n in names if n not in ADAPTER_WEIGHTS and (fault := fault_of_name(n))
+    }
     if not any(is_weights(name) for name in names):
         other = [name for name in names if name.endswith((*_PICKLES, _GGUF)) or name in ADAPTER]
         for name in other:
-            del left_out[name]
+            left_out.pop(name, None)
     return [name for name in names if name not in left_out], left_out
 
 
@@ -105,6 +113,15 @@ def _adapter(name: str) -> NameFault:
     remedy = (
         "merge it into its base (merge_and_unload, then save_pretrained) and give the result; or "
         "name the adapter's folder as a model of the engine, which loads both"
+    )
+    return NameFault(name, what, remedy)
+
+
+def _adapter_of_whole(name: str) -> NameFault:
+    what = "is an adapter (PEFT) alongside a whole model, which would be stored without it"
+    remedy = (
+        "merge it into the model (merge_and_unload, then save_pretrained) and give the result; or "
+        "leave it out, if the model is the one to store"
     )
     return NameFault(name, what, remedy)
 

@@ -238,17 +238,19 @@ def started_team(
     from engine.inference.local_team import LocalTeam
     from engine.policy.models.load import model_warnings
     from engine.resources.requirements import require_bounds
+    from engine.run.clock import run_clock
     from engine.sandbox.host.errors import SandboxUnavailable
     from engine.sandbox.limits import SandboxCaps
 
     require_bounds(SandboxCaps.from_environment().of_run(config))
     for line in model_warnings(config.agents):
         print(f"warning: {line}", file=sys.stderr)
+    clock = run_clock(config.agents, reward_model=config.inference.reward_model)
     try:
         with (
             progress,
-            scoring(config) as scorer,
-            LocalTeam(config) as team,
+            scoring(config, clock) as scorer,
+            LocalTeam(config, clock=clock) as team,
         ):
             team.ready()
             if total:

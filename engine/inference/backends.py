@@ -126,8 +126,8 @@ class ModelProcess:
 class RewardProcess:
     """A reward model in its own process."""
 
-    def __init__(self, directory: Path, run: RunConfig):
-        arguments, apart = (directory, run.compute.device), has_gpus(run)
+    def __init__(self, directory: Path, run: RunConfig, clock: str | None = None):
+        arguments, apart = (directory, run.compute.device, clock), has_gpus(run)
         self._process = ModelProcess("reward model", _load_reward_model, *arguments, apart=apart)
 
     def ready(self, deadline: Deadline) -> None:
@@ -154,9 +154,11 @@ class RewardProcess:
 
 
 @contextmanager
-def scoring(config: RunConfig) -> Iterator[Callable[..., list[float]] | None]:
+def scoring(
+    config: RunConfig, clock: str | None = None
+) -> Iterator[Callable[..., list[float]] | None]:
     """Context of the `score` function of the settings' reward model, which runs in its own process;
-    None without `inference.reward_model`.
+    None without `inference.reward_model`. `clock` is the time that its template writes.
 
     Raises:
         BackendError: it cannot be started. ValueError: the directory holds no reward model.
@@ -168,7 +170,7 @@ def scoring(config: RunConfig) -> Iterator[Callable[..., list[float]] | None]:
 
     directory = Path(config.inference.reward_model).expanduser()
     check_reward_model(directory)
-    process = RewardProcess(directory, config)
+    process = RewardProcess(directory, config, clock)
     try:
         process.ready(ACTORS_START)
         yield process.score
@@ -200,7 +202,7 @@ def _call(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result
     return function(_model, *arguments)
 
 
-def _load_reward_model(directory: Path, device: str) -> Any:
+def _load_reward_model(directory: Path, device: str, clock: str | None) -> Any:
     quiet_libraries()
     import torch
 
@@ -208,7 +210,7 @@ def _load_reward_model(directory: Path, device: str) -> Any:
 
     torch.set_num_threads(1)  # one core alongside the sandbox; a large model belongs on a GPU
     cuda = device != "cpu" and torch.cuda.is_available()
-    return RewardModel.load(directory, "cuda" if cuda else "cpu")
+    return RewardModel.load(directory, "cuda" if cuda else "cpu", clock)
 
 
 def _score(reward_model: Any, pairs: list[tuple[str, str]]) -> list[float]:

@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -72,30 +73,35 @@ class Quality:
 
 
 class RewardModel:
-    """Scores programs; `policy.model` and `head` share one device."""
+    """Scores programs; `policy.model` and `head` share one device.
 
-    def __init__(self, policy: LoadedModel, head: nn.Linear):
+    `clock` is the local time that its chat template writes in every conversation (default: that of
+    its making): two scores of one program are equal, whenever they are computed.
+    """
+
+    def __init__(self, policy: LoadedModel, head: nn.Linear, clock: str | None = None):
         self.policy = policy
         self.head = head
+        self.clock = clock or datetime.now().isoformat()
 
     @classmethod
-    def on(cls, policy: LoadedModel) -> RewardModel:
+    def on(cls, policy: LoadedModel, clock: str | None = None) -> RewardModel:
         """Returns an untrained head on a policy: every program scores 0.5."""
         model = policy.model
         head = nn.Linear(model.config.hidden_size, 1).to(model.device)
         nn.init.zeros_(head.weight)
         nn.init.zeros_(head.bias)
-        return cls(policy, head)
+        return cls(policy, head, clock)
 
     @classmethod
-    def load(cls, directory: Path, device: str = "cpu") -> RewardModel:
+    def load(cls, directory: Path, device: str = "cpu", clock: str | None = None) -> RewardModel:
         """Loads a directory that `save` wrote.
 
         Raises:
             ModelError: a file is missing or broken; names it.
         """
         check_reward_model(directory)
-        reward_model = cls.on(load_policy(str(directory), device))
+        reward_model = cls.on(load_policy(str(directory), device), clock)
         file = directory / HEAD_FILE
         try:
             state = load_file(file)
@@ -133,7 +139,8 @@ class RewardModel:
             *statement_prompt(statement),
             {"role": "assistant", "content": program.rstrip("\n")},
         ]
-        return conversation_ids(self.policy.tokenizer, conversation)[-MAX_TOKENS:]
+        ids = conversation_ids(self.policy.tokenizer, conversation, now=self.clock)
+        return ids[-MAX_TOKENS:]
 
     def logits(self, rows: Sequence[list[int]]) -> Tensor:
         """Returns logits_N, one per row of ids."""

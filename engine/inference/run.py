@@ -27,6 +27,7 @@ from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.jsonl import SEARCHED_FILE, load_problems, save_problems
 from engine.problems.problem import Problem
 from engine.resources.requirements import require_bounds
+from engine.run.clock import run_clock
 from engine.run.exit_status import ExitCode, isolation_line, report_refusal
 from engine.run.failure import error_raised
 from engine.run.lease import LeaseGuard
@@ -87,9 +88,10 @@ def _search(
         log.append(RunStateChanged(RunState.STARTING))
         recorder = SearchRecorder(log, [agent.name for agent in config.agents])
         with ended_alike(), ExitStack() as stack:
-            scorer = stack.enter_context(scoring(config))
+            clock = run_clock(config.agents, run_dir, config.inference.reward_model)
+            scorer = stack.enter_context(scoring(config, clock))
             team = stack.enter_context(
-                LocalTeam(config, waiting=_wait_reporter(log), run_dir=run_dir)
+                LocalTeam(config, waiting=_wait_reporter(log), run_dir=run_dir, clock=clock)
             )
             stack.enter_context(_leased(run_dir, lease_seconds, team))
             team.ready()

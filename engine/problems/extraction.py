@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from engine.events.states import NoProgram
 from engine.problems.answers import code as codes
-from engine.problems.answers.blocks import INVISIBLE, CodeOf, blocks, cleaned, segments, with_ticks
+from engine.problems.answers.blocks import INVISIBLE, blocks, cleaned, segments, with_ticks
 from engine.problems.answers.code import Code, Grade
+from engine.problems.answers.completion import Parts
 from engine.problems.answers.marks import turn, without_marks, without_thoughts, wrapped
+from engine.problems.answers.parser import Parser
+from engine.problems.answers.prose import looks_like_code, regions
+from engine.problems.answers.readings import further
 
 MAX_CHARS = 200_000  # larger than any real program; bounds the parser's work
 
@@ -48,14 +51,14 @@ def extract(answer: str, entry_point: str | None = None, *, cut: bool = False) -
     answer counts as closed there. Nothing counts in an answer of more than MAX_CHARS outside its
     thoughts.
     """
-    code_of = cache(Code.of)
-    if len(answer) <= MAX_CHARS and _is_program(code_of(answer), entry_point):
+    parser = Parser(len(answer))
+    if len(answer) <= MAX_CHARS and _is_program(parser.code(answer), entry_point):
         return Extraction(answer)
     spoken = without_thoughts(answer)
     text = spoken.text.replace("\r\n", "\n").replace("\r", "\n").lstrip(_INVISIBLE)
     found = Extraction("", NoProgram.DOES_NOT_PARSE)
     if len(text) <= MAX_CHARS:
-        found = _found(text, entry_point, code_of)
+        found = _found(text, entry_point, parser)
     if found.reason and (cut or spoken.unfinished):
         reason = NoProgram.CUT_AT_LIMIT if cut else NoProgram.NO_CODE
         return Extraction(found.program, reason)
@@ -83,48 +86,55 @@ def _grade(code: Code, entry_point: str | None) -> Grade:
     return code.grade(entry_point)
 
 
-def _found(text: str, entry_point: str | None, code_of: CodeOf) -> Extraction:
+def _found(text: str, entry_point: str | None, parser: Parser) -> Extraction:
     """Returns the program of an answer without thoughts."""
     own = turn(text)
     readings = [without_marks(one) for one in (wrapped(own), own)]
     for reading in dict.fromkeys((*readings, text, with_ticks(readings[-1]))):
-        if reading.strip() and (program := _chosen(reading, entry_point, code_of)):
+        if reading.strip() and (program := _chosen(reading, entry_point, parser)):
             return Extraction(program)
-    return _rest(readings[-1], code_of)
+    for reading in further(readings[-1], entry_point):
+        if not codes.may_define(reading, entry_point):
+            continue
+        if program := _chosen(reading, entry_point, parser):
+            return Extraction(program)
+    return _rest(readings[-1], parser)
 
 
-def _chosen(text: str, entry_point: str | None, code_of: CodeOf) -> str:
+def _chosen(text: str, entry_point: str | None, parser: Parser) -> str:
     """Returns the program of one reading of an answer; empty if there is none."""
     fenced = [
         _Candidate(block.code, _grade(block.code, entry_point), block.tag.may_be_python)
-        for block in blocks(text, code_of)
+        for block in blocks(text, parser.code)
         if block.code
     ]
-    best = _best(fenced, entry_point)
+    best = _best(fenced, entry_point, parser)
     if best and best.grade == Grade.WHOLE:
         return best.code.text
     if not codes.may_define(text, entry_point):
         return best.code.text if best else ""
-    loose = [_Candidate(code, _grade(code, entry_point)) for code in _loose(text)]
-    other = _best(loose, entry_point)
+    loose = [_Candidate(code, _grade(code, entry_point)) for code in _loose(text, parser)]
+    other = _best(loose, entry_point, parser)
     if other and (best is None or other.grade > best.grade):
         best = other
     return best.code.text if best else ""
 
 
-def _best(candidates: Sequence[_Candidate], entry_point: str | None) -> _Candidate | None:
+def _best(
+    candidates: Sequence[_Candidate], entry_point: str | None, parser: Parser
+) -> _Candidate | None:
     """Returns the candidate that is most of what the problem needs, completed; the last
     one of equals.
 
     Of programs for stdin, one that needs nothing from the others comes first: the other is mostly
     an excerpt.
     """
-    parts = [candidate.code for candidate in candidates]
+    parts = Parts([candidate.code for candidate in candidates], parser)
     ranked: list[tuple[tuple[Grade, bool, bool, int], _Candidate]] = []
     for index, candidate in enumerate(candidates):
         code = candidate.code
         if entry_point == "":
-            code = codes.completed(parts, index)
+            code = parts.completed(index)
         grade = _grade(code, entry_point)
         if grade:
             rank = grade, candidate.is_tagged, code is candidate.code, index
@@ -132,24 +142,24 @@ def _best(candidates: Sequence[_Candidate], entry_point: str | None) -> _Candida
     if not ranked:
         return None
     rank, best = max(ranked, key=lambda one: one[0])
-    return _Candidate(codes.completed(parts, rank[-1]), best.grade) if entry_point else best
+    return _Candidate(parts.completed(rank[-1]), best.grade) if entry_point else best
 
 
-def _loose(text: str) -> Iterator[Code]:
+def _loose(text: str, parser: Parser) -> Iterator[Code]:
     """Yields the code within prose, and within blocks that hold prose."""
     for segment in segments(text):
         found = False
         for reading in (segment, *cleaned(segment)):
-            for code in codes.regions(reading):
+            for code in regions(reading, parser):
                 found = True
                 yield code
             if found:
                 break
 
 
-def _rest(text: str, code_of: CodeOf) -> Extraction:
+def _rest(text: str, parser: Parser) -> Extraction:
     """Returns the last program of an answer without its entry point, and the reason."""
-    fenced = [block for block in blocks(text, code_of) if not block.is_inline]
+    fenced = [block for block in blocks(text, parser.code) if not block.is_inline]
     found = [block.code for block in fenced if block.code]
     if not fenced:
         return _unfenced(text)
@@ -165,5 +175,5 @@ def _unfenced(text: str) -> Extraction:
     if (tree := codes.parsed(text)) is not None:
         is_code = not Code(text, tree).is_expression
         return Extraction(text, NoProgram.NO_ENTRY_POINT if is_code else NoProgram.NO_CODE)
-    is_code = codes.looks_like_code(text)
+    is_code = looks_like_code(text)
     return Extraction("", NoProgram.DOES_NOT_PARSE if is_code else NoProgram.NO_CODE)

@@ -22,14 +22,19 @@ _CALL = b"strftime_now"
 _TEMPLATES = ("chat_template.jinja", "tokenizer_config.json")
 
 
-def run_clock(agents: Sequence[AgentConfig], run_dir: Path | None = None) -> str | None:
+def run_clock(
+    agents: Sequence[AgentConfig], run_dir: Path | None = None, reward_model: str | None = None
+) -> str | None:
     """Returns the local time of a run in ISO 8601, from its directory if it has begun before; None
-    if no template of its agents writes the time.
+    if no template of its agents and of its reward model, a directory, writes the time.
 
     Raises:
         ValueError: `clock.json` holds no time; names it. OSError: it cannot be written.
     """
-    if not any(_writes_time(agent) for agent in agents):
+    files = [file for agent in agents for file in _templates_of(agent)]
+    if reward_model is not None:
+        files += [Path(reward_model).expanduser() / name for name in _TEMPLATES]
+    if not any(map(_writes_time, files)):
         return None
     now = datetime.now().isoformat()
     if run_dir is None:
@@ -48,14 +53,15 @@ def run_clock(agents: Sequence[AgentConfig], run_dir: Path | None = None) -> str
         ) from None
 
 
-def _writes_time(agent: AgentConfig) -> bool:
+def _templates_of(agent: AgentConfig) -> list[Path]:
     if is_endpoint(agent.model):
-        return False
-    files = [folder / name for folder in model_folders(agent.model) for name in _TEMPLATES]
+        return []
     if agent.chat_template is not None:
-        files = [Path(agent.chat_template).expanduser()]
-    for file in files:
-        with suppress(OSError):
-            if _CALL in file.read_bytes():
-                return True
+        return [Path(agent.chat_template).expanduser()]
+    return [folder / name for folder in model_folders(agent.model) for name in _TEMPLATES]
+
+
+def _writes_time(file: Path) -> bool:
+    with suppress(OSError):
+        return _CALL in file.read_bytes()
     return False

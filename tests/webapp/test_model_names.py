@@ -57,6 +57,17 @@ def test_other_weights_alone_are_refused_and_an_adapter_says_what_to_do():
         assert fault.startswith("adapter_config.json: is an adapter (PEFT)") and "merge" in fault
 
 
+@pytest.mark.parametrize("weights", ["adapter_model.safetensors", "adapter_model.bin"])
+def test_an_adapter_with_files_of_its_base_is_refused(weights):
+    settings_of_base = [*REQUIRED, "adapter_config.json", weights]
+    for names in (settings_of_base, part_of_folder(settings_of_base)[0]):
+        assert "is no model without its base" in str(fault_of_names(names))
+    with_base = [*settings_of_base, "model.safetensors"]
+    for names in (with_base, part_of_folder(with_base)[0]):
+        fault = str(fault_of_names(names))
+        assert fault.startswith(f"{weights}: is an adapter (PEFT) alongside a whole model")
+
+
 def test_the_settings_of_a_merged_adapter_are_left_out():
     taken, left_out = part_of_folder([*REQUIRED, "adapter_config.json", "model.safetensors"])
     assert left_out.keys() == {"adapter_config.json"} and fault_of_names(taken) is None

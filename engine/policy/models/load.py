@@ -159,6 +159,7 @@ def check_model_directory(reference: str, adapters: int = 0) -> Path:
     if is_adapter(directory):
         _check_adapter(directory, adapters + 1)
         return directory
+    _refuse_adapter_weights(directory)
     named_config(directory)
     _check_tokenizer(directory)
     shapes = weight_shapes(weight_files(directory))
@@ -274,8 +275,29 @@ def model_folders(reference: str) -> list[Path]:
 
 
 def is_adapter(directory: Path) -> bool:
-    """Returns whether the directory holds an adapter and no `config.json` (a whole model)."""
-    return (directory / ADAPTER_CONFIG).is_file() and not (directory / "config.json").is_file()
+    """Returns whether the directory holds an adapter and no whole model; some adapters have a copy
+    of the `config.json` of their base."""
+    if not (directory / ADAPTER_CONFIG).is_file():
+        return False
+    if not (directory / "config.json").is_file():
+        return True
+    return (directory / ADAPTER_WEIGHTS).is_file() and not weight_files(directory)[0].is_file()
+
+
+def _refuse_adapter_weights(directory: Path) -> None:
+    """Raises ModelError if an adapter's weights stand alongside a whole model, which would be
+    loaded without them, or without the settings that they need."""
+    file = directory / ADAPTER_WEIGHTS
+    if not file.is_file():
+        return
+    if not (directory / ADAPTER_CONFIG).is_file() and not (directory / "config.json").is_file():
+        raise ModelError(
+            f"{file}: is an adapter without its settings; add {ADAPTER_CONFIG}, which peft writes"
+        )
+    raise ModelError(
+        f"{file}: is an adapter alongside a whole model, which would be loaded without it; "
+        "merge it into the model, give it a directory of its own, or remove it"
+    )
 
 
 def _load_adapted(directory: Path, device: str, dtype: str) -> LoadedModel:
@@ -316,7 +338,10 @@ def _check_adapter(directory: Path, adapters: int) -> None:
     try:
         check_model_directory(base, adapters)
     except ModelError as error:
-        raise ModelError(f"{directory / ADAPTER_CONFIG}: its base: {error}") from None
+        raise ModelError(
+            f"{directory / ADAPTER_CONFIG}: its base: {error}; base_model_name_or_path must be the "
+            "directory of the base"
+        ) from None
     if (directory / "tokenizer.json").is_file():
         _check_tokenizer(directory)
     settings_of(directory, ADAPTER_CONFIG)

@@ -16,17 +16,18 @@ MAX_ENDS = 12
 """Ends of one block that are tried."""
 
 _FENCE = re.compile(
-    r"(?P<lead>[ \t]*(?:>[ \t]?)*[ \t]*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)?)"
-    r"(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>.*?)[ \t]*$"
+    r"(?P<lead>(?:[ \t]*>)*[ \t]*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)?)"
+    r"(?P<ticks>`{3,}|~{3,})(?P<info>.*)$"
 )
 _AFTER_TEXT = re.compile(
     r"(?P<lead>.*\S[ \t]*)(?<!`)(?P<ticks>`{3,}|(?<=[\s:])~{3,})[ \t]*(?P<info>[\w+#.{}=-]*)[ \t]*$"
 )
-_INLINE = re.compile(r"(?<!`)(`{3,})(?!`)[ \t]*(.+?)(?<!`)\1(?!`)")
+MAX_TICKS = 200_000
+_TICKS = re.compile("`+")
 _PYTHON = re.compile(r"(?:python|py|pypy|cpython|ipython|sage)[\d.]*w?|.*\.py")
 _LANGUAGE_LINE = re.compile(r"\s*(?:python3?|py)[ \t]*\n", re.IGNORECASE)
 _MARKDOWN = frozenset({"markdown", "md", "mdx", "gfm", "commonmark"})
-_OTHERS = frozenset({
+OTHERS = frozenset({
     "abap", "ada", "asm", "assembly", "awk", "bash", "basic", "bat", "batch", "c", "c#", "c++",
     "cc", "clj", "clojure", "cmd", "cobol", "coffee", "coffeescript", "console", "cpp", "cs",
     "csharp", "csh", "css", "csv", "cu", "cuda", "cxx", "d", "dart", "diff", "docker",
@@ -69,7 +70,7 @@ class Tag:
     @property
     def is_other(self) -> bool:
         """Whether it names another language than Python."""
-        return self.name in _OTHERS
+        return self.name in OTHERS
 
     @property
     def is_known(self) -> bool:
@@ -151,6 +152,44 @@ def segments(text: str) -> Iterator[str]:
         yield "".join(piece)
 
 
+def without_languages(text: str, names: frozenset[str]) -> str:
+    """Returns the text without the blocks in some languages."""
+    pieces: list[str] = []
+    skipped: _Fence | None = None
+    for line in _lines(text):
+        has_ticks = "```" in line or "~~~" in line
+        fence = (_fence(line) or _fence_after_text(line)) if has_ticks else None
+        if skipped is None and fence and fence.tag.name in names:
+            skipped = fence
+        elif skipped is None:
+            pieces.append(line)
+        elif fence and fence.is_bare and fence.ends(skipped):
+            skipped = None
+    return "".join(pieces)
+
+
+def spans(text: str, least: int, most: int = MAX_TICKS) -> Iterator[str]:
+    """Yields what stands between two runs of ticks of the same length, at least `least` and at most
+    `most`, as code within a line does."""
+    runs = [(run.start(), run.end()) for run in _TICKS.finditer(text)]
+    nexts: dict[int, int] = {}
+    closing: list[int | None] = []
+    for index in reversed(range(len(runs))):
+        length = runs[index][1] - runs[index][0]
+        closing.append(nexts.get(length))
+        nexts[length] = index
+    closing.reverse()
+    index = 0
+    while index < len(runs):
+        start, end = runs[index]
+        close = closing[index] if least <= end - start <= most else None
+        if close is None:
+            index += 1
+            continue
+        yield text[end : runs[close][0]]
+        index = close + 1
+
+
 def with_ticks(text: str) -> str:
     """Returns the text with fences of ticks for those of quotes (`'''python`); empty if it has
     none."""
@@ -206,13 +245,13 @@ class _Reader:
         return next((code for one in readings if (code := self.code_of(one))), None)
 
     def _inline(self, line: str) -> Iterator[Block]:
-        for match in _INLINE.finditer(line):
-            first, _, rest = match[2].partition(" ")
+        for text in spans(line, 3):
+            first, _, rest = text.lstrip(" \t").partition(" ")
             tag = Tag(first.lower())
             if tag.is_python and rest:
                 yield Block(tag, self.code_of(f"{rest.strip()}\n"), is_inline=True)
             elif not tag.is_other:
-                yield Block(Tag(""), self.code_of(f"{match[2].strip()}\n"), is_inline=True)
+                yield Block(Tag(""), self.code_of(f"{text.strip()}\n"), is_inline=True)
 
     def _ends(self, fence: _Fence, start: int) -> list[_End]:
         ends: list[_End] = []
@@ -268,7 +307,7 @@ def _fence(line: str) -> _Fence | None:
     # The language of a fence of ticks holds none, else it is code within a line.
     if match is None or (match["ticks"][0] == "`" and "`" in match["info"]):
         return None
-    return _Fence(match["lead"], match["ticks"], match["info"])
+    return _Fence(match["lead"], match["ticks"], match["info"].strip(" \t"))
 
 
 def _fence_after_text(line: str) -> _Fence | None:

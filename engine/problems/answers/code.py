@@ -10,14 +10,12 @@ import builtins
 import re
 import symtable
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 
 SOURCE = "<answer>"
-_ROUNDS = 8
-"""Rounds of looking for names that code of earlier rounds needs."""
 _ALWAYS = frozenset(dir(builtins)) | {
     "__name__", "__file__", "__doc__", "__annotations__", "__builtins__", "__spec__",
 }  # fmt: skip
@@ -108,57 +106,31 @@ class Code:
             return frozenset()
         return frozenset(_global_names(table)) - self.bound - _ALWAYS
 
-    def statements_of(self, names: frozenset[str], with_values: bool) -> list[ast.stmt]:
-        """Returns the top-level statements that define one of the names, or change its value;
-        without `with_values` only imports, functions and classes."""
+    def statements_of(self, name: str, with_values: bool) -> list[ast.stmt]:
+        """Returns the top-level statements that define a name, or change its value; without
+        `with_values` only imports, functions and classes."""
+        nodes = self._statements_by_name.get(name, [])
+        if with_values:
+            return nodes
         kinds = (ast.Import, ast.ImportFrom, *_DEFINITIONS)
-        return [
-            node
-            for node in self.tree.body
-            if (with_values or isinstance(node, kinds))
-            and not names.isdisjoint([*_bound_names(node), *_changed_names(node)])
-        ]
+        return [node for node in nodes if isinstance(node, kinds)]
 
-    def source_of(self, nodes: Sequence[ast.stmt]) -> str:
+    @cached_property
+    def _statements_by_name(self) -> dict[str, list[ast.stmt]]:
+        found: dict[str, list[ast.stmt]] = {}
+        for node in self.tree.body:
+            for name in {*_bound_names(node), *_changed_names(node)}:
+                found.setdefault(name, []).append(node)
+        return found
+
+    def source_of(self, nodes: Iterable[ast.stmt]) -> str:
         """Returns the lines of some of its statements."""
-        lines = self.text.split("\n")
-        rows = {row for node in nodes for row in range(_first_line(node), _last_line(node) + 1)}
-        return "".join(f"{lines[row - 1]}\n" for row in sorted(rows))
+        rows = {row for node in nodes for row in range(first_line(node), last_line(node) + 1)}
+        return "".join(f"{self._lines[row - 1]}\n" for row in sorted(rows))
 
-
-def completed(codes: Sequence[Code], index: int) -> Code:
-    """Returns a piece of code with what it lacks from the others: imports, functions, classes and
-    values of earlier ones, the latest first; else imports, functions and classes of later ones."""
-    main = codes[index]
-    if len(codes) == 1 or not main.missing:
-        return main
-    taken: dict[int, set[ast.stmt]] = {}
-    missing, had = main.missing, set(main.bound)
-    order = [*reversed(range(index)), *range(index + 1, len(codes))]
-    for _ in range(_ROUNDS):
-        fresh: list[str] = []
-        for name in sorted(missing):
-            other = next((i for i in order if name in codes[i].bound), None)
-            if other is None:
-                continue
-            nodes = codes[other].statements_of(frozenset({name}), with_values=other < index)
-            if not nodes:
-                continue
-            had.add(name)
-            taken.setdefault(other, set()).update(nodes)
-            fresh.append(codes[other].source_of(nodes))
-        lacking = Code.of("".join(fresh)) if fresh else None
-        missing = lacking.missing - had if lacking else frozenset()
-        if not missing:
-            break
-    if not taken:
-        return main
-    pieces = {i: codes[i].source_of(list(nodes)) for i, nodes in sorted(taken.items())}
-    before = "".join(text for i, text in pieces.items() if i < index)
-    after = "".join(text for i, text in pieces.items() if i > index)
-    head, body = _future_imports(main)
-    body = body if body.endswith("\n") else f"{body}\n"
-    return Code.of(f"{head}{before}{body}{after}") or main
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.split("\n")
 
 
 def without_remarks(code: Code) -> Code | None:
@@ -174,30 +146,9 @@ def without_remarks(code: Code) -> Code | None:
         return code
     if start == end:
         return None
-    first = _first_line(body[start]) - 1 if start else 0
-    lines = code.text.split("\n")[first : _last_line(body[end - 1])]
+    first = first_line(body[start]) - 1 if start else 0
+    lines = code.text.split("\n")[first : last_line(body[end - 1])]
     return Code.of("\n".join(lines) + "\n")
-
-
-def regions(text: str) -> Iterator[Code]:
-    """Yields the pieces of prose that are code: whole statements with prose, or nothing, around."""
-    lines = text.split("\n")
-    index, before, tries = 0, "", _TRIES
-    while index < len(lines) and tries > 0:
-        line = lines[index]
-        if not line.strip():
-            index += 1
-            continue
-        if _CODE.match(line) and (not before or is_prose(before)):
-            code, after, used = _region(lines, index, tries)
-            tries -= used
-            if code is not None:
-                if (kept := without_remarks(code)) is not None:
-                    yield kept
-                index, before = after, ""
-                continue
-        before = line
-        index += 1
 
 
 def may_define(text: str, entry_point: str | None) -> bool:
@@ -208,91 +159,6 @@ def may_define(text: str, entry_point: str | None) -> bool:
         return any(word in text for word in words)
     owner, _, name = entry_point.rpartition(".")
     return re.search(rf"\b{re.escape(owner or name)}\b", text) is not None
-
-
-def looks_like_code(text: str) -> bool:
-    """Returns whether a line of the text begins as a Python statement that prose never is."""
-    return bool(_SURELY_CODE.search(text))
-
-
-def is_prose(line: str) -> bool:
-    """Returns whether a line is a sentence, a heading or an item of a list, not broken code."""
-    text = line.strip()
-    if _SURELY_CODE.match(text) or _CODE_LIKE.search(text):
-        return False
-    if _MARKUP.match(text):
-        return True
-    words = [word for word in _WORD.findall(text) if word not in _KEYWORDS]
-    if not words:
-        return False
-    if not re.search(r"[=(){}\[\];]", text):
-        return True
-    return len(words) >= 2 and _WORDS_IN_A_ROW.search(text) is not None
-
-
-_KEYWORDS = frozenset(
-    {"def", "class", "return", "import", "lambda", "yield", "raise", "assert", "del", "global",
-     "nonlocal", "pass", "elif", "break", "continue", "async", "await", "None", "True", "False"}
-)  # fmt: skip
-_CODE_LIKE = re.compile(r"^[\w.\[\], ]+[-+*/%]?=[^=]|[;{]$|^(?:[\w.]+\.)?\w+\(.*\)$")
-_MARKUP = re.compile(
-    r"#{1,6} \S|[-*+•>] |\d+[.)] |[*_]{2}\S|\||[-=*_#~]{3,}$|</?\w[^<>]*>$|\\|[^\x00-\x7f]"
-)
-"""Headings, items, bold text, tables, rules, tags, and what is written in no Latin letters."""
-_WORD = re.compile(r"[^\W\d_][\w'’-]*")
-_WORDS_IN_A_ROW = re.compile(r"[^\W\d_]{2,}[,:;.]?\s+[(\"'`*]*[^\W\d_]+")
-_SURELY_CODE = re.compile(
-    r"^[ \t]*(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]|import[ \t]+[\w.]+"
-    r"|from[ \t]+[\w.]+[ \t]+import\b|return\b(?![ \t]+the\b)|@\w+[\w.]*(?:\(|[ \t]*$)"
-    r"|(?:if|for|while|elif|with)\b.*:[ \t]*(?:\#.*)?$|(?:else|try|finally)[ \t]*:)",
-    re.MULTILINE,
-)
-_CODE = re.compile(
-    _SURELY_CODE.pattern + r"|^[ \t]*(?:[\w.\[\], ]+(?::[^=]+)?[-+*/%|&^]?=[^=]|[a-zA-Z_][\w.]*\("
-    r"|#|[rbuf]?\"\"\"|[rbuf]?'''|try:|with\b|if\b|for\b|while\b)"
-)
-
-
-_TRIES = 60
-"""Attempts to parse pieces of one text."""
-
-
-def _region(lines: Sequence[str], start: int, tries: int) -> tuple[Code | None, int, int]:
-    """Returns the code that begins at a line, the line after it, and how often it was parsed; None
-    if it is broken there."""
-    first = lines[start]
-    lead = first[: len(first) - len(first.lstrip(" \t"))]
-    end = start
-    while end < len(lines) and (not lines[end].strip() or lines[end].startswith(lead)):
-        end += 1
-    while not lines[end - 1].strip():
-        end -= 1
-    chunk = [line[len(lead) :] if line.strip() else "" for line in lines[start:end]]
-    for used in range(1, tries + 1):
-        text = "\n".join(chunk) + "\n"
-        error = _error_line(text)
-        if error is None:
-            return Code.of(text), start + len(chunk), used
-        cut = min(error, len(chunk)) - 1
-        while cut > 0 and (not chunk[cut].strip() or chunk[cut][:1] in " \t"):
-            cut -= 1
-        if cut <= 0 or not is_prose(chunk[cut]):
-            return None, start + 1, used
-        chunk = chunk[:cut]
-        while not chunk[-1].strip():
-            chunk.pop()
-    return None, start + 1, tries
-
-
-def _error_line(text: str) -> int | None:
-    """Returns the line at which a text does not parse; None if it parses."""
-    try:
-        ast.parse(text, filename=SOURCE)
-    except SyntaxError as error:
-        return error.lineno or 1
-    except (ValueError, MemoryError, RecursionError):
-        return 1
-    return None
 
 
 def _statements(body: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -417,32 +283,24 @@ def _root(node: ast.expr) -> Iterator[str]:
         yield node.id
 
 
-def _global_names(table: symtable.SymbolTable) -> Iterator[str]:
-    top = table.get_type() == "module"
-    for symbol in table.get_symbols():
-        if symbol.is_referenced() and (top or symbol.is_global()):
-            yield symbol.get_name()
-    for child in table.get_children():
-        yield from _global_names(child)
+def _global_names(module: symtable.SymbolTable) -> Iterator[str]:
+    # No recursion: scopes nest deeper than Python calls.
+    tables = [module]
+    while tables:
+        table = tables.pop()
+        for symbol in table.get_symbols():
+            if symbol.is_referenced() and (table is module or symbol.is_global()):
+                yield symbol.get_name()
+        tables += table.get_children()
 
 
-def _first_line(node: ast.stmt) -> int:
+def first_line(node: ast.stmt) -> int:
     decorators = getattr(node, "decorator_list", ())
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
-def _last_line(node: ast.stmt) -> int:
+def last_line(node: ast.stmt) -> int:
     return node.end_lineno or node.lineno
-
-
-def _future_imports(code: Code) -> tuple[str, str]:
-    """Returns the code up to its last `from __future__` import, and the rest."""
-    last = 0
-    for node in code.tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            last = _last_line(node)
-    lines = code.text.split("\n")
-    return "".join(f"{line}\n" for line in lines[:last]), "\n".join(lines[last:])
 
 
 def _is_remark(node: ast.stmt, known: frozenset[str]) -> bool:

@@ -12,6 +12,7 @@ A mark that stands within quotes, as code or prose cites it, is no mark.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -99,12 +100,13 @@ def without_thoughts(answer: str) -> Spoken:
         return Spoken("", unfinished=True)
     spoken: list[str] = []
     position, thought = 0, False
+    fences = _Fences(answer)
     for mark in _thought_marks(answer):
         start = mark.start()
         if start < position or mark[0].endswith("/>") or _is_cited(answer, mark):
             continue
         if _opens(mark):
-            if not thought and not _in_closed_fence(answer, position, mark):
+            if not thought and not fences.hold(position, mark):
                 spoken.append(answer[position:start])
                 position, thought = mark.end(), True
         elif thought:
@@ -132,8 +134,9 @@ def opened_thought(prompt: str) -> str:
 def turn(text: str) -> str:
     """Returns the text up to the mark that ends the turn, without marks of its beginning."""
     text = _HEADER.sub("", text)
+    begins = len(text) - len(text.lstrip())
     for mark in _marks(_END, text):
-        if text[: mark.start()].strip() and not _is_cited(text, mark):
+        if mark.start() > begins and not _is_cited(text, mark):
             return text[: mark.start()]
     return text
 
@@ -207,8 +210,31 @@ def _rest_of_line(text: str, mark: re.Match[str]) -> str:
     return text[mark.end() : mark.end() + _LINE].partition("\n")[0]
 
 
-def _in_closed_fence(text: str, start: int, mark: re.Match[str]) -> bool:
-    """Returns whether the mark stands in a fenced block, which is closed later."""
-    fences = re.findall(r"^[ \t>]*(`{3,}|~{3,})", text[start : mark.start()], re.MULTILINE)
-    closes = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})[ \t]*$", re.MULTILINE)
-    return len(fences) % 2 == 1 and bool(closes.search(text, mark.end()))
+class _Fences:
+    """Where the fences of a text stand, found once however many marks it has."""
+
+    def __init__(self, text: str):
+        self._text, self._marked = text, "```" in text or "~~~" in text
+        self._opening = -1, False
+        fences = list(_FENCE.finditer(text)) if self._marked else []
+        self._starts = [fence.start(1) for fence in fences]
+        self._last_close = max((f.start() for f in fences if not f["info"]), default=-1)
+
+    def hold(self, start: int, mark: re.Match[str]) -> bool:
+        """Returns whether a mark after `start` stands in a fenced block, which is closed later."""
+        if not self._marked:
+            return False
+        before = bisect_left(self._starts, mark.start()) - bisect_left(self._starts, start)
+        return (before + self._opens(start)) % 2 == 1 and self._last_close >= mark.end()
+
+    def _opens(self, start: int) -> bool:
+        """Returns whether a fence stands there, within a line."""
+        if self._opening[0] != start:
+            fence = _TICKS.match(self._text, start)
+            inside = start > 0 and self._text[start - 1] != "\n"
+            self._opening = start, bool(fence) and inside
+        return self._opening[1]
+
+
+_TICKS = re.compile(r"[ \t>]*(`{3,}|~{3,})")
+_FENCE = re.compile(rf"^{_TICKS.pattern}[ \t]*(?P<info>\S?)", re.MULTILINE)

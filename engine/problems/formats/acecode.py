@@ -31,6 +31,8 @@ def problem(fields: Fields) -> Problem:
         raise RowError("test_cases", tests, "holds no test; a problem without tests is no problem")
     reference = _reference(fields)
     name = assertions.function_under_test("test_cases", tests, reference)
+    assertions.refuse_changes_in_place("test_cases", tests, name)
+    assertions.refuse_own_objects("test_cases", tests, name)
     statement = normalized(question)
     calls = [assertions.called(test, name) for test in tests]
     shown = [bool(call) and shows_call(statement, name, call) for call in calls]

@@ -13,11 +13,15 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 
 from engine.problems.formats.fields import RowError
 
+_NO_NAMES: Mapping[str, str] = {}
 MAX_SINGLE_CASES = 8
 MAX_CASE_GROUPS = 16
 _SETUP = (
@@ -92,33 +96,150 @@ def refuse_further_functions(field: str, tests: Sequence[str], defined: str, nam
     own -= {other for other in own if hasattr(builtins, other)}  # a test may mean the built-in one
     for test in tests:
         tree = parsed(field, test)
-        local = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-        local |= {one.asname or one.name for node in ast.walk(tree) for one in _imported(node)}
+        local = _defined_names(tree)
         if other := next((called for called in _call_names(tree, local) if called in own), None):
             remedy = f"calls {name} and {other} of the solution; only one function can be judged"
             raise RowError(field, test, remedy)
 
 
 def refuse_changes_in_place(field: str, tests: Sequence[str], name: str) -> None:
-    """Raises `RowError` if a test calls `name` for what it does to its arguments: a call without a
-    use of its result, and an assertion about a variable that was passed. The program runs in
-    another process, which gets copies, so that it cannot change what a test compares."""
+    """Raises `RowError` if a test calls `name` for what it does to its arguments: a call of whose
+    result nothing is used but that it is None, and an assertion about a variable that was passed.
+    The program runs in another process, which gets copies, so that it cannot change what a test
+    compares."""
     for test in tests:
         tree = parsed(field, test)
-        passed: set[str] = set()
+        read = _names(tree, ast.Load)
+        calls = [call for node in ast.walk(tree) for call in _unused_calls(node, name, read)]
+        passed = {variable for call in calls for variable in _names(call, ast.Load)} - {name}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Expr) and _is_call_of(node.value, name):
-                passed |= _names(node, ast.Load) - {name}
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Assert) or any(
-                _is_call_of(inner, name) for inner in ast.walk(node)
-            ):
+            if not isinstance(node, ast.Assert):
                 continue
-            if variable := min(passed & _names(node.test, ast.Load), default=None):
+            within = [call for call in ast.walk(node) if _is_call_of(call, name)]
+            if any(call not in calls for call in within):
+                continue
+            own = {id(inner) for call in within for inner in ast.walk(call)}
+            compared = {
+                inner.id
+                for inner in ast.walk(node.test)
+                if isinstance(inner, ast.Name) and id(inner) not in own
+            }
+            if variable := min(passed & compared, default=None):
                 remedy = (
                     f"expects {name} to change its argument {variable}; only results are judged"
                 )
                 raise RowError(field, test, remedy)
+
+
+def _unused_calls(node: ast.AST, name: str, read: set[str]) -> list[ast.AST]:
+    """Returns the call of `name` that a node makes without a use of its result; `read` holds the
+    names that the test reads."""
+    if isinstance(node, ast.Expr) and _is_call_of(node.value, name):
+        return [node.value]
+    if isinstance(node, ast.Assign) and _is_call_of(node.value, name):
+        targets = [one.id for one in node.targets if isinstance(one, ast.Name)]
+        used = len(targets) < len(node.targets) or not read.isdisjoint(targets)
+        return [] if used else [node.value]
+    if isinstance(node, ast.Compare) and _is_call_of(node.left, name):
+        nothing = [isinstance(one, ast.Constant) and one.value is None for one in node.comparators]
+        return [node.left] if all(nothing) else []
+    return []
+
+
+def refuse_own_objects(field: str, tests: Sequence[str], name: str, prelude: str = "") -> None:
+    """Raises `RowError` if a test compares objects of a class of the solution, tests for their
+    class, or reads of a result what no plain value has. A judge has neither the class nor the
+    object: what a program's own `==` says of them would let it pass any test. `prelude` runs before
+    the tests."""
+    before = _bound_by(ast.Module(_statements(prelude), [])) | {name, *dir(builtins)}
+    for test in tests:
+        tree = parsed(field, test)
+        known = before | _bound_by(tree)
+        unknown = _names(tree, ast.Load) - known if "*" not in known else set()
+        classes = {one for one in unknown if one[:1].isupper()}
+        if kind := _compared_class(tree, name, classes):
+            remedy = (
+                f"compares objects of the solution's class {kind}; only plain values are judged"
+            )
+            raise RowError(field, test, remedy)
+        if attribute := _attribute_of_result(tree, name):
+            remedy = f"reads .{attribute} of what {name} returns; only plain values are judged"
+            raise RowError(field, test, remedy)
+
+
+def _compared_class(tree: ast.Module, name: str, classes: set[str]) -> str:
+    """Returns the class of the solution of which an assertion compares an object; empty if none.
+    An object that is passed to the function, and attributes that were set, can be judged."""
+    made = {
+        target.id: kind
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and (kind := _class_of(node.value, classes))
+    }
+    for node in ast.walk(tree):
+        kinds: Iterable[str] = ()
+        if _is_call_of(node, "isinstance") or _is_call_of(node, "issubclass"):
+            kinds = sorted(classes & _names(node, ast.Load))
+        elif isinstance(node, ast.Compare):
+            compared = (node.left, *node.comparators)
+            kinds = filter(None, (_class_of(one, classes, made) for one in compared))
+        if kind := next(iter(kinds), ""):
+            return kind
+    return ""
+
+
+def _class_of(node: ast.expr, classes: set[str], made: Mapping[str, str] = _NO_NAMES) -> str:
+    """Returns the class of which a value, or a part of a list, is an object, or is itself."""
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return next((kind for item in node.elts if (kind := _class_of(item, classes, made))), "")
+    if isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Name):
+        return node.id if node.id in classes else made.get(node.id, "")
+    return ""
+
+
+def _attribute_of_result(tree: ast.Module, name: str) -> str:
+    """Returns an attribute of a result that no value has which can be returned; empty if none."""
+    results = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _is_call_of(node.value, name)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr not in _ATTRIBUTES:
+            owner = node.value
+            if _is_call_of(owner, name) or (isinstance(owner, ast.Name) and owner.id in results):
+                return node.attr
+    return ""
+
+
+_ATTRIBUTES = {
+    attribute
+    for kind in (
+        list, tuple, dict, set, frozenset, str, bytes, bytearray, int, float, complex, range,
+        Counter, OrderedDict, deque, Fraction, Decimal, date, datetime, time, timedelta, type(None),
+        BaseException,
+    )
+    for attribute in dir(kind)
+}  # fmt: skip
+"""Of plain values, and of those that `engine.sandbox.guest.shapes` makes again in the judge."""
+
+
+def _defined_names(tree: ast.Module) -> set[str]:
+    """Returns the names of functions and classes that a test defines, of their arguments, and of
+    what it imports."""
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    names = {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
+    names |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return names | {one.asname or one.name for n in ast.walk(tree) for one in _imported(n)}
+
+
+def _bound_by(tree: ast.Module) -> set[str]:
+    return _names(tree, ast.Store) | _defined_names(tree)
 
 
 def _is_call_of(node: ast.AST, name: str) -> bool:

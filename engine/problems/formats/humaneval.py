@@ -30,6 +30,7 @@ def problem(fields: Fields) -> Problem:
     prompt, name = fields.text("prompt"), fields.text("entry_point")
     tests = _tests(fields.text("test"))
     assertions.refuse_changes_in_place("test", tests, "candidate")
+    assertions.refuse_own_objects("test", tests, "candidate", prelude(prompt, name))
     statement = normalized(prompt)
     calls = [assertions.called(code, "candidate") for code in tests]
     shown = [bool(call) and shows_call(statement, name, call) for call in calls]

@@ -40,6 +40,7 @@ def problem(fields: Fields) -> Problem:
     local, name = _function(fields, field, imported)
     tests = _tests(field, body, local, name)
     assertions.refuse_changes_in_place(field, tests, local)
+    assertions.refuse_own_objects(field, tests, local)
     statement = normalized(question)
     calls = [assertions.called(test, local) for test in tests]
     shown = [bool(call) and shows_call(statement, name, call) for call in calls]

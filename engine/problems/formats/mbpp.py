@@ -45,6 +45,7 @@ def problem(fields: Fields) -> Problem:
     setup = "\n".join([fields.text_or_empty("test_setup_code"), *fields.texts("test_imports")])
     tests = [_test(setup, test, code) for test in (*listed, *further)]
     assertions.refuse_changes_in_place("test_list", [test.code for test in tests], name)
+    assertions.refuse_own_objects("test_list", [test.code for test in tests], name)
     shown = [bool(further) and i < len(listed) for i in range(len(tests))]
     public, private = split_tests(tests, shown)
     signature = statements.signature_of(code, name)

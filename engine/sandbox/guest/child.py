@@ -21,7 +21,8 @@ from contextlib import suppress
 from typing import Any
 
 import objects
-from literals import LiteralError, LiteralTooLong, to_literal
+import shapes
+from literals import LiteralError, LiteralNotPlain, LiteralTooLong, to_literal
 from wire import (
     FRAME,
     MAX_ERROR_CHARS,
@@ -181,12 +182,10 @@ def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
             classes = sys.modules["program"].__dict__
             arguments, keywords = objects.rebuilt((arguments, keywords), entries, classes)
         result = function(*arguments, **keywords)
-        shape = objects.shape_of(result)
-        if shape:
-            held = objects.items_of(shape, result, limit)
-            return SHAPED, to_literal((shape, held), limit, subclasses=True)
-        # Assertions compare by ==, to which a Counter is a dict.
-        return VALUE, to_literal(result, limit, subclasses=True)
+        if not shapes.shape_of(result):
+            with suppress(LiteralNotPlain):
+                return VALUE, to_literal(result, limit)
+        return SHAPED, to_literal(shapes.written(result, limit), limit)
     except BaseException as error:
         kind, text = describe_traced(error)
         if kind != RUNTIME_ERROR:

@@ -20,6 +20,7 @@ _CONSTANTS = (bool, type(None), int, float, complex, str, bytes)
 _MOST_EQUAL = 256  # up to so many equal hashes cost little
 _BRACKETS = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), frozenset: ("frozenset({", "})")}
 _BASES = (dict, list, tuple, set, frozenset, str, bytes, int, float, complex)
+_RATIONALS = {("fractions", "Fraction"), ("decimal", "Decimal")}
 _EMPTY = {set: "set()", frozenset: "frozenset()"}
 _NAMES = {"nan": float("nan"), "inf": float("inf")}
 
@@ -32,6 +33,10 @@ class LiteralError(ValueError):
     """A value is not plain, or a text is not a literal."""
 
 
+class LiteralNotPlain(LiteralError):
+    """A value, or one inside it, is of another class."""
+
+
 class LiteralTooLong(LiteralError):
     """The text of a value would exceed the limit."""
 
@@ -39,8 +44,9 @@ class LiteralTooLong(LiteralError):
 def to_literal(value: Any, max_chars: int = 1 << 24, subclasses: bool = False) -> str:
     """Returns the value as a Python expression of at most `max_chars` characters.
 
-    With `subclasses`, a Counter is written as a dict, a named tuple as a tuple; that runs their own
-    methods, so it is only for the process that made them.
+    With `subclasses`, a Counter is written as a dict, a named tuple as a tuple, and a Fraction as
+    the number that it equals; that runs their own methods, so it is only for the process that made
+    them.
 
     Raises:
         LiteralTooLong: the text would be longer.
@@ -70,7 +76,7 @@ def _write(value: Any, parts: list[str], room: int, depth: int, subclasses: bool
     elif kind in _BRACKETS or kind is dict:
         return _write_container(value, parts, room, depth, subclasses)
     else:
-        raise LiteralError(f"{kind.__name__} is not a plain value")
+        raise LiteralNotPlain(f"{kind.__name__} is not a plain value")
     if len(text) > room:
         raise LiteralTooLong
     parts.append(text)
@@ -83,7 +89,25 @@ def _as_base(value: Any) -> Any:
     if kind in _CONSTANTS or kind in _BASES:
         return value
     base = next((base for base in _BASES if issubclass(kind, base)), None)
-    return value if base is None else base(value)
+    if base is None:
+        return _as_equal(value, kind)
+    # `str` of a member of an enumeration is its name.
+    return str.__str__(value) if base is str else base(value)
+
+
+def _as_equal(value: Any, kind: type) -> Any:
+    """Returns the plain value that a Fraction, a Decimal or a bytearray equals; others as they
+    are."""
+    if kind is bytearray:
+        return bytes(value)
+    if (kind.__module__, kind.__name__) not in _RATIONALS:
+        return value
+    try:
+        ratio = value.as_integer_ratio()
+        number = ratio[0] if ratio[1] == 1 else ratio[0] / ratio[1]
+        return number if number.as_integer_ratio() == ratio else value
+    except (ValueError, OverflowError):  # no number, or none of these
+        return value
 
 
 def _write_container(value: Any, parts: list[str], room: int, depth: int, subclasses: bool) -> int:
@@ -202,10 +226,10 @@ def _container(opening: str, items: list[Any], values: list[Any] | None, comma: 
     if opening == "(":
         return tuple(items)
     if opening == "{" and len(items) == len(values or ()):
-        return dict(zip(_hashable(items), values or (), strict=True))
+        return dict(zip(hashable(items), values or (), strict=True))
     if not items or values is not None:
         raise LiteralError("neither a set nor a dict")
-    return set(_hashable(items)) if opening == "{" else frozenset(_hashable(items))
+    return set(hashable(items)) if opening == "{" else frozenset(hashable(items))
 
 
 def _atom(kind: str | None, text: str) -> Any:
@@ -244,9 +268,9 @@ def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.Tuple):
         return tuple([_value(item) for item in node.elts])
     if isinstance(node, ast.Set):
-        return set(_hashable([_value(item) for item in node.elts]))
+        return set(hashable([_value(item) for item in node.elts]))
     if isinstance(node, ast.Dict) and None not in node.keys:
-        keys = _hashable([_value(key) for key in node.keys if key])
+        keys = hashable([_value(key) for key in node.keys if key])
         return dict(zip(keys, map(_value, node.values), strict=True))
     if isinstance(node, ast.Name) and node.id in _NAMES:
         return _NAMES[node.id]
@@ -259,7 +283,7 @@ def _value(node: ast.expr) -> Any:
     raise LiteralError(f"{type(node).__name__} is not part of a plain value")
 
 
-def _hashable(items: list[Any]) -> list[Any]:
+def hashable(items: list[Any]) -> list[Any]:
     """Returns the items. Raises LiteralError if many have the same hash, since a set of those takes
     quadratic time to build."""
     if len(items) > _MOST_EQUAL and max(Counter(map(hash, items)).values()) > _MOST_EQUAL:
@@ -291,5 +315,5 @@ def _empty_or_frozen(node: ast.Call) -> Any:
     if name == "frozenset" and len(node.args) <= 1 and not node.keywords:
         items = _value(node.args[0]) if node.args else ()
         if type(items) in (set, list, tuple):
-            return frozenset(_hashable(list(items)))
+            return frozenset(hashable(list(items)))
     raise LiteralError("only set() and frozenset(...) may be called in a literal")

@@ -12,7 +12,6 @@ class without passing any object to the program has not passed.
 """
 
 import builtins
-from itertools import islice
 from typing import Any
 
 MARK = ...
@@ -28,49 +27,6 @@ Sent = tuple[Any, list[Entry]]
 def is_built_in(value: Any) -> bool:
     """Whether a value is a built-in class, under its own name."""
     return isinstance(value, type) and getattr(builtins, value.__name__, None) is value
-
-
-_ITERATOR = "iterator"
-_SHAPES = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items",
-           range: "range"}  # fmt: skip
-
-
-def shape_of(value: Any) -> str:
-    """Returns the shape of a result that is no plain value but stands for a list of them: an
-    iterator of Python itself (of a generator, `map`, `zip`, ...), a view of a dict, or a range;
-    empty for any other value."""
-    kind = type(value)
-    if kind in _SHAPES:
-        return _SHAPES[kind]
-    own = getattr(kind, "__module__", "") in ("builtins", "itertools")
-    return _ITERATOR if own and hasattr(kind, "__next__") else ""
-
-
-def items_of(shape: str, value: Any, most: int) -> list[Any]:
-    """Returns the items of such a result, of which an endless one has more than `most`."""
-    if shape == "range":
-        return [value.start, value.stop, value.step]
-    return list(islice(value, most))
-
-
-def shaped(shape: str, items: list[Any]) -> Any:
-    """Returns the result again, in the judge.
-
-    Raises:
-        TypeError, ValueError: there is no such shape, or the items are not those of one.
-    """
-    match shape:
-        case "iterator":
-            return iter(items)
-        case "keys":
-            return dict.fromkeys(items).keys()
-        case "values":
-            return dict(enumerate(items)).values()
-        case "items":
-            return dict(items).items()
-        case "range":
-            return range(*items)
-    raise ValueError(shape)
 
 
 class _NoValue:

@@ -40,7 +40,7 @@ VALUE, RUNTIME_ERROR, SYNTAX_ERROR, MEMORY_LIMIT, OUTPUT_LIMIT, RAISED, WRONG, P
 )
 SHAPED = 8
 """VALUE: the payload is a literal. RAISED, to a judge only: a literal (class, message, text).
-SHAPED, to a judge only: a literal (shape, items) of an iterator, a view or a range (objects.py).
+SHAPED, to a judge only: a literal (shape, items) of a result that is no plain value (shapes.py).
 WRONG: a code test failed by itself. PROGRAM_ENDED: the program's process ended during the
 test."""
 NOT_LOADED = 16

@@ -1,6 +1,7 @@
 """Tests of LoRA: one frozen base under several adapters, each trained, saved and loaded alone."""
 
 import json
+import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -220,6 +221,27 @@ def test_an_adapter_that_cannot_be_loaded_is_refused_with_the_reason(adapter, se
     with pytest.raises(ModelError, match=reason) as caught:
         load_policy(str(adapter))
     assert ADAPTER_CONFIG in str(caught.value) or ADAPTER_WEIGHTS in str(caught.value)
+
+
+def test_an_adapter_may_have_the_settings_of_its_base(base, adapter):
+    expected = logprobs(nullcontext(load_policy(str(adapter)).model))
+    shutil.copy(base / "config.json", adapter)
+    assert torch.equal(logprobs(nullcontext(load_policy(str(adapter)).model)), expected)
+
+
+def test_an_adapter_alongside_a_whole_model_is_refused(base, adapter, tmp_path):
+    both = shutil.copytree(base, tmp_path / "both")
+    shutil.copy(adapter / ADAPTER_WEIGHTS, both)
+    for settings in (False, True):
+        if settings:
+            shutil.copy(adapter / ADAPTER_CONFIG, both)
+        with pytest.raises(ModelError, match=f"{ADAPTER_WEIGHTS}: is an adapter alongside a whole"):
+            check_model_directory(str(both))
+    (both / ADAPTER_WEIGHTS).unlink()
+    check_model_directory(str(both))  # merged, with the settings of what was merged
+    (adapter / ADAPTER_CONFIG).unlink()
+    with pytest.raises(ModelError, match=r"is an adapter without its settings; add adapter_config"):
+        check_model_directory(str(adapter))
 
 
 def test_adapters_in_a_circle_and_damaged_ones_are_refused(adapter):

@@ -5,7 +5,9 @@ from datetime import datetime
 
 import pytest
 
+from engine.inference.reward_model import RewardModel
 from engine.policy.host import PolicyHost
+from engine.policy.models.load import load_policy
 from engine.policy.types import AnswerCall, Request
 from engine.problems.generator import GeneratedProblems, Split
 from engine.resources.model_files.templates import render
@@ -60,6 +62,21 @@ def test_a_run_whose_templates_write_no_time_has_none(model, tmp_path):
     assert not (tmp_path / "clock.json").exists()
     own.write_text(TEMPLATE)
     assert run_clock([plain], tmp_path)
+
+
+def test_a_reward_model_writes_the_time_of_the_run(model, tmp_path):
+    (agent,) = tiny_config(model).agents
+    plain = agent.model_copy(update={"model": "starter:oak"})
+    assert run_clock([plain], tmp_path, str(tmp_path / "none")) is None
+    clock = run_clock([plain], tmp_path, str(model))
+    assert clock and run_clock([plain], tmp_path, str(model)) == clock
+    policy, pair = load_policy(str(model)), ("Add.", "def f(): pass")
+    first, second = (RewardModel.on(policy, now) for now in (clock, "2031-02-03T04:05:06.7"))
+    text = policy.tokenizer.decode(second.encode(pair))
+    assert "It is 04:05:06.700000." in text and first.encode(pair) != second.encode(pair)
+    # Without the time of a run it keeps that of its making.
+    own = RewardModel.on(policy)
+    assert own.encode(pair) == own.encode(pair)
 
 
 def test_prompts_of_a_run_hold_its_time(model):

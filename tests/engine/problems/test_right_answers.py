@@ -289,3 +289,146 @@ def test_tests_that_an_argument_stays_as_it_was_are_judged(sandbox):
         "    except TypeError:\n        x = 0\n    assert candidate([x]) == [0]\n"
     )
     assert judged(sandbox, human("    return sorted(ships)\n", test, "def masts(ships):\n")).passed
+
+
+LIBRARY = {
+    # solution, what an assertion says of its result, what it must not say
+    "a Fraction": ("return Fraction(1, n)", "candidate(2) == Fraction(1, 2)", "candidate(2) == 1"),
+    "a Fraction as a number": ("return Fraction(1, n)", "candidate(2) == 0.5",
+                               "candidate(3) == 0.5"),
+    "a Decimal": ("return Decimal('1.10')", "candidate(0) == Decimal('1.1')",
+                  "candidate(0) == 1.1"),
+    "Fractions in a list": ("return [Fraction(n, 3), 1]", "candidate(1) == [Fraction(1, 3), 1]",
+                            "candidate(1) == [0.3, 1]"),
+    "a Counter's methods": ("return Counter('aab')", "candidate(0).most_common(1) == [('a', 2)]",
+                            "candidate(0) == {'a': 2}"),
+    "a Counter's zero": ("return Counter('aab')", "candidate(0)['z'] == 0",
+                         "candidate(0)['a'] == 0"),
+    "an order": ("return OrderedDict([(1, 2), (3, 4)])",
+                 "candidate(0) == OrderedDict([(1, 2), (3, 4)])",
+                 "candidate(0) == OrderedDict([(3, 4), (1, 2)])"),
+    "a dict for an order": ("return OrderedDict(a=1)", "candidate(0) == {'a': 1}",
+                            "candidate(0) == {}"),
+    "a deque": ("return deque([1, n])", "candidate(2) == deque([1, 2])", "candidate(2) == [1, 2]"),
+    "a deque's end": ("return deque([1, n], 2)", "candidate(2).pop() == 2",
+                      "candidate(2).maxlen == 1"),
+    "a date": ("return date(2020, 2, n)", "candidate(3) == date(2020, 2, 3)",
+               "candidate(3) == date(2020, 3, 2)"),
+    "a time span": ("return timedelta(0, n)", "candidate(3).seconds == 3",
+                    "candidate(3) == timedelta(3)"),
+    "a bytearray": ("return bytearray(b'a')", "candidate(0) == b'a'", "candidate(0) == 'a'"),
+    "bytes": ("return b'a' * n", "candidate(2) == b'aa'", "candidate(2) == 'aa'"),
+    "a range in a list": ("return [range(n)]", "candidate(2) == [range(2)]",
+                          "candidate(2) == [[0, 1]]"),
+    "iterators in a list": ("return [map(str, [n]), zip([1], [2])]",
+                            "[list(x) for x in candidate(3)] == [['3'], [(1, 2)]]",
+                            "candidate(3) == [['3'], [(1, 2)]]"),
+    "Counters in a dict": ("return {n: Counter('a')}", "candidate(1) == {1: {'a': 1}}",
+                           "candidate(1) == {1: {}}"),
+    "a defaultdict in a list": ("return [defaultdict(int, a=1)]", "candidate(0) == [{'a': 1}]",
+                                "candidate(0) == [{}]"),
+    "a named tuple in a list": ("return [namedtuple('P', 'x y')(1, 2)]", "candidate(0) == [(1, 2)]",
+                                "candidate(0) == [[1, 2]]"),
+    "a named text": ("import enum\n    return enum.Enum('E', {'A': 'red'}, type=str).A",
+                     "candidate(0) == 'red'", "candidate(0) == 'E.A'"),
+    "views in a list": ("return [{1: 2}.keys(), {1: 2}.items()]",
+                        "candidate(0) == [{1}, {(1, 2)}]", "candidate(0) == [[1], [(1, 2)]]"),
+    "a set of Fractions": ("return {Fraction(1, 2)}", "candidate(0) == {0.5}",
+                           "candidate(0) == {1}"),
+}  # fmt: skip
+IMPORTS = (
+    "from collections import *\nfrom datetime import *\nfrom decimal import *\n"
+    "from fractions import *\n"
+)
+
+
+def test_results_of_the_librarys_classes_are_judged_by_equality(sandbox):
+    rows = []
+    for body, right, wrong in LIBRARY.values():
+        for claim in (right, wrong):
+            test = f"{IMPORTS}def check(candidate):\n    assert {claim}\n"
+            rows.append(human(f"    {body}\n", test, f"{IMPORTS}\ndef masts(n):\n"))
+    pairs = [(problem := read(row), problem.reference) for row in rows]
+    passed = [one.passed for one in verify(sandbox, pairs)]
+    for name, right, wrong in zip(LIBRARY, passed[::2], passed[1::2], strict=True):
+        assert (right, wrong) == (True, False), name
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ("Fraction(1, 2)", 0.5),
+        ("Decimal('2.50')", 2.5),
+        ("Fraction(4, 2)", 2),
+        ("[Decimal(3)]", [3]),
+    ],
+)
+def test_numbers_of_the_library_are_the_numbers_that_they_equal(sandbox, result, expected):
+    method = f"from fractions import Fraction\nfrom decimal import Decimal\n{METHOD}"
+    row = apps(method.format("a", result), [[[1], [expected]]], "f", "class Solution:")
+    assert judged(sandbox, row).passed
+    program = method.format("a", "Fraction(1, 3)")
+    for wrong in ([[1], [expected]], [[1], [1 / 3]]):
+        assert not judged(sandbox, apps(program, [wrong], "f", "class Solution:"), program).passed
+
+
+POINT = (
+    "class Point:\n    def __init__(self, x): self.x = x\n    def __eq__(self, o): return True\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("test", "reason"),
+    [
+        ("assert at(1) == Point(1)", "compares objects of the solution's class Point"),
+        ("assert [at(1)] == [Point(1)]", "compares objects of the solution's class Point"),
+        ("p = Point(1)\nassert at(1) == p", "compares objects of the solution's class Point"),
+        ("assert isinstance(at(1), Point)", "compares objects of the solution's class Point"),
+        ("assert type(at(1)) is Point", "compares objects of the solution's class Point"),
+        ("assert at(1).x == 1", "reads .x of what at returns"),
+        ("p = at(1)\nassert p.x == 1", "reads .x of what at returns"),
+    ],
+)
+def test_tests_of_objects_of_own_classes_are_left_out_with_that_reason(test, reason):
+    code = f"{POINT}def at(x): return Point(x)\n"
+    row = {"task_id": 1, "text": "Point.", "code": code, "test_list": [test]}
+    lines = test.replace("\n", "\n    ")
+    kodcode = {
+        "question_id": "1", "question": "Point.", "solution": code,
+        "test": f"from solution import at\n\ndef test_at():\n    {lines}\n",
+    }  # fmt: skip
+    body = f"def check(candidate):\n    {lines.replace('at(', 'candidate(')}\n"
+    humaneval = human("    return Point(x)\n", body, "def at(x):\n    pass\n", "at")
+    acecode = {"id": "1", "question": "Point.", "test_cases": [test], "inferences": []}
+    for one in (row, kodcode, acecode):
+        with pytest.raises(RowError, match=reason):
+            read(one)
+    with pytest.raises(RowError, match=reason.replace(" at ", " candidate ")):
+        read(humaneval)
+
+
+def test_objects_that_are_passed_and_names_of_the_test_are_judged(sandbox):
+    code = f"{POINT}def at(p): return p.x\n"
+    for test in (
+        "assert at(Point(3)) == 3",
+        "p = Point(3)\np.y = 2\nassert at(p) == 3 and p.y == 2",
+        "X = 3\nassert at(Point(X)) == X",
+        "from fractions import Fraction\nassert at(Point(3)) == Fraction(3)",
+    ):
+        row = {"task_id": 1, "text": "Point.", "code": code, "test_list": [test]}
+        assert judged(sandbox, row).passed, test
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "x = [2, 1]\nassert order(x) is None\nassert x == [1, 2]",
+        "x = [2, 1]\nassert order(x) == None and x == [1, 2]",
+        "x = [2, 1]\n_ = order(x)\nassert x == [1, 2]",
+        "x = [2, 1]\nresult = order(x)\nassert x[0] == 1",
+    ],
+)
+def test_other_tests_of_changes_in_place_are_left_out_with_that_reason(test):
+    row = {"task_id": 1, "text": "Sort.", "code": "def order(x): x.sort()", "test_list": [test]}
+    with pytest.raises(RowError, match="to change its argument x; only results are judged"):
+        read(row)
