@@ -268,6 +268,7 @@ ROWS = (
     Row("close-workspace", "post", (422, 403, 403, 403, 404, 302), {"name": "Trees"}),
     Row("export-workspace", "get", (200, 403, 403, 403, 404, 302)),
     Row("audit", "get", (200, 403, 403, 403, 404, 302)),
+    Row("audit-file", "get", (200, 403, 403, 403, 404, 302)),
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
     Row("invitation", "get", OPEN),
     Row("invitation", "post", (302,) * 6),
@@ -543,6 +544,7 @@ ROWS = (
         NO_TOKEN,
     ),
     Row("api-1:list_audit_entries", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:get_audit_file", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
     Row("api-1:list_invitations", "get", (200, 200, 403, 403, 404, 401), scopes=MANAGE),
     Row(
         "api-1:create_invitation",

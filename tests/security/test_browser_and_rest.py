@@ -91,6 +91,7 @@ TOLD_BY_REST = {
     "close-workspace": ("get_workspace",),
     "export-workspace": ("export_workspace",),
     "audit": ("list_audit_entries",),
+    "audit-file": ("get_audit_file",),
     "comments": ("list_comments",),
     "edit-comment": ("list_comments",),
     "inbox": ("list_notices",),

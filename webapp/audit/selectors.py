@@ -119,6 +119,8 @@ class Entry:
     kind: str
     person: int | None
     """Id of the acting user; None is the machine."""
+    name: str
+    """Of the acting user, as it is now; the machine's is `presentation.MACHINE`."""
     text: str
     token: str | None
     """Name of the API token that was used, if any."""
@@ -226,6 +228,7 @@ def _entry(row: Any, source: Source, names: Names) -> Entry:
         at=row.pgh_created_at,
         kind=source.kind,
         person=actor_id(row),
+        name=names.of(actor_id(row)),
         text=sentence(source.name, row, names),
         token=context.get("token", {}).get("name"),
         method=context.get("method"),

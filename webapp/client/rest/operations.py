@@ -291,6 +291,36 @@ class Operations(Transport):
             ),
         )
 
+    def get_audit_file(
+        self,
+        slug: str,
+        *,
+        person: int | UnsetType | None = UNSET,
+        kind: Literal[
+            "workspace",
+            "member",
+            "invitation",
+            "project",
+            "token",
+            "share",
+            "run",
+            "comment",
+            "dataset",
+            "model",
+            "alert",
+        ]
+        | UnsetType
+        | None = UNSET,
+        since: datetime | UnsetType | None = UNSET,
+        until: datetime | UnsetType | None = UNSET,
+    ) -> Iterator[bytes]:
+        """Returns who did what in the workspace as one CSV file, newest first."""
+        return self._blocks(
+            "GET",
+            f"/workspaces/{part(slug)}/audit/file",
+            params=query({"person": person, "kind": kind, "since": since, "until": until}),
+        )
+
     def accept_invitation(self, *, token: str, key: str | UnsetType = UNSET) -> WorkspaceOut:
         """Makes you a member of the link's workspace. Not possible with a token."""
         return self._json(
