@@ -23,6 +23,7 @@ NO_PAGES = frozenset(
         "metrics",  # for Prometheus
         "export-workspace",  # a file
         "audit-file",  # the same
+        "export-report",  # the same
         "mfa_login_webauthn",  # a challenge for scripts
         "search-problems",  # a list for scripts
     }
