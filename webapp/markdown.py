@@ -10,6 +10,7 @@ it. A short text can require much: a header of 1,250 columns over 2,400 rows of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import nh3
@@ -18,6 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.table import table
+from markdown_it.token import Token
 
 _TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li",
@@ -67,15 +69,59 @@ def render(text: str) -> SafeString:
     return _rendered(text) if small else _as_written(text)
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block that is not rendered here."""
+
+    info: str
+    """What follows the fence, without its first word."""
+    lines: tuple[str, ...]
+    """Between the fences."""
+    line: int
+    """Number of the line of its first fence, from 1; the first of `lines` follows it."""
+
+
+def render_around(text: str, word: str) -> tuple[SafeString | Block, ...]:
+    """HTML of the Markdown, as of `render`, and in between its fenced blocks that begin with `word`
+    after the fence. A block within a list or a quotation is code, as any other."""
+    small = len(text) <= MOST_CHARACTERS and text.count("[") <= MOST_BRACKETS
+    return _rendered_around(text, word) if small else (_as_written(text),)
+
+
+@lru_cache(_CACHED)
+def _rendered_around(text: str, word: str) -> tuple[SafeString | Block, ...]:
+    pieces: list[list[Token] | Block] = [[]]
+    for token in _parser.parse(text):
+        first, _, info = token.info.strip().partition(" ")
+        if token.type == "fence" and token.level == 0 and first == word and token.map:
+            lines = tuple(token.content.splitlines())
+            pieces += [Block(info.strip(), lines, token.map[0] + 1), []]
+        elif isinstance(pieces[-1], list):
+            pieces[-1].append(token)
+    html = [one if isinstance(one, Block) else _html(one) for one in pieces]
+    if sum(len(one) for one in html if not isinstance(one, Block)) > _most_html(text):
+        return (_as_written(text),)
+    return tuple(one if isinstance(one, Block) else _cleaned(one) for one in html if one)
+
+
 @lru_cache(_CACHED)
 def _rendered(text: str) -> SafeString:
-    tokens = _parser.parse(text)
+    html = _html(_parser.parse(text))
+    return _as_written(text) if len(html) > _most_html(text) else _cleaned(html)
+
+
+def _html(tokens: list[Token]) -> str:
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
-    html = _parser.renderer.render(tokens, _parser.options, {})
-    if len(html) > _FREE_HTML + _MOST_EXPANSION * len(text):
-        return _as_written(text)
+    return _parser.renderer.render(tokens, _parser.options, {})
+
+
+def _most_html(text: str) -> int:
+    return _FREE_HTML + _MOST_EXPANSION * len(text)
+
+
+def _cleaned(html: str) -> SafeString:
     cleaned = nh3.clean(
         html,
         tags=_TAGS,

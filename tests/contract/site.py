@@ -45,6 +45,7 @@ from webapp.experiments.runs_list.listing import RunQuery
 from webapp.exports.models import Format, Table
 from webapp.exports.services import request_export
 from webapp.registry.model_imports.requests import request_package
+from webapp.reports.services import Draft, create_report
 from webapp.telemetry.ingest.ingest import ingest
 
 # The checks repeat every case without a token and with a wrong one; the fuzzing does so too, for
@@ -73,6 +74,7 @@ class Site:
     upload: uuid.UUID
     other: Run
     """A run that has finished."""
+    report_page: int
     measured: int
     """The id of a dataset version that models are measured on."""
 
@@ -91,6 +93,7 @@ class Site:
             "/experiments": ({"project": project.pk, "recipe": "demo", "seeds": [1, 2]}, {}),
             "/comments": ({"run": [run], "text": "See *this*."}, {}),
             "/comparison/shares": ({"run": [run, str(self.other.pk)]}, {}),
+            "/reports": ({"project": project.pk, "title": "Trees", "text": "They *help*."}, {}),
             "/exports": ({"run": run, "table": "nodes", "format": "jsonl"}, {}),
             "/uploads": ({"project": project.pk, "kind": "dataset", "name": "a", "size": 3}, {}),
             "/models": ({"project": project.pk}, {}),
@@ -152,7 +155,8 @@ def furnish(url: str, cast: Cast) -> Site:
         upload.pk,
     )
     measured = DatasetVersion.objects.get(dataset__name="measured").pk
-    made = *made, a_run(cast, RunState.FINISHED), measured
+    page = create_report(cast.project, cast.alice, Draft("Trees", "They *help*.", url))
+    made = *made, a_run(cast, RunState.FINISHED), page.pk, measured
     return Site(url, secrets, run, *made)
 
 
@@ -214,6 +218,7 @@ def _configuration(site: Site | None) -> str:
         version = site.version
         things |= {"dataset_id": version.dataset_id, "dataset_version_id": version.pk, "number": 1}
         things |= {"report_id": version.reports.get().pk}
+        things |= {"report_page_id": site.report_page}
         things |= {"workspace_id": project.workspace_id, "slug": project.workspace.slug}
         things |= {"comment_id": site.comment, "import_id": site.model_import, **site.registry}
         things |= {"upload_id": site.upload, "recipe": "demo"}

@@ -22,6 +22,8 @@ NO_PAGES = frozenset(
         "readyz",  # the same
         "metrics",  # for Prometheus
         "export-workspace",  # a file
+        "audit-file",  # the same
+        "export-report",  # the same
         "mfa_login_webauthn",  # a challenge for scripts
         "search-problems",  # a list for scripts
     }

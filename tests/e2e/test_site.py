@@ -24,6 +24,7 @@ FRAME = [
     "Models",
     "Search",
     "Datasets",
+    "Reports",
     "Switch between light and dark",
     "Inbox",
     "Account of demo",

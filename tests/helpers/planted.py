@@ -33,6 +33,7 @@ from webapp.artifacts.services import begin
 from webapp.comments.services import write_comment
 from webapp.comments.targets import Target
 from webapp.datasets.reports import request_overlap, request_validation
+from webapp.experiments.models import Run
 from webapp.experiments.runs_list.listing import RunQuery
 from webapp.exports.making import make
 from webapp.exports.models import Export, Format, Table
@@ -41,6 +42,8 @@ from webapp.exports.services import request_export, take
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Role
 from webapp.registry.model_imports.requests import request_package
+from webapp.reports import services as reports
+from webapp.reports import sharing as report_links
 from webapp.sharing import comparisons
 from webapp.sharing.services import create_share
 from webapp.telemetry.ingest.ingest import ingest
@@ -102,6 +105,10 @@ def plant(cast: Cast) -> dict[str, Any]:
     notify(rule, Occasion("planted", "It failed", "no memory", 1_700_000_000.0), run)
     for owner in (cast.alice, cast.bob):
         a_rule(owner, cast.project, RuleKind.RUN_ENDED)
+    report = a_report(cast, run)
+    report_share, shared_report = report_links.share(
+        report, cast.alice, timedelta(days=1), frozen=False
+    )
     workspace = cast.project.workspace
     a_token(cast.alice, workspace, Scope.ADMIN)
     joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
@@ -123,6 +130,10 @@ def plant(cast: Cast) -> dict[str, Any]:
         "api-1:get_compared_metric.secret": _last_part(compared),
         "api-1:get_compared_metric.name": "reward",
         "index": 0,
+        "report_page_id": report.pk,
+        "revoke-report-share.share_id": report_share.pk,
+        "api-1:unshare_report.share_id": report_share.pk,
+        "shared-report.secret": _last_part(shared_report),
         "export_id": _a_written_export(cast).pk,
         "comment_id": comment.pk,
         "rule_id": rule.pk,
@@ -153,6 +164,20 @@ def plant(cast: Cast) -> dict[str, Any]:
         "sign-in-link.token": _last_part(sign_in),
         "invitation.token": _last_part(joined),
     }
+
+
+def a_report(cast: Cast, run: Run) -> reports.ReportPage:
+    """A report of Alice with a figure of each kind of the run, which has a tree 7, and a block that
+    cannot be used."""
+    blocks = {
+        "chart": f"run: {run.pk}\nseries: reward, solved",
+        "tree": f"run: {run.pk}\ntree: 7\nfrozen: first",
+        "runs": f"run: {run.pk}",
+        "pie": "slices: 8",
+    }
+    text = "".join(f"\n```grove {kind}\n{body}\n```\n" for kind, body in blocks.items())
+    draft = reports.Draft("Wider trees", f"# Findings\n\nIt *learns*.\n{text}", "http://x")
+    return reports.create_report(cast.project, cast.alice, draft)
 
 
 def _of_a_search(cast: Any) -> dict[str, Any]:

@@ -178,6 +178,10 @@ def _new_comment(cast: Any) -> dict[str, Any]:
     return {**_about(cast), "text": "It learns."}
 
 
+def _new_report(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk, "title": "Wider trees", "text": "They *help*."}
+
+
 def _planted_tree(cast: Any) -> dict[str, Any]:
     run = Run.objects.get(experiment__project=cast.project, events__tree=7, events__node=None)
     return {"tree": f"{run.pk}:7"}
@@ -278,7 +282,31 @@ ROWS = (
     Row("close-workspace", "get", (200, 403, 403, 403, 404, 302)),
     Row("close-workspace", "post", (422, 403, 403, 403, 404, 302), {"name": "Trees"}),
     Row("export-workspace", "get", (200, 403, 403, 403, 404, 302)),
+    Row("reports", "get", PAGE),
+    Row("new-report", "get", PAGE),
+    Row("new-report", "post", (302, 302, 302, 422, 422, 302), _new_report),
+    Row("report", "get", TEAM_PAGE),
+    Row("edit-report", "get", (200, 200, 200, 403, 404, 302)),
+    Row("edit-report", "post", MEMBER_FORM, {"version": 1, "title": "So", "text": "So."}),
+    Row("report-history", "get", TEAM_PAGE),
+    Row("export-report", "get", TEAM_PAGE),
+    Row("delete-report", "post", MAINTAINER_FORM),
+    Row("report-shares", "get", TEAM_PAGE),
+    Row("report-shares", "post", (200, 200, 200, 403, 404, 302), {"days": 7}),
+    Row("revoke-report-share", "post", MEMBER_FORM),
+    Row("shared-report", "get", OPEN),
+    Row("api-1:list_reports", "get", REST, scopes=READ),
+    Row("api-1:create_report", "post", (201, 201, 201, 403, 404, 401), _new_report, OPERATE),
+    Row("api-1:get_report", "get", TEAM_REST, scopes=READ),
+    Row("api-1:change_report", "patch", MEMBER_REST, {"version": 1, "text": "So."}, OPERATE),
+    Row("api-1:delete_report", "delete", (204, 204, 403, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:list_report_versions", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_report_file", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_report_shares", "get", TEAM_REST, scopes=READ),
+    Row("api-1:share_report", "post", (201, 201, 201, 403, 404, 401), {"days": 7}, OPERATE),
+    Row("api-1:unshare_report", "delete", MEMBER_DELETE, scopes=OPERATE),
     Row("audit", "get", (200, 403, 403, 403, 404, 302)),
+    Row("audit-file", "get", (200, 403, 403, 403, 404, 302)),
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
     Row("invitation", "get", OPEN),
     Row("invitation", "post", (302,) * 6),
@@ -557,6 +585,7 @@ ROWS = (
         NO_TOKEN,
     ),
     Row("api-1:list_audit_entries", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:get_audit_file", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
     Row("api-1:list_invitations", "get", (200, 200, 403, 403, 404, 401), scopes=MANAGE),
     Row(
         "api-1:create_invitation",
@@ -675,5 +704,9 @@ IN_A_PROJECT = {
     "api-1:create_alert_rule", "api-1:delete_alert_rule", "change-alert-rule",
     "api-1:get_alert_rule", "api-1:change_alert_rule", "api-1:list_alert_channels",
     "api-1:create_alert_channel", "api-1:act_on_alert_channel", "api-1:delete_alert_channel",
+    "report", "edit-report", "report-history", "export-report", "delete-report", "report-shares",
+    "revoke-report-share", "api-1:create_report", "api-1:get_report", "api-1:change_report",
+    "api-1:delete_report", "api-1:list_report_versions", "api-1:get_report_file",
+    "api-1:list_report_shares", "api-1:share_report", "api-1:unshare_report",
 }  # fmt: skip
 """Does not exist for those who may not see its project, members or not."""

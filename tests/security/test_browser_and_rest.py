@@ -59,6 +59,11 @@ BY_REST = {
     "comparison-shares": ("share_comparison",),
     "revoke-comparison-share": ("unshare_comparison",),
     "exports": ("create_export",),
+    "new-report": ("create_report",),
+    "edit-report": ("change_report",),
+    "delete-report": ("delete_report",),
+    "report-shares": ("share_report",),
+    "revoke-report-share": ("unshare_report",),
     "remove-export": ("delete_export",),
     "pretrained-models": ("create_model_import",),
     "cancel-model-import": ("cancel_model_import",),
@@ -91,6 +96,7 @@ TOLD_BY_REST = {
     "close-workspace": ("get_workspace",),
     "export-workspace": ("export_workspace",),
     "audit": ("list_audit_entries",),
+    "audit-file": ("get_audit_file",),
     "comments": ("list_comments",),
     "edit-comment": ("list_comments",),
     "inbox": ("list_notices",),
@@ -110,6 +116,13 @@ TOLD_BY_REST = {
     "launch": ("list_recipes", "list_presets", "list_settings"),
     "shares": ("list_shares",),
     "comparison-shares": ("list_comparison_shares",),
+    "reports": ("list_reports",),
+    "new-report": ("list_projects",),
+    "report": ("get_report",),
+    "edit-report": ("get_report",),
+    "report-history": ("list_report_versions",),
+    "export-report": ("get_report_file",),
+    "report-shares": ("list_report_shares",),
     "exports": ("list_exports", "get_export", "get_export_file"),
     "models": ("list_models", "list_model_imports", "get_model_import"),
     "pretrained-models": ("list_pretrained_models",),
@@ -131,7 +144,7 @@ TOLD_BY_REST = {
 }  # fmt: skip
 """{name of a page's address: operations that return the same data}."""
 OF_NOBODY = {"healthz", "readyz", "metrics", "reference", "invitation", "shared",
-             "shared-comparison", "sign-in-link"}  # fmt: skip
+             "shared-comparison", "shared-report", "sign-in-link"}  # fmt: skip
 """Pages without data of a project, or for visitors with a link."""
 
 

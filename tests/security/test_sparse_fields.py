@@ -21,7 +21,7 @@ AS_A_WHOLE = {
     # Columns of points have `fields` of their own; the others are a log, a file, a list of numbers.
     "list_points", "get_state", "get_events", "get_step_trees", "get_tree", "list_evaluations",
     "get_checkpoints", "get_dataset_content", "get_card", "get_archive", "get_export_file",
-    "export_workspace",
+    "export_workspace", "get_audit_file", "get_report_file",
 }  # fmt: skip
 
 

@@ -41,7 +41,7 @@ from webapp.registry.models import Model, ModelImport
 
 OF_DATASETS = {"dataset_id", "dataset_version_id", "report_id"}
 HIDDEN = "quercus-occulta"
-GUESTS = {"shared"}
+GUESTS = {"shared", "shared-report"}
 """Anyone who has a link sees what it shows, member or not."""
 METHODS = ("get", "post", "patch", "delete")
 REST_ROWS = [row for row in ROWS if row.name.startswith("api-") and row.answers[-1] == 401]
@@ -164,7 +164,7 @@ def test_mail_and_a_provider_open_their_own_addresses_and_no_other(
 
 
 _OF_ACCOUNTS = ("account_", "socialaccount_", "openid_connect_", "mfa_")
-LINKS = ("secret", "shared-comparison.secret", "invitation.token")
+LINKS = ("secret", "shared-comparison.secret", "shared-report.secret", "invitation.token")
 
 
 @pytest.mark.parametrize("link", large_but(LINKS[:1], LINKS))
@@ -297,7 +297,7 @@ def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
     of_a_project = {
         "run_id", "model_id", "project_id", "comment_id", "notice_id", "export_id", *OF_DATASETS,
         "experiment_id", "promotion_id", "evaluation_id", "import_id", "rule_id",
-        "channel_id",
+        "channel_id", "report_page_id",
     }  # fmt: skip
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
     named -= {name for name in named if name.startswith("above-")}  # redirect, and look up nothing
@@ -308,6 +308,7 @@ def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
     made |= {"api-1:compare_versions", "compare-versions", "api-1:create_model", "search-problems"}
     made |= {"add-alert-rule", "add-alert-channel", "api-1:list_alerts", "api-1:list_alert_rules"}
     made |= {"api-1:create_alert_rule", "api-1:list_alert_channels", "api-1:create_alert_channel"}
+    made |= {"api-1:create_report"}
     assert named | made == IN_A_PROJECT
 
 

@@ -6,9 +6,11 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from ninja import Path, Query, Router, Schema
 from pydantic import AwareDatetime, Field
 
+from webapp.audit.files import sent
 from webapp.audit.selectors import KINDS, AuditQuery, BadCursor, entries
 from webapp.projects.permissions import Action, require
 from webapp.projects.selectors import visible_workspace
@@ -17,17 +19,24 @@ from webapp.rest.problem_details import Invalid
 
 router = Router()
 
-
+Slug = Annotated[str, Path(pattern=r"^[-a-zA-Z0-9_]{1,60}$")]
+_CSV = {"description": "OK", "content": {"text/csv": {"schema": {"type": "string"}}}}
 _CURSOR = rf"^{MOMENT_PATTERN}~[0-9]{{1,3}}~[0-9]{{1,19}}$"
 
 
-class AuditFilters(Schema):
+class FileFilters(Schema):
     person: int | None = Field(None, ge=0, le=LARGEST_ID)
     """Id of the acting user."""
     kind: Literal[KINDS] | None = None
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
     """Not included."""
+
+    def query(self) -> AuditQuery:
+        return AuditQuery(self.person, self.kind, self.since, self.until)
+
+
+class AuditFilters(FileFilters):
     cursor: str | None = Field(None, max_length=100, pattern=_CURSOR)
     """`next` of the previous page."""
     limit: int = Field(50, ge=1, le=200)
@@ -55,17 +64,22 @@ class EntryList(Schema):
 
 
 @router.get("/{slug}/audit", response=EntryList)
-def list_audit_entries(
-    request: HttpRequest,
-    slug: Annotated[str, Path(pattern=r"^[-a-zA-Z0-9_]{1,60}$")],
-    filters: Query[AuditFilters],
-):
+def list_audit_entries(request: HttpRequest, slug: Slug, filters: Query[AuditFilters]):
     """Lists who did what in the workspace, newest first."""
     workspace = visible_workspace(request.user, slug)
     require(request.user, Action.AUDIT, workspace)
-    query = AuditQuery(filters.person, filters.kind, filters.since, filters.until)
     try:
-        rows, more = entries(workspace, query, filters.cursor, filters.limit)
+        rows, more = entries(workspace, filters.query(), filters.cursor, filters.limit)
     except BadCursor:
         raise Invalid("cursor", filters.cursor, "give the `next` of a page", 409) from None
     return {"entries": rows, "next": more}
+
+
+@router.get("/{slug}/audit/file", openapi_extra={"responses": {200: _CSV}})
+def get_audit_file(
+    request: HttpRequest, slug: Slug, filters: Query[FileFilters]
+) -> HttpResponseBase:
+    """Returns who did what in the workspace as one CSV file, newest first."""
+    workspace = visible_workspace(request.user, slug)
+    require(request.user, Action.AUDIT, workspace)
+    return sent(request, workspace, filters.query())

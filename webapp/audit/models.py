@@ -20,6 +20,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run, RunAction
 from webapp.projects.models import Invitation, Membership, Project, Workspace
 from webapp.registry.models import ModelVersion, Promotion, SecondPairOfEyes
+from webapp.reports.models import ReportPage, ReportShare
 from webapp.sharing.models import ComparisonShare, Share
 
 
@@ -128,6 +129,22 @@ class NotedRun(Run):
     "CommentEvent", ["run", "author", "tree", "node"], _created(), _changed("text"), _deleted(),
 )  # fmt: skip
 class NotedComment(Comment):
+    class Meta:
+        proxy = True
+
+
+@_noted(
+    "ReportPageEvent", ["project", "title"], _created(), _changed("version"), _deleted(),
+)  # fmt: skip
+class NotedReportPage(ReportPage):
+    class Meta:
+        proxy = True
+
+
+@_noted(
+    "ReportShareEvent", ["project", "page"], _created(), _changed("revoked_at", label="revoked"),
+)  # fmt: skip
+class NotedReportShare(ReportShare):
     class Meta:
         proxy = True
 

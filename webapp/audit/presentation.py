@@ -126,6 +126,16 @@ def _comment(row: Any, names: Names) -> str:
     return f"{done} a comment{author} on {where}{row.run}"
 
 
+def _report(row: Any, names: Names) -> str:
+    done = {"made": "wrote", "changed": "edited", "gone": "deleted"}[row.pgh_label]
+    return f"{done} the report {row.title} of {row.project}"
+
+
+def _report_share(row: Any, names: Names) -> str:
+    done = "created" if row.pgh_label == "made" else "revoked"
+    return f"{done} a share link to the report {row.title}"
+
+
 def _dataset(row: Any, names: Names) -> str:
     done = "added" if row.pgh_label == "made" else "deleted"
     return f"{done} the dataset {row.dataset} v{row.number}"
@@ -186,6 +196,8 @@ _WORDS: dict[str, Callable[[Any, Names], str]] = {
     "run-action": _run_action,
     "run-mark": _run_mark,
     "comment": _comment,
+    "report": _report,
+    "report-share": _report_share,
     "dataset": _dataset,
     "model": _model,
     "promotion": _promotion,

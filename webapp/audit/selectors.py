@@ -47,6 +47,12 @@ def _before() -> Subquery:
     return Subquery(earlier.order_by("-pgh_id").values("role")[:1])
 
 
+def _title() -> Subquery:
+    """The last title of the report of a link: its own records outlive it."""
+    of_page = models.ReportPageEvent.objects.filter(pgh_obj_id=OuterRef("page_id"))
+    return Subquery(of_page.order_by("-pgh_id").values("title")[:1])
+
+
 _RUN = "experiment__project__workspace"
 SOURCES = (
     Source("workspace", "workspace", models.WorkspaceEvent.objects.all(), "pgh_obj_id"),
@@ -74,6 +80,14 @@ SOURCES = (
     Source(
         "comment", "comment", models.CommentEvent.objects.select_related("run__experiment"),
         f"run__{_RUN}",
+    ),
+    Source(
+        "report", "report", models.ReportPageEvent.objects.select_related("project"),
+        "project__workspace",
+    ),
+    Source(
+        "report-share", "share", models.ReportShareEvent.objects.annotate(title=_title()),
+        "project__workspace",
     ),
     Source(
         "dataset", "dataset", models.DatasetEvent.objects.select_related("dataset"),
@@ -119,6 +133,8 @@ class Entry:
     kind: str
     person: int | None
     """Id of the acting user; None is the machine."""
+    name: str
+    """Of the acting user, as it is now; the machine's is `presentation.MACHINE`."""
     text: str
     token: str | None
     """Name of the API token that was used, if any."""
@@ -226,6 +242,7 @@ def _entry(row: Any, source: Source, names: Names) -> Entry:
         at=row.pgh_created_at,
         kind=source.kind,
         person=actor_id(row),
+        name=names.of(actor_id(row)),
         text=sentence(source.name, row, names),
         token=context.get("token", {}).get("name"),
         method=context.get("method"),

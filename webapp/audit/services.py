@@ -42,6 +42,8 @@ def delete_records(
         models.ModelEvent.objects.filter(model__in=model_ids),
         models.PromotionEvent.objects.filter(model__in=model_ids),
         models.AlertChannelEvent.objects.filter(project__in=project_ids),
+        models.ReportPageEvent.objects.filter(project__in=project_ids),
+        models.ReportShareEvent.objects.filter(project__in=project_ids),
         models.ComparisonEvent.objects.filter(pk__in=_comparisons_only_of(run_ids)),
         models.WorkspaceEvent.objects.filter(pgh_obj=workspace_id).exclude(pgh_label="gone"),
     ]

@@ -97,12 +97,13 @@ class ChangedComment(Schema):
 
 
 class NoticeOut(Schema):
-    """Of a comment, or with `reason` `alert` of what an alert rule saw."""
+    """Of a comment or a report, or with `reason` `alert` of what an alert rule saw."""
 
     id: int
     reason: Reason
     comment: CommentOut | None
-    """Null for an alert, which has the fields from `title` on; they are empty for a comment."""
+    """Null for an alert or a report, which has the fields from `title` on; they are empty for a
+    comment."""
     title: str
     text: str
     """The first cause, if there is one."""

@@ -41,8 +41,11 @@ def verified_address(user: User) -> str | None:
 
 def _message(notice: Notice, site: str) -> EmailMessage | None:
     address = verified_address(notice.user)
-    if address is None or notice.comment is None:  # alerts send their own mail
+    if address is None:
         return None
+    if notice.comment is None:
+        subject = " ".join(f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{notice.title}".split())
+        return EmailMessage(subject, f"{notice.title}\n\n{site}{notice.path}\n", to=[address])
     comment, about = notice.comment, target_of(notice.comment, notice.user)
     subject = " ".join(
         f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{comment.author} mentioned you at {about}".split()

@@ -1,5 +1,5 @@
 """Comments on a run, a node of one of its trees, or a comparison of runs, and the notices of an
-inbox: of comments, and of alerts (`webapp.alerts`).
+inbox: of comments, of alerts (`webapp.alerts`) and of reports (`webapp.reports`).
 
 Invariants: a comment is visible to users who may see every run that it is about, and to no guest of
 a share link; text is stored as it was written, and made safe where it is shown (`webapp.markdown`).
@@ -57,7 +57,7 @@ class ComparedRun(models.Model):
 
 
 class Reason(models.TextChoices):
-    """Why a user is notified: of a comment, or by an alert."""
+    """Why a user is notified: of a comment or a report, or by an alert."""
 
     MENTIONED = "mentioned", "mentioned you"
     OWN_RUN = "own-run", "wrote about your run"
@@ -71,12 +71,13 @@ class NoticeQuerySet(models.QuerySet):
         mine = self.filter(user=user.pk)
         of_comments = Q(comment__in=Comment.objects.visible_to(user).values("pk"))
         projects = Project.objects.visible_to(user).values("pk")
-        of_alerts = Q(comment=None) & (Q(project=None) | Q(project__in=projects))
-        return mine.filter(of_comments | of_alerts)
+        of_others = Q(comment=None) & (Q(project=None) | Q(project__in=projects))
+        return mine.filter(of_comments | of_others)
 
 
 class Notice(models.Model):
-    """Notifies one user of a comment, or of what an alert rule saw, once."""
+    """Notifies one user of a comment, of a report that mentions them, or of what an alert rule saw,
+    once."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices"
@@ -84,7 +85,7 @@ class Notice(models.Model):
     comment = models.ForeignKey(
         Comment, on_delete=models.CASCADE, null=True, related_name="notices"
     )
-    """Null for an alert, which has the following fields."""
+    """Null for a report or an alert, which has the following fields."""
     key = models.CharField(max_length=400, null=True)
     """What happened: of one user and key there is one notice."""
     project = models.ForeignKey(Project, on_delete=models.CASCADE, null=True, related_name="+")

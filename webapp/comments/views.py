@@ -83,7 +83,7 @@ def read(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def open_notice(request: HttpRequest, notice_id: int) -> HttpResponse:
-    """Marks the notice as read; redirects to the comment, or to what the alert is about."""
+    """Marks the notice as read; redirects to the comment, or to what the notice is about."""
     notice = get_object_or_404(notices_of(request.user), pk=notice_id)
     services.read_notices(request.user, notice.pk)
     return redirect(address_of(notice.comment) if notice.comment else notice.path)

@@ -33,6 +33,8 @@ from webapp.registry.api.model_imports import router as model_imports
 from webapp.registry.api.models import router as models
 from webapp.registry.api.promotions import router as promotions
 from webapp.registry.api.promotions import workspaces as promotion_rules
+from webapp.reports.api import router as reports
+from webapp.reports.share_api import router as report_shares
 from webapp.rest import problem_details, sparse_fields
 from webapp.rest.openapi.examples import add_examples
 from webapp.rest.openapi.links import add_links
@@ -134,3 +136,5 @@ api.add_router("/workspaces", promotion_rules, tags=["workspaces"])
 api.add_router("/uploads", uploads, tags=["uploads"])
 api.add_router("/datasets", datasets, tags=["datasets"])
 api.add_router("/exports", exports, tags=["exports"])
+api.add_router("/reports", reports, tags=["reports"])
+api.add_router("/reports", report_shares, tags=["shares"])

@@ -40,6 +40,7 @@ PAGES = {
     f"{_MODEL}/versions/": "model",
     "projects/": "workspaces",
     "projects/<int:project_id>/": "workspaces",
+    "reports/<int:report_page_id>/shares/<int:share_id>/": "report-shares",
     "searches/problems/": "new-search",
     "shared/": "runs",
     "tokens/<int:token_id>/": "tokens",
@@ -49,7 +50,8 @@ PAGES = {
 }
 """Route -> name of the page that it redirects to."""
 
-PARAMETERS = {"shares": ("run_id",), "dataset-version": ("dataset_version_id",)}
+PARAMETERS = {"shares": ("run_id",), "report-shares": ("report_page_id",)}
+PARAMETERS |= {"dataset-version": ("dataset_version_id",)}
 PARAMETERS |= {"model": ("model_id",), "workspace": ("slug",)}
 """Page -> parts of the address that identify it."""
 

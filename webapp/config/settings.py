@@ -71,6 +71,7 @@ INSTALLED_APPS = [
     "webapp.exports",
     "webapp.idempotency",
     "webapp.registry",
+    "webapp.reports",
     "webapp.searches",
     "webapp.sharing",
     "webapp.telemetry",

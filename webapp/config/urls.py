@@ -30,6 +30,7 @@ urlpatterns = [
     path("", include("webapp.exports.urls")),
     path("", include("webapp.sharing.urls")),
     path("", include("webapp.registry.urls")),
+    path("", include("webapp.reports.urls")),
     path("", include("webapp.searches.urls")),
     path("", include("webapp.datasets.urls")),
     path("", include("webapp.config.parents")),

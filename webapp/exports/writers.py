@@ -1,8 +1,8 @@
 """Writers of tables as files: CSV, JSON Lines and Parquet, row by row.
 
 Invariant: numbers are exact in each of them (the shortest text that reads back to the same double;
-64 bits in Parquet). A text cell of CSV never starts a formula: where it would, an apostrophe
-precedes it, as OWASP advises; the other two formats store every text as it is.
+64 bits in Parquet). A text cell of CSV never starts a formula (`webapp.csv_cells`); the other two
+formats store every text as it is.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from webapp.csv_cells import safe_cell
 from webapp.exports.columns import Column, Kind, Row
 from webapp.exports.models import Format
 
 ROWS_OF_GROUP = 20_000
 """Rows of a Parquet row group, which are buffered in memory."""
-_BEGINS_A_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 
 
 class Writer(Protocol):
@@ -32,11 +32,6 @@ class Writer(Protocol):
 def writer(file: Format, path: Path, columns: Sequence[Column]) -> Writer:
     """Returns a writer of a table of these columns to a new file."""
     return _WRITERS[file](path, columns)
-
-
-def safe_cell(text: str) -> str:
-    """The text as a cell that no spreadsheet interprets as a formula."""
-    return f"'{text}" if text.startswith(_BEGINS_A_FORMULA) else text
 
 
 class _Csv:

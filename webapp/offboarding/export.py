@@ -7,6 +7,8 @@
     datasets.jsonl datasets/ID/problems     the content of a stored version
     models.jsonl models/ID/FILE             the files of a version
     aliases.jsonl promotions.jsonl evaluations.jsonl searches.jsonl
+    reports.jsonl report_versions.jsonl     text; and of frozen figures, the data:
+    frozen_figures.jsonl
     missing.jsonl                           files that no longer exist, and why
 
 Invariants: no more than one page or block is in memory; no name consists of a user's text alone; no
@@ -37,6 +39,7 @@ from webapp.offboarding.models import WorkspaceExport
 from webapp.offboarding.state import state_of
 from webapp.projects.models import Workspace
 from webapp.registry.models import Alias, Evaluation, ModelVersion, Promotion, VersionFile
+from webapp.reports.models import FrozenFigure, ReportPage, ReportVersion
 from webapp.searches.models import Search
 from webapp.telemetry.ingest import rows
 from webapp.telemetry.models import Block
@@ -102,6 +105,10 @@ def _parts(workspace: Workspace) -> Parts:
     yield "tracking.jsonl", _table(Tracking.objects.filter(run__in=runs), "session", "host")
     yield "comments.jsonl", _table(Comment.objects.filter(run__in=runs))
     yield "searches.jsonl", _table(Search.objects.filter(run__in=runs))
+    yield "reports.jsonl", _table(ReportPage.objects.filter(**inside))
+    of_reports = {"page__project__workspace": workspace}
+    yield "report_versions.jsonl", _table(ReportVersion.objects.filter(**of_reports))
+    yield "frozen_figures.jsonl", _table(FrozenFigure.objects.filter(**of_reports))
     for run_id in list(runs.order_by("created", "pk").values_list("pk", flat=True)):
         yield f"runs/{run_id}/events.ndjson", _events(run_id)
         yield f"runs/{run_id}/metrics.jsonl", _metrics(run_id)

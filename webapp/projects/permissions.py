@@ -47,7 +47,7 @@ class Action(StrEnum):
     CLOSE = "close"
     """Export a whole workspace, and delete it."""
     COMMENT = "comment"
-    """Write about runs."""
+    """Write comments on runs, and reports."""
     MODERATE = "moderate"
     """Remove what others wrote."""
     AUDIT = "audit"
@@ -89,7 +89,7 @@ _RULES: dict[Action, Rule] = {
     Action.DELETE_MODELS: Rule("delete models", _MANAGERS, frozenset({Scope.REGISTRY_WRITE})),
     Action.CHANGE_SECOND_PAIR: Rule("decide how models are promoted", _OWNERS),
     Action.TRANSFER: Rule("transfer it", _OWNERS),
-    Action.COMMENT: Rule("write comments", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
+    Action.COMMENT: Rule("write comments and reports", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
     Action.MODERATE: Rule("remove what others wrote", _MANAGERS, frozenset({Scope.RUNS_WRITE})),
     Action.CLOSE: Rule("export or delete it", _OWNERS),
     Action.AUDIT: Rule("see who did what", _OWNERS),

@@ -1,5 +1,7 @@
 """Tests of the activity log: recorded by the database for every way, shown to owners alone."""
 
+import csv
+import io
 from datetime import timedelta
 
 import httpx
@@ -13,6 +15,7 @@ from tests.helpers.builders import a_cast, a_held_run, a_run, a_token, store
 from tests.webapp.telemetry.stream_server import a_server
 from webapp.accounts.models import ApiToken, Scope, User
 from webapp.audit import models, selectors
+from webapp.audit.files import PAGE_ROWS
 from webapp.audit.selectors import AuditQuery, entries
 from webapp.experiments import services
 from webapp.experiments.annotations import annotations
@@ -25,9 +28,10 @@ from webapp.sharing.models import ComparisonShare
 from webapp.sharing.services import create_share
 
 
-def audit_texts(cast, **query) -> list[str]:
+def audit_texts(cast, limit: int = 200, **query) -> list[str]:
     """The log's sentences of the workspace, newest first."""
-    return [one.text for one in entries(cast.project.workspace, AuditQuery(**query), None, 200)[0]]
+    rows, _ = entries(cast.project.workspace, AuditQuery(**query), None, limit)
+    return [one.text for one in rows]
 
 
 def at(cast, rest: str = "audit/") -> str:
@@ -221,6 +225,61 @@ def test_rest_returns_the_same_entries_in_pages(client, cast):
     assert texts == audit_texts(cast) and rest["next"] is None
     for wrong in ({"cursor": "x"}, {"cursor": "2026-01-01~0~1"}, {"since": "2026-01-01T00:00:00"}):
         assert client.get(address, wrong).status_code == 422
+
+
+def rows_of(response) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(b"".join(response).decode(), newline="")))
+
+
+def test_a_file_has_every_entry_once_with_what_was_used(client, cast):
+    workspace = cast.project.workspace
+    Project.objects.bulk_create(
+        Project(workspace=workspace, name=f"P{one}", slug=f"p{one}") for one in range(PAGE_ROWS)
+    )
+    client.force_login(cast.alice)
+    client.post(at(cast, "projects/"), {"name": "Elms, old", "visibility": "private"})
+    response = client.get(at(cast, "audit/file/"))
+    rows = rows_of(response)
+    assert [one["text"] for one in rows] == audit_texts(cast, limit=1000) and len(rows) > PAGE_ROWS
+    (elms,) = (one for one in rows if "Elms, old" in one["text"])
+    assert (elms["user"], elms["kind"], elms["method"]) == ("alice", "project", "POST")
+    assert elms["route"] == "workspaces/<slug:slug>/projects/" and elms["address"] == "127.0.0.1"
+    name = f'attachment; filename="{workspace.slug}-activity.csv"'
+    assert response.headers["Content-Disposition"] == name
+    rest = f"/api/v1/workspaces/{workspace.slug}/audit/file"
+    assert rows_of(client.get(rest)) == rows
+    for address, query in (
+        (rest, {"kind": "member"}),
+        (at(cast, "audit/file/"), {"kind": "member"}),
+    ):
+        assert {one["kind"] for one in rows_of(client.get(address, query))} == {"member"}
+
+
+def test_no_name_of_people_starts_a_formula_in_the_file(client, cast):
+    User.objects.filter(pk=cast.alice.pk).update(username="+2+5")
+    secret = a_token(cast.alice, cast.project.workspace, Scope.ADMIN)
+    ApiToken.objects.update(name="=SUM(A1)")
+    cast.alice.refresh_from_db()
+    bearer = {"Authorization": f"Bearer {secret}"}
+    address = f"/api/v1/workspaces/{cast.project.workspace.slug}/projects"
+    made = client.post(address, {"name": "Elms"}, "application/json", headers=bearer)
+    assert made.status_code == 201, made.content
+    client.force_login(cast.alice)
+    first = rows_of(client.get(at(cast, "audit/file/"), {"kind": "project"}))[0]
+    assert (first["user"], first["token"]) == ("'+2+5", "'=SUM(A1)")
+    assert first["text"].startswith("'+2+5 created the project Elms")
+
+
+def test_a_file_refuses_filters_that_cannot_be_used_and_other_people(client, cast):
+    client.force_login(cast.alice)
+    for wrong in ({"kind": "x"}, {"since": "then"}, {"person": "7000"}):
+        refusal = client.get(at(cast, "audit/file/"), wrong)
+        ((name, value),) = wrong.items()
+        assert refusal.status_code == 400 and f"{name}: {value}".encode() in refusal.content
+    shown = client.get(at(cast), {"kind": "project"}).content.decode()
+    assert f'{at(cast, "audit/file/")}?kind=project"' in shown
+    client.force_login(cast.mia)
+    assert client.get(at(cast, "audit/file/")).status_code == 403
 
 
 def test_entries_of_a_deleted_account_remain_without_its_name(cast):

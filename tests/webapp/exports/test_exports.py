@@ -14,12 +14,12 @@ from engine.events.vocabulary import Event as LogEvent
 from engine.events.vocabulary import RunState
 from tests.helpers.builders import a_held_run, a_run, an_event
 from tests.helpers.sample_log import Sample, sample_events
+from webapp.csv_cells import safe_cell
 from webapp.experiments.models import Run
 from webapp.experiments.runs_list.listing import RunQuery
 from webapp.exports import services
 from webapp.exports.making import make
 from webapp.exports.models import Export, ExportState, Format, Table, exports_directory
-from webapp.exports.writers import safe_cell
 from webapp.projects.services import create_project, create_workspace
 from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.models import Block, Event

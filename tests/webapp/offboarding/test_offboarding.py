@@ -29,6 +29,9 @@ from webapp.offboarding.services import delete_workspace, refusal
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Role, Workspace
 from webapp.registry.models import Alias, Model, ModelUse, ModelVersion, VersionFile
+from webapp.reports import sharing as report_links
+from webapp.reports.models import ReportShare
+from webapp.reports.services import Draft, create_report
 from webapp.sharing.models import ComparisonShare, Share
 from webapp.sharing.services import create_share
 from webapp.telemetry.ingest.ingest import ingest
@@ -82,6 +85,9 @@ def _fill(cast, var):
     invite(project.workspace, cast.alice, Role.VIEWER, single_use=True)
     write_comment(Target((run,)), cast.bob, "@mia look", "http://testserver")
     annotations.star([run.pk], cast.vera, True)
+    figure = f"```grove runs\nrun: {run.pk}\nfrozen: end\n```\n"
+    page = create_report(project, cast.bob, Draft("Trees", figure, "http://testserver"))
+    report_links.share(page, cast.alice, timedelta(days=1), frozen=True)
     return run
 
 
@@ -113,9 +119,14 @@ def test_an_export_holds_everything_and_no_secret(cast, full):
         "vera",
     }
     assert [one["text"] for one in lines(result, "comments.jsonl")] == ["@mia look"]
+    (report,) = lines(result, "reports.jsonl")
+    (version,) = lines(result, "report_versions.jsonl")
+    (figure,) = lines(result, "frozen_figures.jsonl")
+    assert (report["title"], report["text"]) == ("Trees", version["text"])
+    assert version["frozen"] == [figure["key"]] and str(full) in str(figure["data"])
     assert any("created the project" in one["text"] for one in lines(result, "audit.jsonl"))
     whole = b"".join(result.read(name) for name in result.namelist())
-    for table in (ApiToken, Share, Invitation):
+    for table in (ApiToken, Share, Invitation, ReportShare):
         assert table.objects.get().digest.encode() not in whole
     assert str(full.project.workspace) == lines(result, "workspace.json")[0]["name"]
 
@@ -190,6 +201,9 @@ CHANGES = {
     ),
     "another run": lambda cast, run: a_run(cast, RunState.STOPPED),
     "a comment": lambda cast, run: write_comment(Target((run,)), cast.mia, "late", "http://x"),
+    "a report": lambda cast, run: create_report(
+        cast.project, cast.mia, Draft("Late", "", "http://x")
+    ),
     "a dataset": lambda cast, run: Dataset.objects.get().versions.create(
         number=3, content_hash="d", spec={}
     ),

@@ -411,6 +411,18 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     link: str
 
 
+class LinkList(msgspec.Struct, frozen=True, kw_only=True):
+    shares: list[LinkOut]
+    next: int | None
+
+
+class LinkOut(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    frozen: bool
+    created: datetime
+    expires: datetime
+
+
 class LogLineList(msgspec.Struct, frozen=True, kw_only=True):
     lines: list[LogLineOut]
     next: int | None
@@ -441,6 +453,16 @@ class MadeComparisonShare(msgspec.Struct, frozen=True, kw_only=True):
     runs: list[UUID]
     hidden: int
     split: str
+    frozen: bool
+    created: datetime
+    expires: datetime
+    link: str
+
+
+class MadeReportShare(msgspec.Struct, frozen=True, kw_only=True):
+    """A new link to a report."""
+
+    id: int
     frozen: bool
     created: datetime
     expires: datetime
@@ -607,7 +629,7 @@ class NoticeList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NoticeOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a comment, or with `reason` `alert` of what an alert rule saw."""
+    """Of a comment or a report, or with `reason` `alert` of what an alert rule saw."""
 
     id: int
     reason: Reason
@@ -787,6 +809,57 @@ class ReportOut(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     error: str
     result: dict[str, Any]
+
+
+class ReportPageList(msgspec.Struct, frozen=True, kw_only=True):
+    reports: list[ReportPageRow]
+    next: int | None
+
+
+class ReportPageOut(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    project: int
+    title: str
+    version: int
+    created_by: str
+    created: datetime
+    edited_by: str
+    edited: datetime
+    text: str
+    html: str
+    problems: list[ReportProblem]
+
+
+class ReportPageRow(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    project: int
+    title: str
+    version: int
+    created_by: str
+    created: datetime
+    edited_by: str
+    edited: datetime
+
+
+class ReportProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """What a block cannot show, and why."""
+
+    line: int
+    name: str
+    value: str
+    remedy: str
+
+
+class ReportVersionList(msgspec.Struct, frozen=True, kw_only=True):
+    versions: list[ReportVersionOut]
+
+
+class ReportVersionOut(msgspec.Struct, frozen=True, kw_only=True):
+    number: int
+    title: str
+    text: str
+    made_by: str
+    made: datetime
 
 
 Resume = Literal["never", "allow", "must"]

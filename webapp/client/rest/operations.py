@@ -47,9 +47,11 @@ from webapp.client.rest.models import (
     InvitationList,
     Kind,
     Link,
+    LinkList,
     LoggedList,
     LogLineList,
     MadeComparisonShare,
+    MadeReportShare,
     MemberChoice,
     MemberList,
     MemberOut,
@@ -78,6 +80,9 @@ from webapp.client.rest.models import (
     PromotionOut,
     Recipe,
     ReportOut,
+    ReportPageList,
+    ReportPageOut,
+    ReportVersionList,
     Resume,
     Role,
     RuleKind,
@@ -266,6 +271,7 @@ class Operations(Transport):
             "share",
             "run",
             "comment",
+            "report",
             "dataset",
             "model",
             "alert",
@@ -292,6 +298,37 @@ class Operations(Transport):
                     "limit": limit,
                 }
             ),
+        )
+
+    def get_audit_file(
+        self,
+        slug: str,
+        *,
+        person: int | UnsetType | None = UNSET,
+        kind: Literal[
+            "workspace",
+            "member",
+            "invitation",
+            "project",
+            "token",
+            "share",
+            "run",
+            "comment",
+            "report",
+            "dataset",
+            "model",
+            "alert",
+        ]
+        | UnsetType
+        | None = UNSET,
+        since: datetime | UnsetType | None = UNSET,
+        until: datetime | UnsetType | None = UNSET,
+    ) -> Iterator[bytes]:
+        """Returns who did what in the workspace as one CSV file, newest first."""
+        return self._blocks(
+            "GET",
+            f"/workspaces/{part(slug)}/audit/file",
+            params=query({"person": person, "kind": kind, "since": since, "until": until}),
         )
 
     def accept_invitation(self, *, token: str, key: str | UnsetType = UNSET) -> WorkspaceOut:
@@ -2240,3 +2277,118 @@ class Operations(Transport):
     def get_export_file(self, export_id: UUID) -> Iterator[bytes]:
         """Returns the export's file; 409 with the reason while there is none."""
         return self._blocks("GET", f"/exports/{part(export_id)}/file")
+
+    def list_reports(
+        self,
+        *,
+        cursor: int | UnsetType | None = UNSET,
+        limit: int | UnsetType = UNSET,
+        project: int | UnsetType | None = UNSET,
+    ) -> ReportPageList:
+        """Lists reports, of one project or all that you see."""
+        return self._json(
+            ReportPageList,
+            "GET",
+            "/reports",
+            params=query({"cursor": cursor, "limit": limit, "project": project}),
+        )
+
+    def create_report(
+        self,
+        *,
+        project: int,
+        title: str,
+        key: str | UnsetType = UNSET,
+        text: str | UnsetType = UNSET,
+    ) -> ReportPageOut:
+        """Creates a report: Markdown with blocks that embed charts, trees and tables of runs,
+        live or frozen; notifies members mentioned by @name. A block that cannot be used is
+        among `problems`."""
+        return self._json(
+            ReportPageOut,
+            "POST",
+            "/reports",
+            content=body(**{"project": project, "title": title, "text": text}),
+            headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
+        )
+
+    def get_report(self, report_page_id: int) -> ReportPageOut:
+        """Returns a report with its figures as you may see them now."""
+        return self._json(ReportPageOut, "GET", f"/reports/{part(report_page_id)}")
+
+    def change_report(
+        self,
+        report_page_id: int,
+        *,
+        version: int,
+        if_match: str | UnsetType = UNSET,
+        title: str | UnsetType | None = UNSET,
+        text: str | UnsetType | None = UNSET,
+    ) -> ReportPageOut:
+        """Saves a further version. If somebody saved one since `version`: 409, with theirs as
+        `current` and your text as `yours`, and nothing is stored."""
+        return self._json(
+            ReportPageOut,
+            "PATCH",
+            f"/reports/{part(report_page_id)}",
+            content=body(**{"version": version, "title": title, "text": text}),
+            headers=given(**{"If-Match": if_match, "Content-Type": "application/json"}),
+        )
+
+    def delete_report(self, report_page_id: int, *, if_match: str | UnsetType = UNSET) -> None:
+        """Deletes a report that you created, or as a maintainer any, with its history and
+        links."""
+        return self._do(
+            "DELETE", f"/reports/{part(report_page_id)}", headers=given(**{"If-Match": if_match})
+        )
+
+    def list_report_versions(self, report_page_id: int) -> ReportVersionList:
+        """Lists the kept versions of a report, at most 100, newest first."""
+        return self._json(ReportVersionList, "GET", f"/reports/{part(report_page_id)}/versions")
+
+    def get_report_file(self, report_page_id: int) -> Iterator[bytes]:
+        """Returns the report as one HTML file that needs no network and no script."""
+        return self._blocks("GET", f"/reports/{part(report_page_id)}/export")
+
+    def list_report_shares(
+        self,
+        report_page_id: int,
+        *,
+        cursor: int | UnsetType | None = UNSET,
+        limit: int | UnsetType = UNSET,
+    ) -> LinkList:
+        """Lists active links to a report."""
+        return self._json(
+            LinkList,
+            "GET",
+            f"/reports/{part(report_page_id)}/shares",
+            params=query({"cursor": cursor, "limit": limit}),
+        )
+
+    def share_report(
+        self,
+        report_page_id: int,
+        *,
+        key: str | UnsetType = UNSET,
+        days: int | UnsetType = UNSET,
+        frozen: bool | UnsetType = UNSET,
+    ) -> MadeReportShare:
+        """Creates a link by which anybody may read the report without an account: live, or
+        frozen as it is now. It shows no run that you may not share, and nothing else."""
+        return self._json(
+            MadeReportShare,
+            "POST",
+            f"/reports/{part(report_page_id)}/shares",
+            content=body(**{"days": days, "frozen": frozen}),
+            headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
+        )
+
+    def unshare_report(
+        self, report_page_id: int, share_id: int, *, if_match: str | UnsetType = UNSET
+    ) -> None:
+        """Revokes a link: it shows nothing any more."""
+        return self._do(
+            "DELETE",
+            f"/reports/{part(report_page_id)}/shares/{part(share_id)}",
+            headers=given(**{"If-Match": if_match}),
+        )

@@ -25,6 +25,8 @@ OBJECTS: dict[str, tuple[str, frozenset[str]]] = {
     "/runs/{run_id}": ("id", frozenset({"RunDetail", "SearchOut"})),
     "/runs/{run_id}/shares/{share_id}": ("id", frozenset({"NewShare"})),
     "/comparison/shares/{share_id}": ("id", frozenset({"MadeComparisonShare"})),
+    "/reports/{report_page_id}": ("id", frozenset({"ReportPageOut"})),
+    "/reports/{report_page_id}/shares/{share_id}": ("id", frozenset({"MadeReportShare"})),
     "/comments/{comment_id}": ("id", frozenset({"CommentOut"})),
     "/models/{model_id}": ("id", frozenset({"ModelOut"})),
     "/models/{model_id}/versions/{number}": ("number", frozenset({"VersionDetail"})),
