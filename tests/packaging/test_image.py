@@ -112,23 +112,6 @@ def test_the_image_migrates_serves_and_works(elsewhere, an_empty_database, redis
 
 
 @pytest.mark.large
-@pytest.mark.slow
-@pytest.mark.service
-@needs_containment
-def test_the_image_trains_with_the_real_engine(elsewhere, tmp_path):
-    container = Container(elsewhere, tmp_path / "var", {})
-    run_dir = container.var / "run"
-    small = ("training.steps=1", "training.trees_per_step=2", "search.nodes_per_tree=4")
-    done = container.run("grove", "prepare", str(run_dir), "demo", *small)
-    assert done.returncode == 0, done.stderr
-    done = container.run("grove", "train", str(run_dir))
-    assert done.returncode == 0, done.stderr[-3000:]
-    log = (run_dir / "events.jsonl").read_text().splitlines()
-    kinds = {json.loads(line)["kind"] for line in log}
-    assert {"step.end", "node.close"} <= kinds
-
-
-@pytest.mark.large
 @pytest.mark.service
 @needs_containment
 @pytest.mark.parametrize("limited", [False, True])

@@ -20,7 +20,7 @@ import httpx
 import msgspec
 
 from webapp import __version__
-from webapp.client import doctor, hub, local, login, models, pushing
+from webapp.client import deletion, doctor, hub, local, login, models, pushing
 from webapp.client.client import Grove
 from webapp.client.types import Event, ModelImport, Refused, Run, Waiting
 from webapp.client.whole_files import whole_file
@@ -76,6 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
         verbs.add_foreign(name, f"{help_text} [server]")
     _add_setup(verbs)
     _add_runs(verbs)
+    deletion.add_verbs(verbs.add)
     _add_logs(verbs)
     _add_datasets(verbs)
     _add_models(verbs)

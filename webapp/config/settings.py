@@ -73,6 +73,7 @@ INSTALLED_APPS = [
     "webapp.exports",
     "webapp.idempotency",
     "webapp.registry",
+    "webapp.retention",
     "webapp.searches",
     "webapp.sharing",
     "webapp.telemetry",

@@ -59,12 +59,14 @@ def test_a_secret_that_is_set_in_both_ways_is_refused():
     assert "secret@" not in str(error.value)
 
 
+@pytest.mark.large
 def test_settings_take_their_secrets_from_files(tmp_path):
     for name, text in (("key", "k" * 40), ("database", "postgresql://a:b@c/d")):
         (tmp_path / name).write_text(f"{text}\n")
     left = {n: v for n, v in os.environ.items() if n not in SECRETS}
     environment = {
-        **left, "GROVE_VAR": str(tmp_path / "var"), "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
+        **left, "GROVE_VAR": str(tmp_path / "var"),
+        "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
         "GROVE_SECRET_KEY_FILE": str(tmp_path / "key"),
         "DATABASE_URL_FILE": str(tmp_path / "database"),
     }  # fmt: skip
