@@ -40,6 +40,7 @@ class JobsStep(bootsteps.StartStopStep):
         from workers.jobs.model_imports import ModelImportJob
         from workers.jobs.reports import ReportJob
         from workers.jobs.requeue import RequeueJob
+        from workers.jobs.retention import RetentionJob
 
         metrics.serve()
         RequeueJob(worker.concurrency).start()
@@ -51,6 +52,7 @@ class JobsStep(bootsteps.StartStopStep):
         AlertDeliveryJob().start()
         AlertDeliveryJob().start()  # one may wait for a receiver that does not answer
         AlertLevelJob().start()
+        RetentionJob().start()
 
 
 app.steps["worker"].add(JobsStep)
@@ -61,9 +63,11 @@ def refuse_to_start(**_: Any) -> None:
     """Ends a worker, before it takes a run, if its own settings cannot be used, or the database was
     migrated by a newer version."""
     from webapp.config.environment import SettingError
+    from webapp.operations.processes import name_connections
     from webapp.operations.schema import refuse_newer_at_start
     from workers.settings import metrics_address
 
+    name_connections("worker")
     try:
         metrics_address()
     except SettingError as error:

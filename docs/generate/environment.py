@@ -13,6 +13,7 @@ from docs.generate import markdown
 from docs.generate.markdown import code, table
 from engine.config.deadlines import DEADLINES, MAX_PATIENCE, PATIENCE
 from engine.sandbox.limits import DEFAULTS, MAX_CAPS, variable
+from webapp.config.secret_files import SECRETS
 
 ROOT = Path(__file__).resolve().parents[2]
 MEANINGS = ROOT / "docs" / "environment.toml"
@@ -35,6 +36,14 @@ ABOUT = """
 Everything is embedded until a variable points it elsewhere. A value that cannot be used is refused
 at the start, with the variable, the value and the remedy.
 """
+FILES = """
+## Secrets from files
+
+{names} may each come from a file, as container platforms and systemd provide secrets: set the
+variable's name with `_FILE` to the file's path, as in
+`GROVE_SECRET_KEY_FILE=/run/secrets/secret_key`. The file has one line. Web process, worker and all
+commands of the server read it at their start; a variable that is set in both ways is refused.
+"""
 
 
 class NotDescribed(Exception):
@@ -48,7 +57,13 @@ def page(described_in: Path = MEANINGS) -> str:
         raise NotDescribed(
             f"{described_in.name} and the code differ in {', '.join(sorted(differing))}"
         )
-    return markdown.page("Environment variables", ABOUT, *_parts(meanings))
+    return markdown.page("Environment variables", ABOUT, *_parts(meanings), _files())
+
+
+def _files() -> str:
+    """Returns the section about secrets from files."""
+    *names, last = map(code, SECRETS)
+    return FILES.format(names=f"{', '.join(names)} and {last}").strip()
 
 
 def _parts(meanings: dict[str, dict[str, str]]) -> Iterator[str]:

@@ -305,6 +305,10 @@ ROWS = (
     Row("api-1:list_report_shares", "get", TEAM_REST, scopes=READ),
     Row("api-1:share_report", "post", (201, 201, 201, 403, 404, 401), {"days": 7}, OPERATE),
     Row("api-1:unshare_report", "delete", MEMBER_DELETE, scopes=OPERATE),
+    Row("operations", "get", (200, 404, 404, 404, 404, 302)),  # Alice's is the first account
+    Row("api-1:get_operations", "get", (200, 404, 404, 404, 404, 401), scopes=NO_TOKEN),
+    Row("retention", "get", TEAM_PAGE),
+    Row("retention", "post", OWNER_FORM, {"days": 90}),
     Row("audit", "get", (200, 403, 403, 403, 404, 302)),
     Row("audit-file", "get", (200, 403, 403, 403, 404, 302)),
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
@@ -405,6 +409,12 @@ ROWS = (
     Row(
         "api-1:create_experiment_of_runs", "post", (201, 201, 201, 403, 404, 401), _new_run, OPERATE
     ),
+    Row("delete-run", "get", (200, 200, 403, 403, 404, 302)),
+    Row("delete-run", "post", MAINTAINER_FORM),  # back to the page: the run is active
+    Row("api-1:get_run_deletion", "get", MAINTAINER_REST, scopes=OPERATE),
+    Row("api-1:delete_run", "delete", (409, 409, 403, 403, 404, 401), scopes=OPERATE),  # active
+    Row("api-1:get_retention", "get", TEAM_REST, scopes=READ),
+    Row("api-1:change_retention", "patch", (200, 403, 403, 403, 404, 401), {"days": 90}, MANAGE),
     Row("api-1:kill_run", "post", MEMBER_REST, scopes=OPERATE),
     Row("api-1:set_priority", "post", MEMBER_REST, {"priority": 3}, OPERATE),
     Row("api-1:write_note", "post", (201, 201, 201, 403, 404, 401), {"text": "Well."}, OPERATE),
@@ -657,6 +667,7 @@ IN_A_PROJECT = {
     "run", "compare-trees", "log", "api-1:list_steps", "api-1:list_log_lines",
     "api-1:list_logged", "api-1:track_run", "api-1:add_rollouts", "about-run",
     "mark-runs", "stop-run", "resume-run", "kill-run", "run-priority", "run-note",
+    "delete-run", "api-1:get_run_deletion", "api-1:delete_run",
     "api-1:kill_run", "api-1:set_priority", "api-1:write_note", "api-1:get_actions",
     "api-1:get_checkpoints", "api-1:create_version_of_checkpoint", "register-checkpoint",
     "api-1:clone_run", "api-1:fork_run",

@@ -21,6 +21,7 @@ from webapp.experiments.models import Run, RunAction
 from webapp.projects.models import Invitation, Membership, Project, Workspace
 from webapp.registry.models import ModelVersion, Promotion, SecondPairOfEyes
 from webapp.reports.models import ReportPage, ReportShare
+from webapp.retention.models import DeletedRun, RetentionPolicy
 from webapp.sharing.models import ComparisonShare, Share
 
 
@@ -175,6 +176,21 @@ class NotedPromotion(Promotion):
 
 @_noted("SettingEvent", ["workspace"], _created(), _deleted())
 class NotedSecondPairOfEyes(SecondPairOfEyes):
+    class Meta:
+        proxy = True
+
+
+@_noted("RunDeletionEvent", ["workspace", "name", "by_policy"], _created())
+class NotedDeletedRun(DeletedRun):
+    class Meta:
+        proxy = True
+
+
+@_noted(
+    "RetentionEvent", ["workspace", "days"], _created(),
+    _changed("days", "unused_versions"), _deleted(),
+)  # fmt: skip
+class NotedRetentionPolicy(RetentionPolicy):
     class Meta:
         proxy = True
 

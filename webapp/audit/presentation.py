@@ -164,6 +164,17 @@ def _setting(row: Any, names: Names) -> str:
     return f"{done} a second person at each promotion"
 
 
+def _run_deletion(row: Any, names: Names) -> str:
+    why = ", which was due by the workspace's retention" if row.by_policy else ""
+    return f"deleted the run {row.name}{why}"
+
+
+def _retention(row: Any, names: Names) -> str:
+    if row.pgh_label == "gone":
+        return "decided that the workspace keeps its runs for good"
+    return f"decided that the workspace keeps its runs for {row.days} days after their end"
+
+
 def _alert_rule(row: Any, names: Names) -> str:
     done = {"made": "added", "changed": "changed", "gone": "deleted"}[row.pgh_label]
     place = f" about {row.project}" if row.project else ""
@@ -202,6 +213,8 @@ _WORDS: dict[str, Callable[[Any, Names], str]] = {
     "model": _model,
     "promotion": _promotion,
     "setting": _setting,
+    "run-deletion": _run_deletion,
+    "retention": _retention,
     "alert-rule": _alert_rule,
     "alert-channel": _alert_channel,
 }

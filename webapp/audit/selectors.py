@@ -110,6 +110,8 @@ SOURCES = (
         models.AlertChannelEvent.objects.select_related("project"),
         "project__workspace",
     ),
+    Source("run-deletion", "run", models.RunDeletionEvent.objects.all(), "workspace"),
+    Source("retention", "workspace", models.RetentionEvent.objects.all(), "workspace"),
     Source("setting", "workspace", models.SettingEvent.objects.all(), "workspace"),
 )  # fmt: skip
 KINDS = tuple(dict.fromkeys(source.kind for source in SOURCES))

@@ -23,6 +23,8 @@ _OF_WORKSPACES = (
     models.TokenEvent,
     models.SettingEvent,
     models.AlertRuleEvent,
+    models.RunDeletionEvent,
+    models.RetentionEvent,
 )
 
 

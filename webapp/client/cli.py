@@ -20,7 +20,7 @@ import httpx
 import msgspec
 
 from webapp import __version__
-from webapp.client import doctor, hub, local, login, models, pushing
+from webapp.client import deletion, doctor, hub, local, login, models, pushing
 from webapp.client.client import Grove
 from webapp.client.imports import verbs as imports
 from webapp.client.tracking import InitRefused, sync
@@ -82,6 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
         verbs.add_foreign(name, f"{help_text} [server]")
     _add_setup(verbs)
     _add_runs(verbs)
+    deletion.add_verbs(verbs.add)
     _add_logs(verbs)
     imports.add_verbs(verbs.add)
     _add_datasets(verbs)

@@ -25,6 +25,7 @@ from webapp.experiments.api.tracking import router as tracking
 from webapp.exports.api import router as exports
 from webapp.idempotency.if_match import conditional
 from webapp.offboarding.api import router as closing
+from webapp.operations.api import router as operations
 from webapp.projects.api import invitations, projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api.checkpoints import router as checkpoints
@@ -38,6 +39,7 @@ from webapp.reports.share_api import router as report_shares
 from webapp.rest import problem_details, sparse_fields
 from webapp.rest.openapi.examples import add_examples
 from webapp.rest.openapi.links import add_links
+from webapp.retention.api import workspaces as retention
 from webapp.searches.api import in_project as project_searches
 from webapp.searches.api import router as searches
 from webapp.sharing.api import router as shares
@@ -105,6 +107,7 @@ api.add_decorator(conditional)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
 api.add_router("/workspaces", closing, tags=["workspaces"])
 api.add_router("/workspaces", audit, tags=["workspaces"])
+api.add_router("/workspaces", retention, tags=["workspaces"])
 api.add_router("/invitations", invitations, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
 api.add_router("/projects", project_searches, tags=["searches"])
@@ -122,6 +125,7 @@ api.add_router("/comments", comments, tags=["comments"])
 api.add_router("/inbox", inbox, tags=["comments"])
 api.add_router("/alerts", alerts, tags=["alerts"])
 api.add_router("/runs", run_alerts, tags=["alerts"])
+api.add_router("/operations", operations, tags=["operations"])
 api.add_router("/tokens", tokens, tags=["tokens"])
 api.add_router("/runs", shares, tags=["shares"])
 api.add_router("/shared", shared_comparisons, tags=["shares"])

@@ -5,11 +5,13 @@ from pathlib import Path
 
 from engine.config.deadlines import DATASET_READ, MODEL_CHECK
 from webapp.config import environment
+from webapp.config.secret_files import read_secret_files
 from webapp.http.fingerprint import fingerprint
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 STATIC_DIR = (BASE_DIR / "webapp" / "static").resolve()  # a link to static/ in a checkout
 
+read_secret_files(os.environ)
 environment.check_deadlines(os.environ)
 GROVE_VAR = environment.read_grove_var(os.environ)
 GROVE_PORT = environment.read_integer(os.environ, "GROVE_PORT", 8000, 0, 65535)
@@ -72,6 +74,7 @@ INSTALLED_APPS = [
     "webapp.idempotency",
     "webapp.registry",
     "webapp.reports",
+    "webapp.retention",
     "webapp.searches",
     "webapp.sharing",
     "webapp.telemetry",

@@ -25,6 +25,7 @@ urlpatterns = [
     path("", include("webapp.comments.urls")),
     path("", include("webapp.alerts.urls")),
     path("", include("webapp.experiments.urls")),
+    path("", include("webapp.retention.urls")),
     path("", include("webapp.comparison.urls")),
     path("", include("webapp.telemetry.urls")),
     path("", include("webapp.exports.urls")),

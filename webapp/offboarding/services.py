@@ -34,6 +34,7 @@ from webapp.offboarding.state import state_of
 from webapp.projects.models import Workspace
 from webapp.registry.model_files.folders import remove_unused
 from webapp.registry.models import Alias, Evaluation, Model, ModelImport, ModelUse, ModelVersion
+from webapp.retention.models import DeletedRun
 from webapp.sharing.models import ComparisonShare
 
 
@@ -95,9 +96,13 @@ def _delete(workspace: Workspace) -> None:
     Model.objects.filter(pk__in=models).delete()
     DatasetVersion.objects.filter(dataset__in=datasets).update(parent=None)
     Dataset.objects.filter(pk__in=datasets).delete()
+    deleted = DeletedRun.objects.filter(workspace=workspace)
+    runs_of_records = [*runs, *deleted.values_list("pk", flat=True)]
+    deleted.exclude(files_removed_at=None).delete()
+    deleted.update(name="")  # a worker still needs the others, to remove their folders
     workspace_id = workspace.pk
     workspace.delete()
-    delete_records(workspace_id, runs, datasets, models, projects)
+    delete_records(workspace_id, runs_of_records, datasets, models, projects)
     transaction.on_commit(partial(_remove_files, runs, files, paths, contents))
 
 

@@ -6,5 +6,6 @@ from webapp.operations import views
 
 urlpatterns = [
     path("readyz", views.readyz, name="readyz"),
+    path("operations/", views.operations, name="operations"),
     path("metrics", views.exposition, name="metrics"),
 ]

@@ -1,14 +1,17 @@
-"""Addresses for machines: readiness, and metrics for Prometheus."""
+"""Readiness and metrics for machines, and the operations page."""
 
 from __future__ import annotations
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client.exposition import choose_encoder
 
 from webapp.http.metrics import may_read
+from webapp.operations import overview
+from webapp.operations.api import require_operator
 from webapp.operations.metrics import Exposition
 from webapp.operations.readiness import FAILING, OK, readiness
 
@@ -33,3 +36,11 @@ def exposition(request: HttpRequest) -> HttpResponse:
         raise Http404
     encoder, content_type = choose_encoder(request.headers.get("Accept", ""))
     return HttpResponse(encoder(Exposition()), content_type=content_type)
+
+
+@never_cache
+@require_safe
+def operations(request: HttpRequest) -> HttpResponse:
+    """operations.html: each part of `overview.read` by its name, as a `Part`."""
+    require_operator(request)
+    return render(request, "operations.html", overview.read(request.user))

@@ -52,6 +52,10 @@ class Action(StrEnum):
     """Remove what others wrote."""
     AUDIT = "audit"
     """Read who did what in a workspace."""
+    DELETE_RUNS = "delete-runs"
+    """Delete runs that have ended, with everything of them."""
+    SET_RETENTION = "set-retention"
+    """Decide how long a workspace keeps its runs."""
     MANAGE_ALERTS = "manage-alerts"
     """Decide what a project's alert rules look for, and where their notices go."""
 
@@ -93,6 +97,8 @@ _RULES: dict[Action, Rule] = {
     Action.MODERATE: Rule("remove what others wrote", _MANAGERS, frozenset({Scope.RUNS_WRITE})),
     Action.CLOSE: Rule("export or delete it", _OWNERS),
     Action.AUDIT: Rule("see who did what", _OWNERS),
+    Action.DELETE_RUNS: Rule("delete runs", _MANAGERS, frozenset({Scope.RUNS_WRITE})),
+    Action.SET_RETENTION: Rule("decide how long it keeps runs", _OWNERS),
     Action.MANAGE_ALERTS: Rule("manage its alerts", _MANAGERS),
 }
 

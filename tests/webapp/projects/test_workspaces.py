@@ -26,6 +26,7 @@ from webapp.projects.models import (
 )
 from webapp.projects.permissions import Action, may
 from webapp.registry.models import SecondPairOfEyes
+from webapp.retention.models import DeletedRun, RetentionPolicy
 from webapp.sharing.models import ComparisonShare
 from webapp.telemetry.ingest.ingest import ingest
 
@@ -233,6 +234,8 @@ def test_every_table_declares_who_sees_it(cast):
         SecondPairOfEyes,
         Turn,
         WorkspaceExport,
+        DeletedRun,
+        RetentionPolicy,
     }
     for model in own - exempt - {Workspace, Membership}:  # Charlie has a workspace of his own
         assert model.objects.visible_to(cast.alice).count() == model.objects.count(), model

@@ -18,6 +18,18 @@ class ActionOut(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
 
 
+class ActiveRunOut(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    name: str
+    workspace: str
+    state: str
+    worker: str
+    engine_pid: int | None
+    heartbeat_seconds: float | None
+    lag_seconds: float | None
+    tier: str
+
+
 class AlertList(msgspec.Struct, frozen=True, kw_only=True):
     alerts: list[AlertOut]
     next: int | None
@@ -194,6 +206,24 @@ class DatasetVersionOut(msgspec.Struct, frozen=True, kw_only=True):
     reference: str | None
     statistics: dict[str, Any]
     faulty: int | None
+
+
+class DeletionPlanOut(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is deleted with a run; sizes are bytes."""
+
+    name: str
+    events: int
+    metrics: int
+    folder_bytes: int
+    comments: int
+    shares: int
+    stars: int
+    versions: list[str]
+    version_bytes: int
+    evaluation: str
+    experiment: bool
+    kept: list[str]
+    refusals: list[str]
 
 
 class DeliveryOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -402,6 +432,11 @@ class InvitationOut(msgspec.Struct, frozen=True, kw_only=True):
     created_by: str
     created: datetime
     expires: datetime
+
+
+class KeptOut(msgspec.Struct, frozen=True, kw_only=True):
+    reason: str
+    runs: int
 
 
 Kind = Literal["dataset", "model"]
@@ -642,6 +677,24 @@ class NoticeOut(msgspec.Struct, frozen=True, kw_only=True):
     read_at: datetime | None
 
 
+class OperationsOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A part that cannot be read is null, and named in `errors`."""
+
+    checks: dict[str, str] | None
+    runs_by_state: dict[str, int] | None
+    queued: int | None
+    queued_seconds: float | None
+    leases: int | None
+    leases_lapsed: int | None
+    processes: list[ProcessOut] | None
+    other_connections: int | None
+    runs: list[ActiveRunOut] | None
+    storage: StorageOut | None
+    slow_now: list[SlowQueryOut] | None
+    slow_by_mean: list[SlowQueryOut] | None
+    errors: dict[str, str]
+
+
 class PairOut(msgspec.Struct, frozen=True, kw_only=True):
     run: UUID
     label: str
@@ -659,6 +712,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     runs: list[PlannedRun]
     toml: str
     preflight: list[FindingOut]
+
+
+class PlannedOut(msgspec.Struct, frozen=True, kw_only=True):
+    run: UUID
+    name: str
+    deleted_at: datetime
 
 
 class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -740,6 +799,21 @@ class ProblemOut(msgspec.Struct, frozen=True, kw_only=True):
     content_hash: str
     check_state: Check
     check_reason: str
+
+
+class ProcessOut(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str
+    version: str
+    host: str
+    pid: int
+    connections: int
+    busy: int
+    since: datetime
+
+
+class ProjectBytes(msgspec.Struct, frozen=True, kw_only=True):
+    project: int
+    bytes: int
 
 
 class ProjectList(msgspec.Struct, frozen=True, kw_only=True):
@@ -863,6 +937,15 @@ class ReportVersionOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Resume = Literal["never", "allow", "must"]
+
+
+class RetentionOut(msgspec.Struct, frozen=True, kw_only=True):
+    days: int | None
+    unused_versions: bool
+    due: int | None
+    kept: list[KeptOut]
+    planned: list[PlannedOut]
+
 
 Role = Literal["owner", "maintainer", "member", "viewer"]
 
@@ -1075,6 +1158,13 @@ class ShareOut(msgspec.Struct, frozen=True, kw_only=True):
     expires: datetime
 
 
+class SlowQueryOut(msgspec.Struct, frozen=True, kw_only=True):
+    seconds: float
+    calls: int
+    text: str
+    process: str
+
+
 class SplitsOut(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of the problems, in the order in which a run takes them."""
 
@@ -1097,6 +1187,19 @@ class StepOut(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None
     phases: dict[str, float]
     waits: dict[str, float]
+
+
+class StorageOut(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes are bytes."""
+
+    disk_free: int
+    disk_size: int
+    database: int
+    artifacts: int
+    artifact_bytes: int
+    uploading_bytes: int
+    quota: int
+    fullest: list[ProjectBytes]
 
 
 Table = Literal["runs", "metrics", "nodes", "evaluations", "logged"]

@@ -29,6 +29,7 @@ from webapp.client.rest.models import (
     DatasetList,
     DatasetOut,
     DatasetVersionOut,
+    DeletionPlanOut,
     Direction,
     EntryList,
     EvaluationList,
@@ -67,6 +68,7 @@ from webapp.client.rest.models import (
     NodeDetail,
     NodeList,
     NoticeList,
+    OperationsOut,
     Plan,
     PreferencesOut,
     PresetOut,
@@ -84,6 +86,7 @@ from webapp.client.rest.models import (
     ReportPageOut,
     ReportVersionList,
     Resume,
+    RetentionOut,
     Role,
     RuleKind,
     RuleList,
@@ -329,6 +332,27 @@ class Operations(Transport):
             "GET",
             f"/workspaces/{part(slug)}/audit/file",
             params=query({"person": person, "kind": kind, "since": since, "until": until}),
+        )
+
+    def get_retention(self, slug: str) -> RetentionOut:
+        """Returns how long the workspace keeps runs, and which ones it deletes next."""
+        return self._json(RetentionOut, "GET", f"/workspaces/{part(slug)}/retention")
+
+    def change_retention(
+        self,
+        slug: str,
+        *,
+        days: int | None,
+        if_match: str | UnsetType = UNSET,
+        unused_versions: bool | UnsetType = UNSET,
+    ) -> RetentionOut:
+        """Sets how long the workspace keeps runs after their end."""
+        return self._json(
+            RetentionOut,
+            "PATCH",
+            f"/workspaces/{part(slug)}/retention",
+            content=body(**{"days": days, "unused_versions": unused_versions}),
+            headers=given(**{"If-Match": if_match, "Content-Type": "application/json"}),
         )
 
     def accept_invitation(self, *, token: str, key: str | UnsetType = UNSET) -> WorkspaceOut:
@@ -723,6 +747,10 @@ class Operations(Transport):
             headers=given(**{"If-Match": if_match, "Content-Type": "application/json"}),
         )
 
+    def delete_run(self, run_id: UUID, *, if_match: str | UnsetType = UNSET) -> None:
+        """Deletes the run with everything of it, for good; 409 while it is active or in use."""
+        return self._do("DELETE", f"/runs/{part(run_id)}", headers=given(**{"If-Match": if_match}))
+
     def stop_run(self, run_id: UUID, *, key: str | UnsetType = UNSET) -> RunDetail:
         """Requests that a run stop; it can be resumed later."""
         return self._json(
@@ -740,6 +768,10 @@ class Operations(Transport):
             f"/runs/{part(run_id)}/resume",
             headers=given(**{"Idempotency-Key": key}),
         )
+
+    def get_run_deletion(self, run_id: UUID) -> DeletionPlanOut:
+        """Returns what the deletion of the run would delete, and what prevents it."""
+        return self._json(DeletionPlanOut, "GET", f"/runs/{part(run_id)}/deletion")
 
     def kill_run(self, run_id: UUID, *, key: str | UnsetType = UNSET) -> RunDetail:
         """Ends a run immediately; updates since its last checkpoint are lost. It can be
@@ -1487,6 +1519,11 @@ class Operations(Transport):
             content=body(**{"muted": muted}),
             headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
         )
+
+    def get_operations(self) -> OperationsOut:
+        """Returns processes, queue, leases, lag, storage, sandbox tier and slow queries of the
+        whole installation; for its operators, without a token."""
+        return self._json(OperationsOut, "GET", "/operations")
 
     def list_tokens(
         self, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET

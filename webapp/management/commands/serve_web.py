@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from webapp.http.server import serve
+from webapp.operations.processes import name_connections
 from webapp.operations.schema import refuse_newer_at_start
 
 
@@ -25,6 +26,7 @@ class Command(BaseCommand):
         )  # fmt: skip
 
     def handle(self, *args: Any, host: str, port: int, **options: Any) -> None:
+        name_connections("web")
         refuse_newer_at_start()
         with suppress(KeyboardInterrupt):
             sys.exit(serve(host, port))
