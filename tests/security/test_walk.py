@@ -309,6 +309,7 @@ def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
     made |= {"add-alert-rule", "add-alert-channel", "api-1:list_alerts", "api-1:list_alert_rules"}
     made |= {"api-1:create_alert_rule", "api-1:list_alert_channels", "api-1:create_alert_channel"}
     made |= {"api-1:create_report"}
+    made |= {"api-1:track_run", "api-1:add_rollouts"}
     assert named | made == IN_A_PROJECT
 
 
