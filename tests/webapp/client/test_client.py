@@ -257,14 +257,14 @@ def test_a_dataset_goes_up_and_comes_down(command, site, tmp_path, var_directory
 
 
 def test_a_bad_line_of_a_pushed_dataset_is_said_as_the_command_line_says_it(
-    command, site, tmp_path, var_directory, capfd
+    command, site, tmp_path, var_directory, capsys
 ):
     file = tmp_path / "torn.jsonl"
     file.write_text(f"{json.dumps(rows.MBPP)}\n{json.dumps(rows.MBPP_SANITIZED)[:-30]}\n")
     (issue,) = load_dataset(file).left_out
     said = str(issue).replace(f"{tmp_path}/", "")
-    status, _ = command("push-dataset", site.cast.project.pk, "torn", file)
-    assert status == 0 and f"left out: {said}\n" in capfd.readouterr().err
+    assert main(["push-dataset", str(site.cast.project.pk), "torn", str(file)]) == 0
+    assert f"left out: {said}\n" in capsys.readouterr().err
 
 
 def test_a_dataset_waits_for_its_turn_and_its_place_is_shown(grove, site, tmp_path, var_directory):
