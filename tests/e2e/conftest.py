@@ -35,7 +35,7 @@ def serves(django_db_setup, postgres_url, tmp_path_factory):
 
     name = connection.settings_dict["NAME"]
     url = postgres_url.replace("/grove?", f"/{name}?")
-    shared = {"GROVE_SECRET_KEY": settings.SECRET_KEY}
+    shared = {"GROVE_SECRET_KEY": settings.SECRET_KEY, "GROVE_OPERATORS": "alice"}
     return lambda **more: Server(tmp_path_factory.mktemp("var"), url, {**shared, **more})
 
 

@@ -17,6 +17,7 @@ import yaml
 import webapp
 from engine.config.deadlines import PATIENCE
 from engine.run.own_ray import ray_settings
+from tests.helpers.extras import needed
 from tests.helpers.helm import REMEDY, helm
 from tests.packaging.builds import ROOT
 
@@ -79,7 +80,7 @@ def of_grove(objects):
 def test_helm_lints_it_and_kubernetes_knows_every_field(options):
     linted = run_helm("lint", "--strict", str(CHART), *options)
     assert linted.returncode == 0, linted.stdout
-    validate = pytest.importorskip("kubernetes_validate").validate
+    validate = needed("kubernetes_validate", "python3 workers/local/install.py dev").validate
     objects = rendered(*options)
     own = [one for one in objects if one["kind"] != "RayCluster"]
     assert len(objects) - len(own) == (options == INSTALLATIONS["cluster"])

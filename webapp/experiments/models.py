@@ -78,7 +78,7 @@ class Run(models.Model):
 
     outside = models.BooleanField(default=False)
     """An external engine runs it and sends its events by REST; no worker takes it."""
-    tracked = models.BooleanField(default=False)
+    tracked = models.BooleanField(default=False, db_default=False)
     """Another program logs it: it is `outside`, `config` is empty, and that program's own settings
     are in `Tracking.config`."""
     lease_owner = models.CharField(max_length=200, blank=True)

@@ -66,7 +66,8 @@ def called(code: str, name: str) -> str:
 
 
 def function_under_test(field: str, tests: Sequence[str], defined: str = "") -> str:
-    """Returns the function that most tests call, the first one among equals.
+    """Returns the function that most tests call; among equals a name in lower case, as classes are
+    not written, then the first one.
 
     `defined` is a reference program; if it defines some of the functions, only those count. A
     function with the name of a built-in counts only if no other function is called.
@@ -86,7 +87,7 @@ def function_under_test(field: str, tests: Sequence[str], defined: str = "") -> 
     if not names:
         remedy = "calls no function by its name, so no function can be requested"
         raise RowError(field, tests[0] if tests else None, remedy)
-    return max(names, key=lambda name: counts[name])
+    return max(names, key=lambda name: (counts[name], not name[:1].isupper()))
 
 
 def refuse_further_functions(field: str, tests: Sequence[str], defined: str, name: str) -> None:

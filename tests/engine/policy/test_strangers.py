@@ -112,14 +112,14 @@ def test_labels_of_a_classifier_are_not_written_out(model):
     assert load_policy(str(model)).model.config.num_labels < 10
 
 
-def test_a_folder_with_an_adapter_besides_loads_its_own_weights(model, tmp_path):
+def test_a_folder_with_an_adapter_besides_is_refused_and_its_base_never_loaded(model, tmp_path):
     other = tiny_policy(tmp_path / "other", seed=7)
-    expected = load_policy(str(model)).model.state_dict()
     settings = {"peft_type": "LORA", "base_model_name_or_path": str(other)}
     edit(model, "adapter_config.json", **settings)
     save_file({}, model / "adapter_model.safetensors")
-    loaded = load_policy(str(model)).model.state_dict()
-    assert all(torch.equal(loaded[name], weight) for name, weight in expected.items())
+    with pytest.raises(ModelError, match="is an adapter alongside a whole model") as refusal:
+        load_policy(str(model))
+    assert str(other) not in str(refusal.value)
 
 
 def test_an_adapter_of_a_rank_beyond_its_weights_is_refused(model, tmp_path):

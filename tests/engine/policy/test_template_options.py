@@ -5,7 +5,7 @@ import pytest
 from engine.config.schema import parse_config
 from engine.policy.host import PolicyHost
 from engine.policy.models.load import ModelError
-from engine.policy.types import Request
+from engine.policy.types import AnswerCall, Request
 from engine.problems.generator import GeneratedProblems, Split
 from tests.helpers.policies import tiny_policy
 
@@ -37,7 +37,7 @@ def host_of(model, *options):
 
 def test_each_agent_of_a_policy_writes_prompts_with_its_own_options(model):
     host = host_of(model, {"enable_thinking": True}, {"enable_thinking": False}, {"unknown": 3})
-    answers = host.answer({name: [Request(PROBLEM)] for name in ("a0", "a1", "a2")})
+    answers = host.answer(AnswerCall({name: [Request(PROBLEM)] for name in ("a0", "a1", "a2")}))
     thinking, silent, inherited = (answers[name][0].prompt for name in ("a0", "a1", "a2"))
     assert silent.endswith("no thoughts") and not thinking.endswith("no thoughts")
     assert silent.removesuffix("no thoughts") == thinking == inherited

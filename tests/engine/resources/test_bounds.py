@@ -13,6 +13,7 @@ from engine.resources.requirements import Machine, needs_of
 from engine.rollout.verification import refuse_beyond_node
 from engine.run.waits import TeamError
 from engine.sandbox.limits import SandboxCaps
+from tests.helpers.small_recipes import CLUSTERS
 
 HERE = Machine(cores=2, memory=24.0, gpus=(), disk=1000.0)
 BEYOND_ALL = {"sandbox.workers": 256, "sandbox.memory_mb": 1 << 20}
@@ -42,9 +43,7 @@ def test_what_this_machine_cannot_run_is_a_need_with_a_remedy(overrides, what):
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_every_recipe_is_within_the_bounds_of_the_machine_that_it_is_for(name):
-    cores, size = (
-        (384, 4000 << 30) if name.startswith("mars2-") and name[-1] == "b" else (2, 8 << 30)
-    )
+    cores, size = (384, 4000 << 30) if name in CLUSTERS else (2, 8 << 30)
     assert all(one.fits for one in bounds(load_recipe(name), cores, size))
 
 

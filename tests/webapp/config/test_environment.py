@@ -1,6 +1,5 @@
 """Tests of the environment variables: allowed values, and the errors for others."""
 
-import importlib.util
 import os
 import stat
 import subprocess
@@ -14,6 +13,7 @@ from django.conf import settings
 
 from engine.config.deadlines import VARIABLES
 from engine.resources.machine_memory import machine_memory
+from tests.helpers.extras import is_skipped
 from tests.helpers.waiting import patience
 from webapp.config import environment as env
 from workers.local.service_commands import worker_command
@@ -373,7 +373,7 @@ def test_keys_of_services_lose_the_blanks_and_line_ends_around_them(around):
     oidc = {"GROVE_OIDC_ISSUER": "https://elm.example", "GROVE_OIDC_CLIENT": given}
     provider = env.read_provider({**oidc, "GROVE_OIDC_SECRET": given})
     assert (provider.client, provider.secret) == (secret, secret)
-    if importlib.util.find_spec("storages"):
+    if not is_skipped("storages"):
         keys = {"GROVE_S3_BUCKET": "b", "GROVE_S3_KEY": given, "GROVE_S3_SECRET": given}
         options = env.read_artifact_storage(keys, Path("/tmp"))["OPTIONS"]
         assert (options["access_key"], options["secret_key"]) == (secret, secret)

@@ -50,7 +50,7 @@ def test_of_a_stored_version_no_other_line_is_read(cast):
     path.write_bytes(b"x" * row.offset + kept + b"x" * (len(content) - row.offset - row.length))
     assert problem_of(version, problems[2].id) == problems[2]
     assert [one["id"] for one in first_of(version)] == [one.id for one in problems]
-    with pytest.raises(ConfigError, match="not a JSON object"):
+    with pytest.raises(ConfigError, match="is not JSON"):
         problem_of(version, problems[0].id)
     with pytest.raises(ConfigError, match="no such problem; there are for example"):
         problem_of(version, "none")

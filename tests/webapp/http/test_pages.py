@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 from django.urls import reverse
 
+from engine.config.methods import REGISTRIES, option_tables
 from engine.config.schema import parse_config
 from engine.events.vocabulary import RunState
 from engine.recipes import load_recipe
@@ -298,7 +299,14 @@ def test_every_setting_of_the_engine_has_its_field_with_help_and_range(client, c
     groups = client.get(reverse("launch"), {"recipe": "mars2"}).context["groups"]
     settings = {s.path: s for group in groups for s in group.settings}
     config = load_recipe("mars2").model_dump(mode="json")
-    assert set(settings) == set(flat(config)) - {"recipe", "recipe_version"}
+    options = {
+        f"{section}.{method}.{name}"
+        for section in {one.section for one in REGISTRIES}
+        for method, table in option_tables(section).items()
+        for name in table.model_fields
+    }
+    assert "credit.adora.weight" in options
+    assert set(settings) == (set(flat(config)) - {"recipe", "recipe_version"}) | options
     assert all(one.help for path, one in settings.items())
     assert settings["search.nodes_per_tree"].range == "from 1 to 5000, nodes"
     assert settings["sandbox.memory_mb"].range == "from 32 to 1048576, MB"

@@ -208,7 +208,8 @@ def test_the_generated_part_of_a_card_cannot_be_forged_by_names(cast, model, ver
     version.notes = "<script>alert(1)</script> people's **own**"
     measured(cast, version, DatasetVersion.objects.get(), [1.0])
     text = card(version)
-    assert "\n# Measured" not in text and "x \\| \\# Measured \\*\\*by me\\*\\* v1" in text
+    assert "\n# Measured" not in text
+    assert "x \\|\\\\x0a\\# Measured \\*\\*by me\\*\\* v1" in text
     assert text.endswith("people's **own**\n")
 
 
