@@ -27,7 +27,7 @@ SIZE = {"width": 1440, "height": 1560}
 CHARTS_HEIGHT = 1000
 SEARCH_HEIGHT = 1400
 SCALE = 1.5  # sharp on dense screens, and still a small file
-ARRIVAL_MS = 60_000 * float(os.environ.get("GROVE_PATIENCE") or 1)
+ARRIVAL_MS = 20_000 * float(os.environ.get("GROVE_PATIENCE") or 1)
 OUTLINE = """async () => {
   const html = await (await fetch(location.pathname + location.search)).text();
   const main = new DOMParser().parseFromString(html, "text/html").querySelector("main");

@@ -20,6 +20,7 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.core.failures import FailureGroup
 from schemathesis.generation.stateful.state_machine import StepInput, StepOutput, normalize_name
 
+from tests.contract import hooks
 from tests.contract.site import Site, expected_refusals
 from tests.helpers.waiting import patience
 
@@ -53,6 +54,7 @@ class Walked:
 def walk(site: Site, who: str, *, scenarios: int, seeds: Sequence[int]) -> Walked:
     """Does `scenarios` walks as `who`, divided among the seeds. Runs all checks of schemathesis on
     every response and reports a response that differs when a request is repeated."""
+    hooks.begin(known=False)  # whatever ran before in this process
     headers = {"Authorization": f"Bearer {site.secrets[who]}"}
     schema = schemathesis.openapi.from_url(
         f"{site.url}/api/v1/openapi.json",

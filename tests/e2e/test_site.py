@@ -36,6 +36,8 @@ TOOLS = [
     *("Speed", "Live"),
 ]
 """The controls of the trees, which precede the trees."""
+TEAM = ["Solved by", "Repairs by agent"]
+"""The tables of the team, which scroll by the keyboard where they do not fit."""
 FOCUSED = """() => {
   const at = document.activeElement;
   if (at === document.body) return ["nothing", true];
@@ -134,7 +136,8 @@ def test_tab_leads_through_the_run_page_in_reading_order(window, run, log):
         *TOOLS,
     ]
     assert re.match(r"generated-\S+ · 5 nodes", names[trees + 1]), "the list follows the picture"
-    assert re.match(r"oak\s*", names[trees + 2]), "the charts follow the trees"
+    assert names[trees + 2 : trees + 4] == TEAM, "the team follows the trees"
+    assert re.match(r"oak\s*", names[trees + 4]), "the charts follow the team"
 
 
 def test_the_skip_link_leads_to_the_content(window, run):

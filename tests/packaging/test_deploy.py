@@ -12,18 +12,17 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 from jsonschema import Draft7Validator
-from moto.server import ThreadedMotoServer
 
 import webapp
 from engine.config.deadlines import ENGINE_STOP, KILL, PATIENCE
 from engine.run.own_ray import ray_settings
+from tests.helpers.bucket_server import a_bucket_server
 from tests.packaging.builds import ROOT
 from webapp.client.local import ENGINE_VERBS, SERVER_VERBS
 from webapp.config.secret_files import SECRETS
@@ -240,7 +239,7 @@ def test_the_bucket_of_the_stack_is_created_once_and_a_failure_names_its_cause(m
     create = runpy.run_path(str(DEPLOY / "create_bucket.py"))["main"]
     monkeypatch.setenv("GROVE_S3_KEY", "key")
     monkeypatch.setenv("GROVE_S3_SECRET", "secret")
-    with moto_server() as address:
+    with a_bucket_server() as address:
         monkeypatch.setenv("GROVE_S3_ENDPOINT", address)
         for bucket, status, line in (
             ("grove", 0, "the bucket grove exists"),
@@ -252,15 +251,6 @@ def test_the_bucket_of_the_stack_is_created_once_and_a_failure_names_its_cause(m
             assert create() == status
             output = capsys.readouterr()
             assert (output.err if status else output.out).startswith(line)
-
-
-@contextmanager
-def moto_server():
-    """The address of a server that speaks S3."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    yield "http://{}:{}".format(*server.get_host_and_port())
-    server.stop()
 
 
 def test_the_proxy_keeps_the_limits_of_the_documentation():

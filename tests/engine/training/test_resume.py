@@ -178,7 +178,7 @@ def test_what_methods_remember_survives_a_kill_bit_for_bit(ray_address, tmp_path
     data["problems"] |= {"train": 6}
     data["credit"] |= {"advantage": "rae", "dynamic_filter": False}
     data["search"] |= {"strategy": "discounted", "allocator": "knapsack"}
-    data["search"]["knapsack"] |= {"low": 1, "high": 8, "warmup_steps": 1}
+    data["search"]["knapsack"] = {"low": 1, "high": 8, "warmup_steps": 1}
     remembering = parse_config(data)
     undisturbed = Engine(tmp_path / "whole", remembering, ray_address).start()
     cut = Engine(tmp_path / "cut", remembering, ray_address).start()

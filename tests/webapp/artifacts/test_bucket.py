@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from engine.config.problems import ProblemsConfig
 from engine.problems.source import load_problem_set
+from tests.helpers.bucket_server import a_bucket_server
 from tests.helpers.builders import a_model_folder
 from tests.helpers.datasets import lines_of, some_problems
 from tests.webapp.registry.test_model_imports import uploaded
@@ -34,14 +34,11 @@ KEYS = {"GROVE_S3_KEY": "key", "GROVE_S3_SECRET": "secret", "GROVE_S3_REGION": "
 @pytest.fixture(scope="module")
 def server():
     """The address of a server with a bucket."""
-    running = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    running.start()
-    address = "http://{}:{}".format(*running.get_host_and_port())
-    _client(address).create_bucket(
-        Bucket="grove", CreateBucketConfiguration={"LocationConstraint": "eu-north-1"}
-    )
-    yield address
-    running.stop()
+    with a_bucket_server() as address:
+        _client(address).create_bucket(
+            Bucket="grove", CreateBucketConfiguration={"LocationConstraint": "eu-north-1"}
+        )
+        yield address
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import importlib.util
 import os
 import re
 import shutil
@@ -77,9 +76,11 @@ def download(
 
 def _require_pip() -> None:
     """Raises `InstallError` unless the pip that `_pip` runs is there and of the version `PIP`."""
-    if importlib.util.find_spec("pip") is None:
-        raise InstallError(f"Grove's Python has no pip, which downloads packages; {_REMEDY}")
+    # It is asked and not looked for: where this process finds the module pip, setuptools leaves its
+    # own distutils out for good (Python 3.11), and an import of vLLM fails later.
     reply = subprocess.run([*_pip(), "--version"], capture_output=True, text=True, check=False)
+    if "No module named pip" in reply.stderr:
+        raise InstallError(f"Grove's Python has no pip, which downloads packages; {_REMEDY}")
     version = re.match(r"pip (\S+)", reply.stdout)
     found = version[1] if version else "one that does not start"
     if found != PIP:

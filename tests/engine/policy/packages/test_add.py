@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import psutil
@@ -148,11 +149,22 @@ def test_an_index_without_the_package_is_named(offer, index, capsys):
     assert f"the package index {index.url} has no such package" in capsys.readouterr().err
 
 
-def test_a_python_without_pip(offer, index, monkeypatch, capsys):
+def test_a_python_without_pip(offer, index, tmp_path, monkeypatch, capsys):
     offer()
-    monkeypatch.setitem(sys.modules, "pip", None)
+    bare = tmp_path / "bare"
+    venv.create(bare, with_pip=False)
+    monkeypatch.setattr(sys, "executable", str(bare / "bin" / "python"))
     assert main(["models", "add", "tiny"]) == 2
     assert "has no pip" in capsys.readouterr().err
+
+
+def test_a_download_leaves_the_imports_of_this_process_alone(offer, index, tmp_path):
+    """setuptools, which vLLM imports, drops its distutils in a process that looks for pip."""
+    hooks = [one for one in sys.meta_path if "distutils" in type(one).__name__.lower()]
+    before = [vars(one).copy() for one in hooks]
+    offer()
+    download(pretrained_model("tiny").wheels[0], tmp_path, lambda done: None)
+    assert [vars(one) for one in hooks] == before
 
 
 def test_no_other_pip_than_the_pinned_one_downloads(offer, index, tmp_path, monkeypatch, capsys):
