@@ -132,12 +132,15 @@ def faults():
 
 
 @pytest.fixture
-def start_worker(transactional_db, server):
+def start_worker(transactional_db, server, ray_address, monkeypatch):
     """Starts a Celery worker of the server's broker, with the real engine. Until the test ends, it
-    takes what the site queues; before the start, tests can check the pages of queued work."""
+    takes what the site queues; before the start, tests can check the pages of queued work.
+
+    The engines join the Ray of the suite, and fork what it has preloaded."""
     from tests.workers.test_worker import Worker
     from workers.runs.engine_process import DEFAULT_COMMAND
 
+    monkeypatch.setenv("RAY_ADDRESS", ray_address)
     with ExitStack() as stack:
         workers: list[Worker] = []
 

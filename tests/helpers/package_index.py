@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
 def package_index(folder: Path) -> Iterator[Index]:
     """Serves the wheels of `folder` in the block."""
     with Index(folder) as index:
-        thread = threading.Thread(target=index.serve_forever, name="index")
+        thread = threading.Thread(target=index.serve_forever, args=(0.02,), name="index")
         thread.start()
         try:
             yield index

@@ -41,7 +41,7 @@ class ModelServer(ThreadingHTTPServer):
         self.at_prompt: dict[int, Callable[[], None]] = {}
         self.most_at_once = self._now = 0
         self._model, self._counts = threading.Lock(), threading.Lock()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def url(self):

@@ -189,7 +189,7 @@ LOOP, SLEEP = "\n        while True: pass", "time.sleep(10**6)"
     ("program", "kind", "waits"),
     [
         (HANGS.format(LOOP), CallTest, False),
-        (HANGS.format(SLEEP), CallTest, True),
+        pytest.param(HANGS.format(SLEEP), CallTest, True, marks=pytest.mark.large),
         pytest.param(SCRIPT_HANGS, StdinTest, True, marks=pytest.mark.large),
     ],
 )
