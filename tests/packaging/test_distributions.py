@@ -25,6 +25,8 @@ from tests.packaging.builds import (
     requirements_in,
 )
 
+pytestmark = pytest.mark.service
+
 LINK, STATIC = "webapp/static", "static/"
 MAPPED = "webapp/client/packages/"
 """Folder whose packages are installed under their own names."""

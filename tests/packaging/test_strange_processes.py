@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.service
+
 AS_NOBODY_KNOWN = """
 import contextlib, io, os, sys
 from webapp.client.cli import main

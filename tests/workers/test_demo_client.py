@@ -10,6 +10,8 @@ import pytest
 from tests.helpers.ports import a_port
 from workers.demo.client import DemoClient
 
+pytestmark = pytest.mark.service
+
 
 def a_client():
     seen = []

@@ -18,6 +18,8 @@ from workers.processes import family, has_ended
 from workers.runs.engine_environment import download_environment, engine_environment
 from workers.runs.engine_process import EXIT_UNKNOWN, EngineProcess, first_cause
 
+pytestmark = pytest.mark.service
+
 STARTER = """
 import sys
 from pathlib import Path

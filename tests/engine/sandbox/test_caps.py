@@ -16,6 +16,8 @@ from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import verify
 from engine.sandbox.limits import DEFAULTS, SandboxCaps
 
+pytestmark = pytest.mark.service
+
 SETTINGS = {"cpu_seconds": 5.0, "wall_seconds": 600.0, "memory_mb": 96, "output_bytes": 4096}
 HOUR, TEBIBYTE = Limits.MAX_SECONDS, Limits.MAX_MEMORY_MB
 TAKES = "def solve(x):\n    held = bytearray(x << 20)\n    return len(held) >> 20\n"

@@ -24,6 +24,8 @@ from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import verify
 from tests.helpers.waiting import eventually, patience
 
+pytestmark = pytest.mark.service
+
 TESTS = (CallTest(([2, 1],), [1, 2]), CallTest(([3, 1],), [1, 3]))
 SORT = Problem("sort", "Sort.", "solve", TESTS, TESTS)
 

@@ -15,6 +15,8 @@ from engine.sandbox.host.self_check import SelfCheck, self_check
 from engine.sandbox.host.stream import _trace
 from engine.sandbox.host.verify import verify
 
+pytestmark = pytest.mark.service
+
 
 def problem(*private):
     public = (CallTest(([3, 1],), [1, 3]), CallTest(([],), []))

@@ -12,6 +12,8 @@ from tests.helpers.waiting import patience
 from webapp.accounts.services import create_sign_in_link
 from webapp.config import checks
 
+pytestmark = pytest.mark.service
+
 ROOT = Path(__file__).resolve().parents[3]
 PRODUCTION = {
     "GROVE_HTTPS": "1",

@@ -76,7 +76,7 @@ def download(
 
 def _require_pip() -> None:
     """Raises `InstallError` unless the pip that `_pip` runs is there and of the version `PIP`."""
-    # It is asked and not looked for: where this process finds the module pip, setuptools leaves its
+    # It is run and not looked for: where this process finds the module pip, setuptools leaves its
     # own distutils out for good (Python 3.11), and an import of vLLM fails later.
     reply = subprocess.run([*_pip(), "--version"], capture_output=True, text=True, check=False)
     if "No module named pip" in reply.stderr:

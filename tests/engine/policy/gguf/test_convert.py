@@ -150,6 +150,7 @@ def test_the_command_reports_progress_as_json_lines(tmp_path, capfd):
     assert capfd.readouterr().err.startswith("ModelError: ")
 
 
+@pytest.mark.service
 def test_a_stopped_command_leaves_nothing(tmp_path):
     path, _ = tiny_file(tmp_path / "tiny.gguf")
     command = [sys.executable, "-m", "engine", "models", "import", path]
@@ -169,6 +170,7 @@ def test_a_stopped_command_leaves_nothing(tmp_path):
     pytest.fail("no attempt was stopped before its end")
 
 
+@pytest.mark.service
 def test_an_import_loads_no_torch(tmp_path):
     path, _ = tiny_file(tmp_path / "tiny.gguf")
     program = (
