@@ -8,6 +8,8 @@ from benchmarks.claims.searches import OPEN, SEVERAL, STATED
 
 CLAIMS: tuple[Claim, ...] = (
     trainings.team(),
+    trainings.papers_arms(),
+    trainings.unequal_partners(),
     trainings.shaping(),
     trainings.advantage(),
     *map(searches.tree_or_samples, searches.subjects(STATED, OPEN, SEVERAL)),

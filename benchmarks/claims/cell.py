@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ class Cell:
             "problems.test": 0,
             "training.steps": plan.steps,
             "training.minutes": None,
-            "training.trees_per_step": plan.trees,
+            "training.trees_per_step": round(self.arm.trees * plan.trees),
             "training.validate_every": 1_000_000,
             "training.checkpoint_every": 10,
             "training.keep_checkpoints": 1,
@@ -61,8 +61,18 @@ class Cell:
         }
         return load_recipe(self.arm.recipe, dict(self.arm.settings) | common)
 
+    @property
+    def trainings(self) -> list[Cell]:
+        """Returns the cells whose training runs this one measures: itself, or those it joins."""
+        return [replace(self, arm=arm) for arm in self.arm.joined] or [self]
+
     def training(self) -> dict[str, Any]:
-        """Returns what defines the training run; empty if nothing is trained."""
+        """Returns what defines the training runs; empty if nothing is trained."""
+        if self.arm.joined:
+            joined = [cell.training() for cell in self.trainings]
+            for one in joined:
+                one.pop("recipe_version", None)  # a label, as in `is_of`
+            return {"joined": joined}
         return _without_defaults(self.config) if self.arm.trained else {}
 
     def evaluation(self) -> dict[str, Any]:

@@ -50,6 +50,11 @@ class Arm:
     """Budgets that must equal those of that arm, unless the claim's."""
     decides: bool = True
     """False: the arm is shown, and has no say in the claim's outcome."""
+    trees: float = 1.0
+    """Share of the plan's trees per step that its training takes."""
+    joined: tuple[Arm, ...] = ()
+    """Arms of one agent each, whose trained models are measured as one team, in the order of this
+    arm's agents. It trains nothing else; `recipe` and `settings` name the team."""
 
 
 @dataclass(frozen=True)

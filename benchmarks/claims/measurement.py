@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import platform
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
@@ -37,14 +38,18 @@ def measured(cell: Cell, place: Workplace) -> CellResult:
     seconds: dict[str, float] = {}
     resumed = 0
     if cell.arm.trained:
-        run_dir = train(cell, place)
-        resumed = RunDigest.of(run_dir).resumed
-        spent = training_budget(read_all(run_dir))
-        seconds["training"] = round(spent.seconds, 2)
-        figures |= repair_figures(read_all(run_dir)) | update_figures(read_all(run_dir))
-        figures["training/refined"] = spent.refined / spent.nodes if spent.nodes else None
-        counts = asdict(spent)
-        budget |= {name: counts[name] for name in counts if name not in ("seconds", "refined")}
+        run_dirs = [train(one, place) for one in cell.trainings]
+        resumed = sum(RunDigest.of(run_dir).resumed for run_dir in run_dirs)
+        counts = Counter[str]()
+        for run_dir in run_dirs:
+            counts.update(asdict(training_budget(read_all(run_dir))))
+        seconds["training"] = round(counts.pop("seconds"), 2)
+        refined = counts.pop("refined")
+        figures["training/refined"] = refined / counts["nodes"] if counts["nodes"] else None
+        budget |= counts
+        if len(run_dirs) == 1:
+            events = list(read_all(run_dirs[0]))
+            figures |= repair_figures(events) | update_figures(events)
     if cell.arm.search.reward_model:
         train_reward_model(cell, place)
     report = evaluate(cell, place)

@@ -116,6 +116,9 @@ def evaluate(cell: Cell, place: Workplace) -> dict[str, Any]:
 def models_of(cell: Cell, place: Workplace) -> dict[str, Path | str]:
     """Returns the model of each owner of weights, as it is measured."""
     owners = dict.fromkeys(weight_owner(agent) for agent in cell.config.agents)
+    if cell.arm.joined:
+        alone = [next(iter(models_of(one, place).values())) for one in cell.trainings]
+        return dict(zip(owners, alone, strict=True))
     if cell.arm.trained:
         return {name: place.run_dir(cell) / "models" / name for name in owners}
     named = {agent.name: agent.model for agent in cell.config.agents}
@@ -125,7 +128,7 @@ def models_of(cell: Cell, place: Workplace) -> dict[str, Path | str]:
 def _evaluation(cell: Cell, place: Workplace) -> list[str]:
     plan = cell.evaluation()
     settings = {**plan["settings"], "problems.seed": plan["problem_seed"]}
-    if cell.arm.trained:
+    if cell.arm.trained and not cell.arm.joined:
         references = [str(place.run_dir(cell))]
     else:
         references = [f"{name}={model}" for name, model in models_of(cell, place).items()]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from benchmarks.claims import RESULTS
 from benchmarks.claims.catalogue import BY_NAME, CLAIMS
 from benchmarks.claims.cell import Cell, ResultDamaged, cells_of, read_result, write_result
 from benchmarks.claims.claim import Plan
+from benchmarks.claims.stages import Workplace, models_of
 from engine.policy.starters import starter_directory
 from engine.recipes import recipe_names
 from tests.benchmarks.claims.builders import OPEN, SEARCH, SHAPING, TEAM, result_of
@@ -34,6 +36,9 @@ def test_every_claim_names_arms_and_figures_that_it_has():
 
 OF_A_RUN = {"recipe", "recipe_version", "agents", "evaluation.samples_per_problem"}
 """What another team may change; the run itself evaluates nothing."""
+OF_GRPO = {"credit.advantage", "credit.shaping_gamma", "loss.policy", "loss.aggregation",
+           "loss.clip_low", "loss.clip_high", "loss.kl_coefficient"}  # fmt: skip
+"""What the recipe `grpo` changes beside them."""
 
 
 def test_arms_differ_from_their_control_only_in_what_they_state():
@@ -48,8 +53,13 @@ def test_arms_differ_from_their_control_only_in_what_they_state():
             )
             differing = {path for path in mine | theirs if mine.get(path) != theirs.get(path)}
             stated = set(arm.settings) if arm.recipe == control.recipe else OF_A_RUN
+            if arm.recipe == "grpo":
+                stated = stated | OF_GRPO | set(arm.settings)
+            if arm.trees != control.trees:
+                stated = stated | {"training.trees_per_step"}
             assert differing <= stated, f"{claim.name}/{arm.name}"
-            assert differing or arm.search != control.search or arm.reads != control.reads
+            other = [(one.search, one.reads, one.trained, one.joined) for one in (arm, control)]
+            assert differing or other[0] != other[1]
 
 
 def test_teams_of_other_recipes_have_the_agents_of_the_demo():
@@ -159,3 +169,21 @@ def test_a_result_of_another_version_is_not_read(tmp_path):
     write_result(file, replace(result_of(SHAPING, "shaping-off", 1), version=2))
     with pytest.raises(ResultDamaged, match="version 2"):
         read_result(file)
+
+
+def test_models_that_are_trained_apart_share_the_runs_of_their_own_arms():
+    claim = BY_NAME["papers-arms"]
+    joined = Cell(claim, claim.arm("trained-apart"), 3, claim.plan)
+    halves = [Cell(claim, claim.arm(name), 3, claim.plan) for name in ("half-oak", "half-fern")]
+    assert [one.training_digest for one in joined.trainings] == [
+        one.training_digest for one in halves
+    ]
+    assert [one.config.training.trees_per_step for one in joined.trainings] == [6, 6]
+    other = replace(claim.arm("half-oak"), settings={"training.minibatches": 8})
+    moved = replace(joined.arm, joined=(other, claim.arm("half-fern")))
+    assert replace(joined, arm=moved).digest != joined.digest
+    assert joined.training() == replace(joined, seed=3).training() != {}
+    assert models_of(joined, Workplace(Path("w"))) == {
+        agent: Workplace(Path("w")).run_dir(half) / "models" / "solo"
+        for agent, half in zip(("oak", "fern"), halves, strict=True)
+    }

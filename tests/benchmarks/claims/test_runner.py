@@ -155,3 +155,20 @@ def test_an_interrupted_runner_goes_on_and_gets_the_same_figures(uninterrupted, 
     assert untimed(result) == untimed(expected) and len(untimed(result)) > 15
     assert result.budget == expected.budget and result.digest == expected.digest
     assert result.resumed in (1, 2)  # an orphan may finish by itself
+
+
+@pytest.mark.slow
+@pytest.mark.large
+def test_models_that_are_trained_apart_are_measured_as_one_team(tmp_path):
+    claim = BY_NAME["papers-arms"]
+    names = ("half-oak", "half-fern", "trained-apart")
+    plan = Plan(steps=1, trees=4, problems=2, samples=2)
+    cells = [Cell(claim, claim.arm(name), 1, plan) for name in names]
+    done = run_cells(cells, tmp_path / "results", Workplace(tmp_path), lambda line: None)
+    assert (done.failed, done.measured) == ({}, [cell.name for cell in cells])
+    oak, fern, both = (read_result(cell.file(tmp_path / "results")) for cell in cells)
+    for budget in ("nodes", "learned_tokens", "parameters"):
+        assert both.budget[budget] == oak.budget[budget] + fern.budget[budget]
+    assert both.budget["nodes"] == 32 and both.budget["tree_answers"] == 16
+    assert both.figures["pass@1/oak"] is not None and both.figures["pass@1/fern"] is not None
+    assert len(list(tmp_path.glob("train-*"))) == 2  # nothing was trained twice
