@@ -14,6 +14,9 @@ does, at the cost of a larger one. In a starter's own step a third of the CPU ti
 sandbox and the loop, which an alternating run puts on the second core anyway; with models of
 practical size that share is small. `--layers 2 --trees 32` uses the starter unchanged.
 
+`--interrupt` and `--steps-ahead` set `training.interrupt` and `training.steps_ahead` of the
+overlapped runs; figures record both, unless they are the defaults.
+
 Both must have learned from the same number of nodes, and the mean reward of their last third of
 steps must not differ by more than three standard errors of the difference (over nodes of all seeds,
 counted as independent) or 0.05; otherwise there is no ratio.
@@ -56,19 +59,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, default=10, help="steps of each run")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each way")
     parser.add_argument("--trees", type=int, default=8, help="trees per step")
+    parser.add_argument("--interrupt", action="store_true", help="stop answers for new weights")
+    parser.add_argument("--steps-ahead", type=int, default=1, choices=(1, 2))
     parser.add_argument("--layers", type=int, default=12, help="of the model; a starter has 2")
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Returns ratio, figures and versions; the ratio is the median over the seeds."""
     runs: dict[str, list[RunResult]] = {way: [] for way in WAYS}
+    given: dict[str, Any] = {}
+    if arguments.interrupt:
+        given["interrupt"] = True
+    if arguments.steps_ahead > 1:
+        given["steps_ahead"] = arguments.steps_ahead
     with tempfile.TemporaryDirectory() as folder:
         model = deeper("oak", arguments.layers, Path(folder) / "model")
         for seed in range(arguments.seeds):
             for way in WAYS:
-                config = settings(way, seed, model, arguments.steps, arguments.trees)
+                config = settings(way, seed, model, arguments.steps, arguments.trees, given)
                 runs[way].append(_train(Path(folder) / f"{way}-{seed}", config))
-    figures: dict[str, Any] = {}
+    figures: dict[str, Any] = {f"overlapped_{name}": value for name, value in given.items()}
     for way, mine in runs.items():
         figures |= _figures(way, mine)
     ratios = {}
@@ -82,9 +92,13 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     return {"ratios": ratios, "figures": figures, "versions": versions}
 
 
-def settings(way: str, seed: int, model: Path, steps: int, trees: int) -> RunConfig:
-    """Returns the settings of a run, equal for both ways except for what is compared."""
+def settings(
+    way: str, seed: int, model: Path, steps: int, trees: int, given: dict[str, Any]
+) -> RunConfig:
+    """Returns the settings of a run, equal for both ways except for what is compared; `given` are
+    settings of `training` where it overlaps."""
     compute, training = WAYS[way]
+    training = training | given if training["overlap"] else training
     agent = {
         "name": "oak",
         "model": str(model),

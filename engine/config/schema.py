@@ -89,6 +89,24 @@ class RunConfig(Settings):
                 "training.overlap = true with training.max_staleness = 0: every node is one update "
                 "old when it is trained on; set training.max_staleness to 1 or more"
             )
+        if training.steps_ahead > 1 and not training.overlap:
+            raise ValueError(
+                f"training.steps_ahead = {training.steps_ahead} with training.overlap = false: "
+                "generation waits for every update; set training.overlap to true, or leave "
+                "training.steps_ahead out"
+            )
+        if training.max_staleness < training.steps_ahead > 1:
+            raise ValueError(
+                f"training.steps_ahead = {training.steps_ahead} with training.max_staleness = "
+                f"{training.max_staleness}: nodes would be too old to be trained on; raise "
+                "training.max_staleness to it"
+            )
+        if training.interrupt and not (training.overlap or training.extra_trees):
+            raise ValueError(
+                "training.interrupt = true with neither training.overlap nor training.extra_trees: "
+                "no answer is in flight when weights change; leave training.interrupt out, or set "
+                "one of the two"
+            )
         for name, given in (("overlap", training.overlap), ("extra_trees", training.extra_trees)):
             if deterministic and given:
                 raise ValueError(

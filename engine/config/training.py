@@ -56,13 +56,22 @@ class TrainingConfig(MethodSettings):
     """Keep only the input of each layer and recompute its activations in the backward pass: a third
     more work, and a fraction of the memory of long answers."""
     max_staleness: Whole = Field(4, ge=0)
-    """Maximum staleness in policy versions; older nodes are dropped and counted."""
+    """Maximum staleness in policy versions, of an answer's oldest token; older nodes are dropped
+    and counted."""
     overlap: bool = False
     """Learn from a step while the next one is generated, with weights one update older. The overlap
     ends at every validation and checkpoint. Needs `compute.generators_per_agent`."""
     extra_trees: Whole = Field(0, ge=0, lt=65536)
     """Trees that grow in addition to those of a step. A step ends when `trees_per_step` are
     complete; the others are carried over, each node with the version that wrote it."""
+    steps_ahead: Whole = Field(1, ge=1, le=2)
+    """With `overlap`, number of steps by which generation may be ahead of the weights. 1: a step
+    begins once the update of the last but one has ended. 2: it begins as trees of the step before
+    complete, with weights one update older still, and generators never wait for a learner."""
+    interrupt: bool = False
+    """Stop the answers in flight when new weights arrive, and carry them on with these; without,
+    the weights wait until they are complete. Each token keeps the log-probability of the version
+    that sampled it, `max_staleness` counts from the oldest. Needs `overlap` or `extra_trees`."""
     validate_every: Whole = Field(10, ge=1)
     """Steps between two measurements of the validation split."""
     checkpoint_every: Whole = Field(5, ge=1)

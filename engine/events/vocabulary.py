@@ -133,11 +133,15 @@ class NodeClosed(Payload, tag="node.close"):
     stop: StopReason
     mean_logprob: float
     policy_version: int
+    """Version that sampled it; of an answer in pieces the oldest."""
     seconds: float
     error: str = ""
     no_program: NoProgram | msgspec.UnsetType = msgspec.UNSET
     """Why the answer holds no program for its problem, if it holds none. `program` may then be what
     else of it parses."""
+    pieces: list[tuple[int, int]] | msgspec.UnsetType = msgspec.UNSET
+    """(Policy version, number of tokens) of each piece of an answer that several versions sampled
+    (`training.interrupt`)."""
 
 
 class NodeCredited(Payload, tag="node.credit"):

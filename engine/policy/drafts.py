@@ -38,10 +38,6 @@ class Drafts:
         for ticket in tickets:
             self._nodes.pop(ticket, None)
 
-    def clear(self) -> None:
-        """Forgets all answers."""
-        self._nodes.clear()
-
     def show(self) -> None:
         """Writes all drafts if they are due."""
         if not self._nodes or not self._writer.is_due():

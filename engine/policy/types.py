@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from engine.config.agents import SamplingConfig
 from engine.events.states import NoProgram
 from engine.events.vocabulary import StopReason
 from engine.policy.prompts import Feedback, Message
@@ -22,12 +23,21 @@ SHOWN_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive tokens of an answer that one policy version sampled."""
+
+    version: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """One answer. `output_ids` ends with the end-of-text id if that is why it stopped.
 
     `logprobs[i]` is the natural log-probability of `output_ids[i]` in the softmax of the whole
-    vocabulary at `temperature`, which is what the learner computes. `top_p`, `top_k` and `min_p`
-    decide which tokens can be drawn and do not affect these numbers.
+    vocabulary at `temperature`, which is what the learner computes, by the weights that sampled
+    this token. `top_p`, `top_k` and `min_p` decide which tokens can be drawn and do not affect
+    these numbers.
     """
 
     prompt_ids: Sequence[int]
@@ -35,10 +45,13 @@ class Generation:
     logprobs: Sequence[float]
     stop: StopReason
     policy_version: int
+    """Version that sampled it; of an answer in pieces the oldest, which is that of the first."""
     seconds: float
     temperature: float = 1.0
     reported_tokens: int | None = None
     """Length of the output where a server reports it without ids; None: that of `output_ids`."""
+    pieces: tuple[Piece, ...] = ()
+    """Pieces of `output_ids`, in order, if several versions sampled it; else empty."""
 
     @property
     def is_cut(self) -> bool:
@@ -58,6 +71,72 @@ class Generation:
         values["output_ids"] = array("q", self.output_ids)
         values["logprobs"] = array("d", self.logprobs)
         return Generation, tuple(values.values())
+
+
+@dataclass(frozen=True, slots=True)
+class PartialGeneration:
+    """An answer that was stopped inside, with all that carries it on; without any token it has not
+    begun."""
+
+    prompt_ids: list[int]
+    sampling: SamplingConfig
+    seed: int
+    output_ids: Sequence[int] = ()
+    logprobs: Sequence[float] = ()
+    pieces: tuple[Piece, ...] = ()
+    """Pieces of `output_ids`, in order; versions of neighbours differ."""
+    seconds: float = 0.0
+    """Time of generation so far, without that in which it was stopped."""
+    stop_ids: tuple[int, ...] = ()
+    """Ids that end it in addition to the model's own."""
+
+    @property
+    def context(self) -> list[int]:
+        """The prompt and all tokens so far, from which the next one is sampled."""
+        return [*self.prompt_ids, *self.output_ids] if self.output_ids else self.prompt_ids
+
+    def pieces_with(self, version: int, tokens: int) -> tuple[Piece, ...]:
+        """Returns its pieces after `tokens` more of this version; those of one version are one."""
+        if not tokens:
+            return self.pieces
+        if self.pieces and self.pieces[-1].version == version:
+            return (*self.pieces[:-1], Piece(version, self.pieces[-1].tokens + tokens))
+        return (*self.pieces, Piece(version, tokens))
+
+    def longer(
+        self, version: int, output_ids: Sequence[int], logprobs: Sequence[float], seconds: float
+    ) -> PartialGeneration:
+        """Returns it with the ids and log-probabilities of all its tokens, the new ones being of
+        this version; `seconds` are those of the new ones."""
+        pieces = self.pieces_with(version, len(output_ids) - len(self.output_ids))
+        return replace(
+            self,
+            output_ids=output_ids,
+            logprobs=logprobs,
+            pieces=pieces,
+            seconds=self.seconds + seconds,
+        )
+
+    def ended(
+        self,
+        version: int,
+        output_ids: Sequence[int],
+        logprobs: Sequence[float],
+        stop: StopReason,
+        seconds: float,
+    ) -> Generation:
+        """Returns the whole answer, of the same arguments as `longer`."""
+        whole = self.longer(version, output_ids, logprobs, seconds)
+        return Generation(
+            prompt_ids=self.prompt_ids,
+            output_ids=output_ids,
+            logprobs=logprobs,
+            stop=stop,
+            policy_version=whole.pieces[0].version if whole.pieces else version,
+            seconds=whole.seconds,
+            temperature=self.sampling.temperature,
+            pieces=whole.pieces if len(whole.pieces) > 1 else (),
+        )
 
 
 @dataclass(frozen=True, slots=True)

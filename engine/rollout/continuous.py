@@ -35,6 +35,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.config.schema import RunConfig
+from engine.rollout.admission import Admission, Flow
 from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode
 from engine.rollout.generation_dispatcher import GenerationDispatcher
 from engine.rollout.growth import task_of
@@ -87,6 +88,7 @@ class ContinuousRollout:
     ):
         self.config = config
         self.team = team
+        self.admission = Admission.of(config.training)
         self.planting = planting
         self.should_stop = should_stop
         self.in_flight: dict[GrowingTree, TreeInFlight] = {}
@@ -145,7 +147,7 @@ class ContinuousRollout:
             Stopped: a stop was requested.
             TeamError: an actor failed, or no call ended within the deadline.
         """
-        while len(whole := self._whole()) < min(count, len(self._mine())):
+        while not self._enough(count, whole := self._whole()):
             if self.should_stop():
                 raise Stopped
             updating = bool(self.scheduler.alongside)
@@ -164,6 +166,9 @@ class ContinuousRollout:
         self.scheduler.alongside = list(calls)
         while self.scheduler.alongside and not self.scheduler.is_idle:
             self._advance(sink, {}, name)
+
+    def _enough(self, count: int, whole: Sequence[TreeInFlight]) -> bool:
+        return self.admission.enough(Flow(count, len(self._mine()), len(whole)))
 
     def _mine(self) -> list[TreeInFlight]:
         """The trees that the current step may take."""

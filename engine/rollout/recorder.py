@@ -52,6 +52,7 @@ class TreeRecorder:
             seconds=generation.seconds + verification.seconds,
             error=verification.error,
             no_program=node.answer.no_program or UNSET,
+            pieces=[(one.version, one.tokens) for one in generation.pieces] or UNSET,
         )
         self.log.append(payload, tree=tree.id, node=node.node)
 

@@ -15,6 +15,7 @@ from engine.config.schema import RunConfig
 from engine.credit.filters import usable
 from engine.memory.memories import Memories
 from engine.problems.source import ProblemSet
+from engine.rollout.admission import Flow
 from engine.rollout.continuous import ContinuousRollout, Membership
 from engine.rollout.forest import GrowingTree
 from engine.rollout.planting import Planting
@@ -81,6 +82,7 @@ class StepRollout:
         self.should_stop = should_stop
         self.planting = Planting(config, problems, memories)
         self.growth = ContinuousRollout(config, team, self.planting, should_stop)
+        self.admission = self.growth.admission
         self.interrupted: list[int] = []
         """Numbers of problems whose trees an interruption cut off; begun again first."""
         self.begun = 0
@@ -111,6 +113,16 @@ class StepRollout:
         self._round = _StepInProgress(step, seen, recorder, phases, update)
         self._round.missing = self.config.training.trees_per_step
 
+    def start(self) -> None:
+        """Begins the trees of the current round, unless they have begun; `grow` does so too. Only
+        where trees grow continuously."""
+        one = self._round
+        last = one.refill == self.config.credit.refill_rounds
+        self._settled = last and not self.config.training.extra_trees
+        if not one.is_planted:
+            one.is_planted = True
+            self._plant(one)
+
     def grow(self) -> list[GrowingTree] | None:
         """Returns the trees of the step; filtered trees are replaced while refill rounds are left.
         Returns None as soon as the update alongside has ended, if that is before the trees are
@@ -123,7 +135,6 @@ class StepRollout:
         one = self._round
         rounds = self.config.credit.refill_rounds
         while one.missing and one.refill <= rounds:
-            self._settled = one.refill == rounds and not self.config.training.extra_trees
             trees = self._gather(one) if is_continuous(self.config) else self._in_waves(one)
             if trees is None:
                 return None
@@ -142,8 +153,8 @@ class StepRollout:
             training = self.config.training
             # Without extra trees, all trees in flight belong to the current step.
             left = len(self.growth.in_flight) if training.extra_trees else 0
-            missing = max(0, training.trees_per_step + training.extra_trees - left)
-            self.growth.plant(self.planting.drawn(seen, missing), step, 0, refill=False)
+            count = self.admission.room(Flow(training.trees_per_step, left))
+            self.growth.plant(self.planting.drawn(seen, count), step, 0, refill=False)
 
     def discard_ahead(self) -> None:
         """Discards the trees planted for the next step."""
@@ -164,9 +175,7 @@ class StepRollout:
     def _gather(self, one: _StepInProgress) -> list[GrowingTree] | None:
         """Returns at least as many complete trees as are missing; `extra_trees` more grow alongside
         them. Returns None if the update has ended before."""
-        if not one.is_planted:
-            one.is_planted = True
-            self._plant(one)
+        self.start()
         return self.growth.gather(one.missing, one.recorder, one.phases)
 
     def _plant(self, one: _StepInProgress) -> None:
@@ -190,4 +199,4 @@ class StepRollout:
 
     def _to_plant(self, count: int) -> int:
         """Returns how many trees to plant for `count` complete ones."""
-        return max(0, count + self.config.training.extra_trees - len(self.growth.in_flight))
+        return self.admission.room(Flow(count, len(self.growth.in_flight)))

@@ -4,7 +4,8 @@ One step: grow a forest, credit its trees, update every agent from its own nodes
 when due. With `training.overlap` a step's update runs while the next step's trees grow. As soon as
 the update has ended the generators receive the new weights, and begin the following step with them
 alongside the rest of the current one, so that neither their batch nor a core runs empty; the loop
-waits for the update when the trees are complete. Invariants:
+waits for the update when the trees are complete. With `training.steps_ahead` = 2 they begin it
+earlier, with the weights of before (`engine.rollout.admission`). Invariants:
 - What is saved, or evaluated, is the state after a whole step, its update included; an interrupted
   step is repeated, and so are trees that were in flight (`training.extra_trees`). The log reaches
   the disk before the checkpoint that it leads to.
@@ -143,6 +144,9 @@ class Trainer:
         alongside and is finished when this returns."""
         seen = self.progress.problems_seen
         self.trees.begin(step, seen, recorder, phases, self.learning.calls)
+        if self.trees.admission.may_begin(step + 1, updates=step - 2):
+            self.trees.start()
+            self._begin_after(step)
         while (trees := self.trees.grow()) is None:
             self._take_update(phases, step)
         self._finish_update(phases, step)
@@ -163,9 +167,10 @@ class Trainer:
             self.learning.record(update)
 
     def _begin_after(self, step: int) -> None:
-        """Begins the next step if the weights that generators now have are to write it."""
+        """Begins the next step if the weights that generators now have may write it."""
         options = self.config.training
-        if options.overlap and step < options.steps and not self._needs_weights_after(step):
+        admitted = self.trees.admission.may_begin(step + 1, updates=step - 1)
+        if admitted and step < options.steps and not self._needs_weights_after(step):
             self.trees.begin_ahead(step + 1, self.progress.problems_seen + self.trees.begun)
 
     def _needs_weights_after(self, step: int) -> bool:

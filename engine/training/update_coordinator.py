@@ -159,4 +159,5 @@ def _training_row(generation: Generation, advantage: float, tree: int, node: int
         generation.temperature,
         tree,
         node,
+        generation.pieces,
     )

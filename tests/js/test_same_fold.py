@@ -108,8 +108,13 @@ def unwell_log():
 
 
 def short_log():
-    """A short log with every kind of event of a run, compared at each event."""
-    return list(sample_events(Sample(seed=8, steps=2, trees=2, nodes=3, failure_share=0.2)))
+    """A short log with every kind of event of a run, compared at each event; an answer in it has
+    pieces of two policy versions."""
+    log = list(sample_events(Sample(seed=8, steps=2, trees=2, nodes=3, failure_share=0.2)))
+    index = next(index for index, event in enumerate(log) if event.kind == "node.close")
+    payload = {**log[index].payload, "pieces": [[0, 7], [1, 5]]}
+    log[index] = msgspec.structs.replace(log[index], payload=payload)
+    return log
 
 
 LOGS = {

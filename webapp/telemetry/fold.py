@@ -192,6 +192,7 @@ def _node_close(state: State, payload: Payload, time: int, seq: int) -> None:
     node |= {"closed": True, "closedAt": time, "closedSeq": seq}
     node |= {name: payload[key] for name, key in _OF_CLOSE.items() if key in payload}
     node |= {"error": payload.get("error", ""), "noProgram": payload.get("no_program", "")}
+    node["pieces"] = payload.get("pieces", [])
     if node["score"] == 1:
         state.trees[payload["tree"]]["solved"] = True
 

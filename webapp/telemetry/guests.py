@@ -34,7 +34,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "node.text": ("prompt", "tokens", "logprobs"),
     "node.close": (
         *("program", "verdict", "score", "fraction", "tests", "tokens", "stop", "mean_logprob"),
-        *("policy_version", "seconds", "error", "no_program"),
+        *("policy_version", "seconds", "error", "no_program", "pieces"),
     ),
     "node.credit": ("shaped", "advantage"),
     "tree.close": ("nodes", "solved", "mean_score", "filtered"),

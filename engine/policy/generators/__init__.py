@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from engine.config.agents import AgentConfig, GeneratorName, SamplingConfig
 from engine.config.schema import RunConfig
 from engine.policy.generators.counter_rng import row_seed
-from engine.policy.types import Generation
+from engine.policy.types import Generation, PartialGeneration
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -88,6 +88,20 @@ class Generator(ABC):
         """Returns, by ticket, the number of tokens so far of every answer in flight, and the last
         `tail` of them; nothing for a generator that returns answers only as a whole."""
         return {}
+
+    @abstractmethod
+    def take_partial(self) -> dict[int, PartialGeneration]:
+        """Stops all answers in flight or queued, wherever they are, and returns them by ticket;
+        any that have ended by then remain, for `ended` to return."""
+
+    @abstractmethod
+    def carry_on(self, answers: Mapping[int, PartialGeneration], version: int) -> None:
+        """Adds answers that `take_partial` returned to those in flight again, under the same
+        tickets and before those that are queued; the version passed to `use` samples the rest.
+
+        Keys and values of their tokens so far are computed again with its weights, so that every
+        token is drawn from the policy of one version at the context before it (AReaL, Fu et al.,
+        arXiv 2505.24298, section 4.1)."""
 
     @abstractmethod
     def abort(self) -> None:

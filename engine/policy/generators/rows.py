@@ -16,6 +16,7 @@ import torch
 from engine.config.agents import SamplingConfig
 from engine.policy.generators.counter_rng import uniforms
 from engine.policy.generators.sampling import Settings
+from engine.policy.types import PartialGeneration
 
 AHEAD = 64
 """Random numbers that are generated at once for every row."""
@@ -23,16 +24,17 @@ AHEAD = 64
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One requested answer."""
+    """One requested answer, or one to carry on."""
 
     ticket: int
-    prompt: list[int]
-    sampling: SamplingConfig
+    answer: PartialGeneration
+    """The answer so far."""
     limit: int
-    """Most tokens: those of the settings, or what remains of the context."""
-    seed: int
+    """Most tokens in all: those of the settings, or what remains of the context."""
     stop_ids: tuple[int, ...]
+    """All ids that end it."""
     version: int
+    """Version that samples its next tokens."""
 
 
 class Rows:
@@ -43,7 +45,7 @@ class Rows:
         self.orders: list[Order] = []
         self.started: list[float] = []
         self.written = np.zeros(0, np.int64)
-        """Tokens generated so far."""
+        """Tokens generated so far, those of earlier pieces included."""
         self.limits = np.zeros(0, np.int64)
         self.last = np.zeros(0, np.int64)
         """The newest token."""
@@ -63,23 +65,26 @@ class Rows:
         new = slice(indices.start, indices.stop)
         self.orders += orders
         self.started += [time.perf_counter()] * len(orders)
-        self.written[new] = 0
+        self.written[new] = [len(order.answer.output_ids) for order in orders]
+        self._make_room(int(self.written[new].max()))
         self.limits[new] = [order.limit for order in orders]
-        self._seeds[new] = [order.seed for order in orders]
+        self._seeds[new] = [order.answer.seed for order in orders]
         self._stops[new] = -1
         for index, order in zip(indices, orders, strict=True):
             self._stops[index, : len(order.stop_ids)] = order.stop_ids
-        self._settings[new] = [_settings(order.sampling) for order in orders]
+            if tokens := len(order.answer.output_ids):
+                self._ids[index, :tokens] = order.answer.output_ids
+                self._logprobs[index, :tokens] = order.answer.logprobs
+        self._settings[new] = [_settings(order.answer.sampling) for order in orders]
         self.count = indices.stop
         self._device_settings.clear()
         return indices
 
     def first_uniforms(self, indices: range) -> np.ndarray:
-        """Returns the first random number of new rows; their next ones are aligned with the other
-        rows'."""
+        """Returns the next random number of rows that were just appended; those after it are
+        aligned with the other rows'."""
         new = slice(indices.start, indices.stop)
-        zeros = np.zeros(len(indices), np.int64)
-        made = uniforms(self._seeds[new], zeros, 1 + AHEAD - self._next)
+        made = uniforms(self._seeds[new], self.written[new], 1 + AHEAD - self._next)
         self._random[new, self._next :] = made[:, 1:]
         return made[:, 0]
 
@@ -96,9 +101,8 @@ class Rows:
         """Records one token of every row of a range; returns the indices of those that end with
         it."""
         at, columns = slice(indices.start, indices.stop), self.written[indices.start : indices.stop]
-        if len(columns) and (widest := int(columns.max())) == self._ids.shape[1]:
-            self._ids = _widen(self._ids, widest)
-            self._logprobs = _widen(self._logprobs, widest)
+        if len(columns):
+            self._make_room(int(columns.max()))
         rows = np.arange(indices.start, indices.stop)
         self._ids[rows, columns] = ids
         self._logprobs[rows, columns] = logprobs
@@ -145,6 +149,11 @@ class Rows:
         self._device_settings.clear()
         return targets, sources
 
+    def _make_room(self, columns: int) -> None:
+        """Ensures that a row of that many tokens has room for one more."""
+        while columns >= self._ids.shape[1]:
+            self._ids, self._logprobs = _doubled(self._ids), _doubled(self._logprobs)
+
     def _reserve(self, rows: int, stops: int) -> None:
         if stops > self._stops.shape[1]:
             more = np.full((len(self._stops), stops - self._stops.shape[1]), -1, np.int64)
@@ -184,5 +193,5 @@ def _device_settings(settings_N4: np.ndarray, device: torch.device) -> Settings:
     )
 
 
-def _widen(array: np.ndarray, by: int) -> np.ndarray:
-    return np.concatenate([array, np.zeros((len(array), by), array.dtype)], axis=1)
+def _doubled(array: np.ndarray) -> np.ndarray:
+    return np.concatenate([array, np.zeros_like(array)], axis=1)

@@ -6,7 +6,9 @@ prefixes are run once.
 Invariants:
 - Ids and log-probabilities come from the same forward pass as the sample, and text is never
   encoded again.
-- A row's tokens depend on its prompt, its settings and its seed. Other rows of the batch change
+- A row's tokens depend on its prompt, its settings and its seed, also where it was stopped inside
+  and carried on: its random numbers go on with its tokens, and what it had is run again, so that
+  nothing of the weights before is left. Other rows of the batch change
   only the last bits of sums; the same calls since `reset_prefix_cache`, in the same order, give the
   same bits.
 
@@ -27,7 +29,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -43,7 +45,7 @@ from engine.policy.generators.prefix_cache import PrefixCache
 from engine.policy.generators.replica import Replica
 from engine.policy.generators.rows import Order, Rows
 from engine.policy.generators.sampling import draw
-from engine.policy.types import Generation
+from engine.policy.types import Generation, PartialGeneration
 
 BATCH_TOKENS = 16384
 """Rows times columns of the running batch, before its rows grow; also of the prefix cache."""
@@ -127,17 +129,31 @@ class TorchGenerator(Generator):
             ValueError: a prompt fills the model's context.
         """
         seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
-        stops = tuple(sorted({*self.end_ids, *stop_ids}))
         orders = [
-            Order(self._tickets + n, prompt, settings, self._limit(prompt, settings), seed, stops,
-                  version)
-            for n, (prompt, settings, seed) in enumerate(
-                zip(prompts, sampling, seeds, strict=True)
+            self._order(
+                self._tickets + n,
+                PartialGeneration(prompt, settings, seed, stop_ids=tuple(stop_ids)),
+                version,
             )
-        ]  # fmt: skip
+            for n, (prompt, settings, seed) in enumerate(zip(prompts, sampling, seeds, strict=True))
+        ]
         self._tickets += len(orders)
         self._waiting += orders
         return [order.ticket for order in orders]
+
+    def take_partial(self) -> dict[int, PartialGeneration]:
+        if not self.unfinished:
+            return {}
+        rows = self._rows
+        stopped = {order.ticket: self._partial(index) for index, order in enumerate(rows.orders)}
+        stopped |= {order.ticket: order.answer for order in self._waiting}
+        self._waiting.clear()
+        self._rows, self._batch = Rows(), None
+        return stopped
+
+    def carry_on(self, answers: Mapping[int, PartialGeneration], version: int) -> None:
+        orders = [self._order(ticket, answer, version) for ticket, answer in answers.items()]
+        self._waiting.extendleft(reversed(orders))  # they were requested before those that wait
 
     def ended(self, least: int, seconds: float) -> dict[int, Generation]:
         """Steps until `least` answers have ended or `seconds` have passed; returns them by ticket.
@@ -202,6 +218,11 @@ class TorchGenerator(Generator):
         self._rows, self._batch = Rows(), None
         self._prefix_caches.clear()
 
+    def _order(self, ticket: int, answer: PartialGeneration, version: int) -> Order:
+        limit = self._limit(answer.prompt_ids, answer.sampling)
+        stops = tuple(sorted({*self.end_ids, *answer.stop_ids}))
+        return Order(ticket, answer, limit, stops, version)
+
     def _limit(self, prompt: Sequence[int], sampling: SamplingConfig) -> int:
         config = self.model.config.get_text_config(decoder=True)
         context = getattr(config, "max_position_embeddings", None)
@@ -224,8 +245,9 @@ class TorchGenerator(Generator):
             )
             by_prompt: dict[tuple[int, ...], list[Order]] = {}
             for order in orders:
-                by_prompt.setdefault(tuple(order.prompt), []).append(order)
-            for prompts in batch.run([same[0].prompt for same in by_prompt.values()], prefix_cache):
+                by_prompt.setdefault(tuple(order.answer.context), []).append(order)
+            contexts = [same[0].answer.context for same in by_prompt.values()]
+            for prompts in batch.run(contexts, prefix_cache):
                 mine = [by_prompt[tuple(prompt)] for prompt in prompts.prompts]
                 ended |= self._join(prompts, mine)
         return ended
@@ -245,7 +267,7 @@ class TorchGenerator(Generator):
         most, rows, columns = self._most_tokens, self._rows.count, self._batch.longest
         fitting = 0
         for order in self._waiting:
-            columns = max(columns, len(order.prompt))
+            columns = max(columns, len(order.answer.context))
             if (rows + fitting + 1) * columns > most and rows + fitting:
                 break
             fitting += 1
@@ -298,13 +320,18 @@ class TorchGenerator(Generator):
         ids, logprobs = rows.output(index)
         if rows.stopped(index):
             stop = StopReason.END_OF_TEXT
-        elif len(ids) < order.sampling.max_new_tokens:
+        elif len(ids) < order.answer.sampling.max_new_tokens:
             stop = StopReason.CONTEXT_LIMIT
         else:
             stop = StopReason.MAX_TOKENS
         seconds = time.perf_counter() - rows.started[index]
-        temperature = order.sampling.temperature
-        return Generation(order.prompt, ids, logprobs, stop, order.version, seconds, temperature)
+        return order.answer.ended(order.version, ids, logprobs, stop, seconds)
+
+    def _partial(self, index: int) -> PartialGeneration:
+        rows, order = self._rows, self._rows.orders[index]
+        ids, logprobs = rows.output(index)
+        seconds = time.perf_counter() - rows.started[index]
+        return order.answer.longer(order.version, ids, logprobs, seconds)
 
     def _new_batch(self) -> PackedRows | OwnCacheRows:
         if self._layout is None:

@@ -2,9 +2,10 @@
 
 Invariants:
 - Ids go in and come out; vLLM has no tokenizer here.
-- One version of the weights generates an answer from its first token to its last, and vLLM
-  itself reports which. Before weights are exchanged the answers in flight are completed and the
-  prefix cache is reset.
+- One version of the weights generates an answer from its first token to its last, or each piece
+  of it, and vLLM itself reports which. Before weights are exchanged the answers in flight are
+  completed, or stopped by `take_partial`, and the prefix cache is reset. What was stopped is
+  requested anew, with its tokens behind the prompt and a seed of its own for the rest.
 - A log-probability is that of the softmax of the whole vocabulary at the sampling temperature.
   Where some tokens cannot be drawn vLLM reports it at temperature 1 only; at any other there is
   none (`engine.config.generator_support` refuses settings that would learn from that).
@@ -18,7 +19,7 @@ import asyncio
 import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transformers import PreTrainedModel
@@ -28,6 +29,7 @@ from engine.config.deadlines import VLLM_ANSWER, VLLM_CONTROL
 from engine.config.generator_support import truncates
 from engine.events.vocabulary import StopReason
 from engine.policy.generators import Generator, GeneratorError, Setup
+from engine.policy.generators.counter_rng import row_seed
 from engine.policy.generators.vllm_engine import VllmEngine
 from engine.policy.generators.vllm_settings import (
     engine_arguments,
@@ -42,9 +44,10 @@ from engine.policy.generators.vllm_weights import (
     TransferSender,
     write_model,
 )
-from engine.policy.types import Generation
+from engine.policy.types import Generation, PartialGeneration
 
-"""Deadline of an answer."""
+STOP_SECONDS = 0.1
+"""Time after which requests that vLLM did not abort are aborted again."""
 
 
 def make(setup: Setup) -> VllmGenerator:
@@ -61,7 +64,8 @@ class VllmGenerator(Generator):
         self._devices = engine_devices(owner, setup.weights.model)
         self._logprobs_mode = logprobs_mode(setup)
         self._numbers = itertools.count()
-        self._writing: dict[int, asyncio.Task[Generation]] = {}
+        self._requests = itertools.count()
+        self._writing: dict[int, asyncio.Task[Generation | PartialGeneration]] = {}
         self._held: tuple[PreTrainedModel, int] | None = None
         """The model whose weights the engine has, and their version."""
         self._asleep = False
@@ -104,9 +108,18 @@ class VllmGenerator(Generator):
         """Requests answers; vLLM generates them whether or not a call of `ended` waits."""
         seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
         tickets = [next(self._numbers) for _ in prompts]
-        requests = list(zip(tickets, prompts, seeds, sampling, strict=True))
-        self._call(self._begin(requests, version), "accept requests")
+        answers = map(PartialGeneration, prompts, sampling, seeds)
+        self.carry_on(dict(zip(tickets, answers, strict=True)), version)
         return tickets
+
+    def carry_on(self, answers: Mapping[int, PartialGeneration], version: int) -> None:
+        self._call(self._begin(answers, version), "accept requests")
+
+    def take_partial(self) -> dict[int, PartialGeneration]:
+        if not self._writing:
+            return {}
+        what = f"stop {self.unfinished} answers"
+        return self._engine.call(self._stop(), what, VLLM_CONTROL)
 
     def ended(self, least: int, seconds: float) -> dict[int, Generation]:
         """Returns the finished answers by ticket.
@@ -167,12 +180,23 @@ class VllmGenerator(Generator):
         await llm.update_weight_version(str(version))
         await llm.resume_generation()
 
-    async def _begin(
-        self, requests: Sequence[tuple[int, list[int], int, SamplingConfig]], version: int
-    ) -> None:
-        for ticket, prompt, seed, sampling in requests:
-            answer = self._answer(ticket, prompt, seed, sampling, version)
-            self._writing[ticket] = asyncio.create_task(answer)
+    async def _begin(self, answers: Mapping[int, PartialGeneration], version: int) -> None:
+        for ticket, answer in answers.items():
+            self._writing[ticket] = asyncio.create_task(self._answer(ticket, answer, version))
+
+    async def _stop(self) -> dict[int, PartialGeneration]:
+        llm = self._engine.llm
+        pending = set(self._writing.values())
+        while pending:
+            # Again for requests that reached vLLM after the last time: it queues them.
+            await llm.pause_generation(mode="abort", clear_cache=False)
+            _, pending = await asyncio.wait(pending, timeout=STOP_SECONDS)
+        await llm.resume_generation()  # of nothing: it waits for the next requests, or for `use`
+        results = {ticket: task.result() for ticket, task in self._writing.items()}
+        stopped = {t: one for t, one in results.items() if isinstance(one, PartialGeneration)}
+        for ticket in stopped:
+            del self._writing[ticket]
+        return stopped
 
     async def _ended(self, least: int, seconds: float) -> dict[int, Generation]:
         finished: dict[int, Generation] = {}
@@ -185,7 +209,10 @@ class VllmGenerator(Generator):
                 return_when=asyncio.FIRST_COMPLETED,
             )
             for ticket in [t for t, task in self._writing.items() if task.done()]:
-                finished[ticket] = self._writing.pop(ticket).result()
+                result = self._writing.pop(ticket).result()
+                if isinstance(result, PartialGeneration):
+                    raise GeneratorError(f"{self._path}: vLLM aborted an answer by itself")
+                finished[ticket] = result
             if left <= 0:
                 break
         return finished
@@ -198,48 +225,49 @@ class VllmGenerator(Generator):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _answer(
-        self, ticket: int, prompt: list[int], seed: int, sampling: SamplingConfig, version: int
-    ) -> Generation:
+        self, ticket: int, answer: PartialGeneration, version: int
+    ) -> Generation | PartialGeneration:
         async with asyncio.timeout(VLLM_ANSWER.seconds):
-            return await self._whole_answer(ticket, prompt, seed, sampling, version)
+            return await self._piece(ticket, answer, version)
 
-    async def _whole_answer(
-        self, ticket: int, prompt: list[int], seed: int, sampling: SamplingConfig, version: int
-    ) -> Generation:
+    async def _piece(
+        self, ticket: int, answer: PartialGeneration, version: int
+    ) -> Generation | PartialGeneration:
+        """Returns the answer after its last piece, or after another one where it was stopped."""
         started = time.perf_counter()
-        options = self._options(sampling, seed)
-        outputs = self._engine.llm.generate({"prompt_token_ids": prompt}, options, str(ticket))
+        # Not the ticket, which another piece of the answer may have had.
+        name = str(next(self._requests))
+        prompt = {"prompt_token_ids": answer.context}
+        outputs = self._engine.llm.generate(prompt, self._options(answer), name)
         (done,) = [part async for part in outputs if part.finished]
         self.reused_tokens += done.num_cached_tokens or 0
         output = done.outputs[0]
         versions = {span.version for span in output.weight_versions or ()}
-        if versions != {str(version)}:
+        if output.token_ids and versions != {str(version)}:
             raise GeneratorError(
                 f"{self._path}: vLLM wrote with the weights of version {sorted(versions)}, not "
                 f"{version}"
             )
-        ended = output.finish_reason == "stop"
-        return Generation(
-            prompt_ids=prompt,
-            output_ids=list(output.token_ids),
-            logprobs=self._logprobs(output, sampling),
-            stop=StopReason.END_OF_TEXT if ended else StopReason.MAX_TOKENS,
-            policy_version=version,
-            seconds=time.perf_counter() - started,
-            temperature=sampling.temperature,
-        )
+        ids = [*answer.output_ids, *output.token_ids]
+        logprobs = [*answer.logprobs, *self._logprobs(output, answer.sampling)]
+        seconds = time.perf_counter() - started
+        if output.finish_reason == "abort":
+            return answer.longer(version, ids, logprobs, seconds)
+        stop = StopReason.END_OF_TEXT if output.finish_reason == "stop" else StopReason.MAX_TOKENS
+        return answer.ended(version, ids, logprobs, stop, seconds)
 
-    def _options(self, sampling: SamplingConfig, seed: int) -> Any:
+    def _options(self, answer: PartialGeneration) -> Any:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
+        sampling = answer.sampling
         return SamplingParams(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             top_k=sampling.top_k,
             min_p=sampling.min_p,
-            max_tokens=sampling.max_new_tokens,
-            seed=seed,
+            max_tokens=sampling.max_new_tokens - len(answer.output_ids),
+            seed=_seed(answer),
             logprobs=0,  # of the drawn token only
             stop_token_ids=self._end_ids,
             detokenize=False,
@@ -250,7 +278,14 @@ class VllmGenerator(Generator):
         """Returns log-probabilities by token; none where vLLM's are at another temperature, or of
         a truncated vocabulary."""
         at_one = self._logprobs_mode == "raw_logprobs"
-        if (sampling.temperature != 1) if at_one else truncates(sampling):
+        if not output.token_ids or ((sampling.temperature != 1) if at_one else truncates(sampling)):
             return []
         pairs = zip(output.token_ids, output.logprobs, strict=True)
         return [by_token[token].logprob for token, by_token in pairs]
+
+
+def _seed(answer: PartialGeneration) -> int:
+    """Returns the seed of an answer's next piece. vLLM's random numbers cannot be continued at a
+    token, and with the same seed a piece would repeat those of the first."""
+    tokens = len(answer.output_ids)
+    return row_seed(answer.seed, "piece", tokens) if tokens else answer.seed

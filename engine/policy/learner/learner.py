@@ -116,7 +116,7 @@ class Learner:
         if len(batches) > 1:
             self._score_old(batches)
         (forwarded,) = self.rank_group.sum([sum(one.forwarded for one in cut)])
-        lag = sum(self.version - row.policy_version for row in fresh) / max(1, len(fresh))
+        lag = sum(row.lag(self.version) for row in fresh) / max(1, len(fresh))
         seen: list[TokenStats] = []
         for batch in batches:
             with self.weights.current() as model:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.policy.types import Piece
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
@@ -14,12 +16,23 @@ class TrainingRow:
     rollout_logprobs: list[float]
     advantage: float
     policy_version: int
+    """Version that sampled it; of an answer in pieces the oldest, by which it is stale."""
     temperature: float = 1.0
     """Temperature of the sample; the learner's log-probabilities are at the same."""
     tree: int = 0
     """Id of its tree in the log, by which an update reports its rows."""
     node: int = 0
     """... and of the node in it."""
+    pieces: tuple[Piece, ...] = ()
+    """Pieces of the output, in order, if several versions sampled it; else empty."""
+
+    def lag(self, version: int) -> float:
+        """Returns the mean over its tokens of the versions by which this one is newer (AReaL
+        records a version per token; Fu et al., arXiv 2505.24298, section 4.1)."""
+        if not self.pieces:
+            return version - self.policy_version
+        tokens = sum(piece.tokens for piece in self.pieces)
+        return sum((version - piece.version) * piece.tokens for piece in self.pieces) / tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,7 @@ class UpdateStats:
     """Before clipping; the mean over the optimizer steps of the update."""
     learning_rate: float
     lag: float
-    """Mean number of policy versions between generation and update."""
+    """Mean over nodes of the policy versions between generation and update (`TrainingRow.lag`)."""
     mismatch: float
     stale_nodes: int
     layout: str = ""

@@ -11,6 +11,7 @@ import { programSection } from "./node-code.js";
 import { creditSection } from "./node-credit.js";
 import { testsSection } from "./node-tests.js";
 import { NodeText } from "./node-text.js";
+import { policyVersions } from "./policy-versions.js";
 import { thompsonSection } from "./thompson.js";
 
 const OUTCOMES = {
@@ -191,7 +192,7 @@ function facts(node, isOutside) {
       ...(node.noProgram ? [["No program", words(node.noProgram)]] : []),
       ["Score", number(node.score)],
       ["Tests passed", percent(node.fraction, 0)],
-      ["Policy version", node.policyVersion],
+      ["Policy version", policyVersions(node)],
       ["Tokens", node.tokens],
       ["Mean log-prob", number(node.meanLogprob)],
       ["Stop reason", words(node.stop)],

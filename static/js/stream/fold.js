@@ -142,6 +142,7 @@ const HANDLERS = {
       seconds: payload.seconds,
       error: payload.error ?? "",
       noProgram: payload.no_program ?? "",
+      pieces: payload.pieces ?? [],
     });
     // Shown solved as soon as a node passes; tree.close only confirms it.
     if (node.score === 1) tree.solved = true;

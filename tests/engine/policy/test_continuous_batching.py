@@ -4,8 +4,10 @@ The reference generates one row in a plain loop: the whole row through the model
 cache, no padding, no other row.
 """
 
+import pickle
 import random
 
+import numpy as np
 import pytest
 import torch
 from transformers import (
@@ -26,6 +28,7 @@ from engine.policy.generators.packed import PackedRows
 from engine.policy.generators.rows import Order, Rows
 from engine.policy.generators.sampling import draw
 from engine.policy.generators.torch_generator import TorchGenerator
+from engine.policy.types import PartialGeneration, Piece
 
 VOCABULARY, PAD, END = 90, 0, 1
 ROTARY = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48,
@@ -89,7 +92,8 @@ def generator(model):
 def reference(model, prompt, sampling, seed, stop_ids=()):
     """(ids, log-probabilities) of one row, alone."""
     rows, ids, logprobs = Rows(), [], []
-    rows.append([Order(0, prompt, sampling, sampling.max_new_tokens, seed, (), 0)])
+    answer = PartialGeneration(prompt, sampling, seed)
+    rows.append([Order(0, answer, sampling.max_new_tokens, (), 0)])
     settings = rows.settings(range(1), torch.device("cpu"))
     numbers = torch.from_numpy(uniforms(rows._seeds[:1], rows.written[:1], 200))[0]
     context = getattr(model.config, "max_position_embeddings", 10**6)
@@ -138,6 +142,92 @@ def test_rows_that_join_and_leave_at_random_equal_single_rows(model):
     assert len(found) == len(requests)
     for ticket, written in found.items():
         assert_same(written, reference(model, *requests[tickets[ticket]]))
+
+
+def stopped_and_carried_on(own, requests, moments, change=lambda version: None):
+    """Finished answers by number of a generator that is stopped after these numbers of steps, and
+    carries on as the next version after `change`."""
+    tickets = own.submit(*[list(one) for one in zip(*requests, strict=True)][:2], 0,
+                         [seed for _, _, seed in requests])  # fmt: skip
+    found = {}
+    for version, steps in enumerate(moments, start=1):
+        for _ in range(steps):
+            found |= own.step()
+        stopped = own.take_partial()
+        assert own.unfinished == 0 and stopped.keys() | found.keys() == set(tickets)
+        change(version)
+        own.reset_prefix_cache()
+        own.carry_on(stopped, version)
+    while own.unfinished:
+        found |= own.step()
+    return {tickets.index(ticket): written for ticket, written in found.items()}
+
+
+def assert_pieces_fit(written):
+    versions = [piece.version for piece in written.pieces]
+    assert versions == sorted(set(versions)) and len(versions) != 1
+    if versions:
+        assert written.policy_version == versions[0]
+        assert sum(piece.tokens for piece in written.pieces) == len(written.output_ids)
+        assert min(piece.tokens for piece in written.pieces) > 0
+
+
+def test_pieces_equal_the_whole_answer_while_weights_stay(model):
+    requests = some_requests(random.Random(8), 10)
+    found = stopped_and_carried_on(generator(model), requests, [0, 1, 4, 0, 9])
+    assert len(found) == len(requests)
+    for number, written in found.items():
+        assert_same(written, reference(model, *requests[number]))
+        assert_pieces_fit(written)
+    assert max(len(written.pieces) for written in found.values()) > 2
+    longest = max(found.values(), key=lambda written: len(written.pieces))
+    assert longest.pieces[0].tokens == 2  # the step that runs its prompt draws two
+
+
+def test_the_tail_follows_the_new_weights_and_the_head_keeps_its_own():
+    old, new = model_of(CONFIGS["llama"]).double(), model_of(CONFIGS["llama"], 1).double()
+    model, requests = model_of(CONFIGS["llama"]).double(), some_requests(random.Random(9), 8)
+
+    def change(version):
+        model.load_state_dict(new.state_dict())
+
+    found = stopped_and_carried_on(generator(model), requests, [5], change)
+    changed = 0
+    for number, written in found.items():
+        prompt, sampling, seed = requests[number]
+        head = written.pieces[0].tokens if written.pieces else len(written.output_ids)
+        kept = reference(old, prompt, sampling, seed)
+        assert written.output_ids[:head] == kept[0][:head]
+        assert written.logprobs[:head] == pytest.approx(kept[1][:head], abs=1e-5)
+        if not written.pieces:
+            continue
+        # What follows is drawn with the row's next random numbers from the new weights, whose
+        # keys and values are also those of the head.
+        logits = new(torch.tensor([prompt + written.output_ids]), use_cache=False).logits[0]
+        places = range(len(prompt) + head - 1, len(prompt) + len(written.output_ids) - 1)
+        rows, numbers = Rows(), uniforms(np.array([seed]), np.array([0]), 200)[0]
+        rows.append([Order(0, PartialGeneration(prompt, sampling, seed), 99, (), 0)])
+        settings = rows.settings(range(1), torch.device("cpu"))
+        for at, place in enumerate(places, start=head):
+            number = torch.tensor(numbers[at : at + 1])
+            token, logprob = draw(logits[place][None], settings, number)
+            assert written.output_ids[at] == int(token)
+            assert written.logprobs[at] == pytest.approx(float(logprob), abs=1e-5)
+        changed += written.output_ids != kept[0]
+    assert changed > 1, "new weights wrote what the old ones would have written"
+
+
+def test_a_stop_between_pieces_of_one_version_leaves_no_seam(llama):
+    answer = PartialGeneration([5, 6], SamplingConfig(max_new_tokens=9), 3)
+    first = answer.longer(4, [7, 8], [-1.0, -2.0], 0.5)
+    same = first.longer(4, [7, 8, 9], [-1.0, -2.0, -3.0], 0.25)
+    assert (same.pieces, same.seconds, same.context) == ((Piece(4, 3),), 0.75, [5, 6, 7, 8, 9])
+    assert same.longer(5, same.output_ids, same.logprobs, 0.0).pieces == same.pieces
+    whole = same.ended(4, [7, 8, 9, 1], [-1.0, -2.0, -3.0, -4.0], StopReason.END_OF_TEXT, 1.0)
+    assert (whole.pieces, whole.policy_version, whole.seconds) == ((), 4, 1.75)
+    both = same.ended(6, [7, 8, 9, 1], [-1.0, -2.0, -3.0, -4.0], StopReason.END_OF_TEXT, 1.0)
+    assert (both.pieces, both.policy_version) == ((Piece(4, 3), Piece(6, 1)), 4)
+    assert pickle.loads(pickle.dumps(both)).pieces == both.pieces
 
 
 def test_memory_that_is_too_small_is_moved_and_nothing_changes(llama):
@@ -280,9 +370,17 @@ def test_a_model_that_keeps_something_else_is_written_a_batch_at_a_time(config):
         assert_same(found[ticket], reference(model, prompt, each, seed))
 
 
-def test_rows_draw_numbers_that_are_even_and_have_nothing_to_do_with_one_another():
-    import numpy as np
+@pytest.mark.parametrize("config", OWN_CACHES, ids=lambda config: config.model_type)
+def test_a_model_with_a_cache_of_its_own_carries_on_too(config):
+    model = model_of(config)
+    requests = [([5, 6, 7, 8], SETTINGS[0], 1), ([9, 9], SETTINGS[1], 2), ([9, 8], SETTINGS[4], 3)]
+    found = stopped_and_carried_on(generator(model), requests, [3, 4])
+    for number, written in found.items():
+        assert_same(written, reference(model, *requests[number]))
+    assert any(written.pieces for written in found.values())
 
+
+def test_rows_draw_numbers_that_are_even_and_have_nothing_to_do_with_one_another():
     seeds = np.array([row_seed(1, n) for n in range(400)])
     numbers = uniforms(seeds, np.zeros(400, np.int64), 200)
     assert numbers.min() >= 0 and numbers.max() < 1

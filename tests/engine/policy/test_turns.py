@@ -1,9 +1,15 @@
 """Tests that answers requested one by one equal those generated in one call."""
 
+from dataclasses import replace
+
+import msgspec
 import pytest
+import torch
 
 from engine.policy.host import PolicyHost
-from engine.policy.types import AnswerCall, Request
+from engine.policy.learner.rows import TrainingRow
+from engine.policy.types import AnswerCall, Piece, Request
+from engine.training.buffers import AgentBuffer
 from tests.engine.policy.test_groups import (
     FEEDBACK,
     PROBLEM,
@@ -94,6 +100,98 @@ def test_an_answer_is_finished_by_the_weights_that_began_it(agents):
     assert found.pop(100).generation.policy_version == 1
     assert_same(found, expected)
     assert {answer.generation.policy_version for answer in found.values()} == {0}
+
+
+CARRIED = {"interrupt": True, "extra_trees": 1}
+
+
+def assert_head_and_tail(host, answers, expected):
+    """What was written before the update is that of the old weights, what follows that of the
+    current ones at the whole context before it; returns the number of tokens of each head."""
+    heads = {}
+    for number, answer in answers.items():
+        mine, other = answer.generation, expected[number].generation
+        assert [piece.version for piece in mine.pieces] in ([], [0, 1])
+        assert mine.policy_version == 0 or not mine.pieces
+        head = mine.pieces[0].tokens if mine.pieces else len(mine.output_ids)
+        heads[number] = head if mine.policy_version == 0 else 0
+        head = heads[number]
+        assert list(mine.output_ids[:head]) == list(other.output_ids[:head])
+        assert list(mine.logprobs[:head]) == pytest.approx(list(other.logprobs[:head]), abs=1e-4)
+        temperature = mine.temperature
+        ids = torch.tensor([[*mine.prompt_ids, *mine.output_ids]])
+        with torch.no_grad(), host.policies["solver"].weights.current() as model:
+            logits = model(ids).logits[0, len(mine.prompt_ids) - 1 : -1] / temperature
+        new = torch.log_softmax(logits, -1).gather(1, ids[0, len(mine.prompt_ids) :, None])[:, 0]
+        assert list(mine.logprobs[head:]) == pytest.approx(new[head:].tolist(), abs=1e-4)
+    return heads
+
+
+def test_new_weights_carry_an_answer_on_and_every_token_keeps_its_own_log_probability(agents):
+    host, expected = host_of(*agents, training=CARRIED), in_one_call(host_of(*agents))
+    rows = rows_of(
+        host_of(*agents).answer(AnswerCall({"solver": [Request(PROBLEM)] * 4})), [1, -1, 1, -1]
+    )
+    found = host.write(ASKED, 0.0)
+    host.learn("solver", rows, 0.1)
+    assert host.policies["solver"].generator.unfinished == 0
+    late = {100: ("solver", Request(PROBLEM, None, (8, 1)))}
+    found |= host.write(late, 0.0)
+    found |= turns_until_whole(host, len(ASKED) + 1 - len(found))
+    assert found.pop(100).generation.policy_version == 1
+    heads = assert_head_and_tail(host, found, expected)
+    assert sum(0 < heads[n] < len(found[n].generation.output_ids) for n in heads) > 3
+
+    # The correction for stale tokens is each token's own: a head is off by one update, a tail is
+    # not; the lag is the share of old tokens, and the oldest decides what is too old.
+    pieces = [replace(row, pieces=one.generation.pieces, tree=1, node=number)
+              for row, (number, one) in zip(rows_of({"": found.values()}, [1, -1] * 6),
+                                            found.items(), strict=True)]  # fmt: skip
+    learned = host.learn("solver", pieces, 0.2)
+    shares = [heads[n] / len(found[n].generation.output_ids) for n in found]
+    assert learned.lag == pytest.approx(sum(shares) / len(shares))
+    ratios = {one.node: one.ratio for one in learned.tokens}
+    assert all(abs(ratio - 1) < 2e-3 for n in heads for ratio in ratios[n][heads[n] :])
+    assert sum(abs(ratio - 1) > 0.01 for n in heads for ratio in ratios[n][: heads[n]]) > 3
+
+
+def test_a_row_in_pieces_is_as_stale_as_its_oldest_token():
+    row = TrainingRow([1], [2] * 10, [0.0] * 10, 1.0, 3, pieces=(Piece(3, 4), Piece(5, 6)))
+    assert (row.lag(5), replace(row, pieces=()).lag(5)) == (0.8, 2)
+    buffer = AgentBuffer(1, max_staleness=2)
+    buffer.version = 5
+    buffer.add_tree([row])
+    kept = AgentBuffer(1, max_staleness=2)
+    kept.load_state(msgspec.json.decode(msgspec.json.encode(buffer.state())))
+    assert kept.take() == [row]  # pieces are in the checkpoint
+    buffer.version = 6
+    assert buffer.take() == [] and buffer.record_update(7) == 1
+
+
+def test_answers_rest_while_others_are_written_and_go_on_as_if_nothing_had_been(agents):
+    host, expected = host_of(*agents, training=CARRIED), in_one_call(host_of(*agents))
+    found = host.write(ASKED, 0.0)
+    asked = AnswerCall({"solver": [Request(PROBLEM, name=(9, n)) for n in range(4)]}, stream=("a",))
+    measured = host.answer(asked)
+    assert_same(dict(enumerate(measured["solver"])),
+                dict(enumerate(host_of(*agents).answer(asked)["solver"])))  # fmt: skip
+    found |= host.write({}, 0.0)
+    host.answer(asked)
+    found |= turns_until_whole(host, len(ASKED) - len(found))
+    assert_same(found, expected)
+    assert not any(answer.generation.pieces for answer in found.values())
+
+
+def test_a_generator_takes_weights_inside_an_answer(agents):
+    learner, run = host_of(*agents), run_of(*agents, training=CARRIED)
+    generator = PolicyHost([run.agents], run, [0], generator_index=0)
+    expected = in_one_call(learner)
+    learner.learn("solver", rows_of({"all": list(expected.values())}, [1, -1] * 6), 0.1)
+    found = generator.write(ASKED, 0.0)
+    generator.take_weights("solver", learner.give_weights("solver"))
+    found |= turns_until_whole(generator, len(ASKED) - len(found))
+    heads = assert_head_and_tail(learner, found, expected)
+    assert any(0 < heads[n] < len(found[n].generation.output_ids) for n in heads)
 
 
 def test_a_generator_finishes_what_it_writes_before_it_takes_weights(agents):

@@ -1,5 +1,6 @@
 """Tests of vLLM as generator, on this CPU: one engine for the module; the last test kills it."""
 
+from dataclasses import replace
 from inspect import signature
 
 import psutil
@@ -14,7 +15,7 @@ from engine.policy.generators import GeneratorError
 from engine.policy.host import PolicyHost
 from engine.policy.learner.forward import output_logprobs, pad_rows
 from engine.policy.learner.rows import TrainingRow
-from engine.policy.types import AnswerCall, Request
+from engine.policy.types import AnswerCall, PartialGeneration, Piece, Request
 from engine.problems.generator import GeneratedProblems, Split
 from tests.helpers.extras import needs_vllm
 from tests.helpers.policies import tiny_config
@@ -65,6 +66,7 @@ def test_a_transfer_on_a_gpu_is_one_that_this_vllm_takes():
         (AsyncLLM.sleep, {"level": 2, "mode": "wait"}),
         (AsyncLLM.wake_up, {"tags": ["weights"]}),
         (AsyncLLM.pause_generation, {"mode": "wait", "clear_cache": True}),
+        (AsyncLLM.pause_generation, {"mode": "abort", "clear_cache": False}),
     ):
         signature(method).bind(None, **arguments)
 
@@ -196,6 +198,68 @@ def test_a_row_that_joins_a_running_batch_equals_a_single_row(group):
         assert mine.output_ids == other.output_ids
         assert mine.policy_version == other.policy_version < group.version
         assert mine.logprobs == pytest.approx(other.logprobs, abs=TOLERANCE)
+
+
+@pytest.mark.large
+def test_new_weights_carry_on_what_was_stopped_inside(group):
+    sampling = SamplingConfig(max_new_tokens=200, temperature=1.3)
+    generator, prompts = group.generator, [LONG, *([LONG[:40]] * 5)]
+    start = group.version
+    batch = answers(group)
+    with group.weights.current() as model:
+        generator.use(model, group.version)
+    tickets = generator.submit(prompts, [sampling] * len(prompts), start, range(len(prompts)))
+    assert generator.ended(len(prompts), 0.3).keys() != set(tickets)
+    stopped = generator.take_partial()
+    done = generator.ended(generator.unfinished, 60.0)
+    assert stopped and generator.unfinished == 0
+    old = learn(group, batch)
+    with group.weights.current() as model:
+        generator.use(model, group.version)
+    generator.carry_on(stopped, group.version)
+    carried = {}
+    while generator.unfinished:
+        carried |= generator.ended(generator.unfinished, 60.0)
+    assert carried.keys() == stopped.keys() and not any(one.pieces for one in done.values())
+    both = [one for one in carried.values() if one.pieces]
+    assert both, "no answer was stopped inside"
+    for ticket, one in carried.items():
+        before = stopped[ticket]
+        head = len(before.output_ids)
+        assert one.prompt_ids == prompts[tickets.index(ticket)]
+        assert one.output_ids[:head] == list(before.output_ids)
+        assert one.logprobs[:head] == list(before.logprobs)
+        assert len(one.output_ids) == len(one.logprobs) <= sampling.max_new_tokens
+        if one.pieces:
+            assert [piece.version for piece in one.pieces] == [start, group.version]
+            assert one.pieces[0].tokens == head and one.policy_version == start
+        tail = replace(one, prompt_ids=[*one.prompt_ids, *one.output_ids[:head]],
+                       output_ids=one.output_ids[head:], logprobs=one.logprobs[head:])  # fmt: skip
+        assert gaps(group.weights.model, [tail]).max() < TOLERANCE
+        if head:
+            first = replace(one, output_ids=one.output_ids[:head], logprobs=one.logprobs[:head])
+            assert gaps(old, [first]).max() < TOLERANCE
+    new = [replace(one, logprobs=one.logprobs) for one in both]
+    assert gaps(group.weights.model, new).mean() > TOLERANCE  # the heads are those of the old ones
+
+
+@pytest.mark.large
+def test_a_piece_repeats_no_random_numbers_and_ends_at_the_limit_of_the_whole(group):
+    from engine.policy.generators.vllm_generator import _seed
+
+    sampling, generator = SamplingConfig(max_new_tokens=60), group.generator
+    with group.weights.current() as model:
+        generator.use(model, group.version)
+    (ticket,) = generator.submit([LONG], [sampling], group.version, [11])
+    (answer,) = generator.take_partial().values()  # at any moment, also before its first token
+    generator.carry_on({ticket: answer}, group.version)
+    (one,) = generator.ended(1, 60.0).values()
+    assert not one.pieces and one.policy_version == group.version
+    assert len(one.output_ids) <= sampling.max_new_tokens
+    assert gaps(group.weights.model, [one]).max() < TOLERANCE
+    ids = list(one.output_ids[:3])
+    half = PartialGeneration(LONG, sampling, 11, ids, one.logprobs[:3], (Piece(0, 3),))
+    assert _seed(half) != _seed(PartialGeneration(LONG, sampling, 11)) == 11
 
 
 @pytest.mark.large

@@ -147,6 +147,48 @@ def test_an_update_runs_while_the_next_step_is_generated(ray_address, tmp_path):
     assert {"generate", "verify", "credit", "learn", "sync"} <= phases.keys()
 
 
+@pytest.mark.large
+def test_generation_runs_two_steps_ahead_and_new_weights_carry_answers_on(ray_address, tmp_path):
+    """... and a stop inside of it all loses nothing and repeats nothing."""
+    settings_of_run = {"overlap": True, "interrupt": True, "steps_ahead": 2, "steps": 8}
+    config = settings(
+        {"generators_per_agent": 1}, **settings_of_run, validate_every=99, checkpoint_every=99
+    )
+    before = stopped_once_ahead(tmp_path / "run", config, ray_address, 2)
+    assert [saved["step"] for saved in payloads(before, "checkpoint.saved")] == [2]
+    events = train(tmp_path / "run", config, ray_address)
+    assert events[: len(before)] == before
+    assert [resumed["step"] for resumed in payloads(events, "run.resumed")] == [2]
+    updates = payloads(events, "agent.update")
+    assert [u["step"] for u in updates] == list(range(1, 9))
+    step_of = {event.tree: event.payload["step"] for event in events if event.kind == "tree.open"}
+    closed = [event for event in events if event.kind == "node.close"]
+    assert sum(u["nodes"] for u in updates) == len(closed) == 8 * 8 * 4
+    problems = load_problem_set(config.problems).numbered(range(8 * 8))
+    assert [tree["problem"] for tree in payloads(events, "tree.open")] == [p.id for p in problems]
+
+    lags_of, oldest, in_pieces = {}, set(), 0
+    for event in closed:
+        node, step = event.payload, step_of[event.tree]
+        pieces = node.get("pieces") or [[node["policy_version"], node["tokens"]]]
+        versions = [version for version, _ in pieces]
+        assert versions == sorted(set(versions)) and versions[0] == node["policy_version"]
+        assert sum(tokens for _, tokens in pieces) == node["tokens"]
+        # The update of a step is the one after `step - 1`: at most two versions newer.
+        assert step - 3 <= versions[0] and versions[-1] <= step - 1
+        oldest.add(step - 1 - versions[0])
+        in_pieces += len(pieces) > 1
+        lag = sum((step - 1 - version) * tokens for version, tokens in pieces) / node["tokens"]
+        lags_of.setdefault(step, []).append(lag)
+    assert in_pieces, "no answer was in flight when weights came"
+    assert oldest == {0, 1, 2}
+    for update in updates:
+        mine = lags_of[update["step"]]
+        assert update["lag"] == pytest.approx(sum(mine) / len(mine))
+    # The first step, and the first one after the stop, are written by the newest weights alone.
+    assert updates[0]["lag"] == updates[2]["lag"] == 0
+
+
 @pytest.mark.parametrize(
     ("compute", "training", "reason"),
     [
