@@ -1,4 +1,4 @@
-"""Environments: what a turn asks of an agent, what its answer is read as, and what follows.
+"""Environments: the prompt of a turn, what an answer is read as, and what follows.
 
 A new environment is one module in `methods`, named as here, and one line of this registry;
 `environment.name` then accepts its name (docs/extending.md).

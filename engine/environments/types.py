@@ -1,4 +1,4 @@
-"""Types of an environment: what it asks, what it reads in an answer, and what follows.
+"""Types of an environment: its prompts, what it reads in an answer, and what follows.
 
     task ──messages──► agent ──answer──► read ──action──► settle ──► outcome, observation
                          ▲                                              │
@@ -8,7 +8,7 @@ A node of a tree is one turn. The root is the task; every other turn follows wha
 the turn above it. An episode is a chain of turns, of which only the last one is scored.
 
 Invariants:
-- No torch, no Ray, and no problem: whoever asks and answers knows an environment by these types.
+- No torch, no Ray, and no problem: policies know an environment by these types alone.
 - Values are plain: they cross processes. An observation holds all that a later turn needs, so any
   process continues a node at any time.
 - `messages` and `read` are pure. `settle` is too, but for the programs that it runs: the same task,
@@ -31,7 +31,7 @@ Message = dict[str, str]
 """A chat message, as chat templates and servers read it: `role` and `content`."""
 
 
-class Ask(Protocol):
+class Turn(Protocol):
     """What `messages` reads of a request (`engine.policy.types.Request`)."""
 
     @property
@@ -174,7 +174,7 @@ class Environment(Protocol):
         """Returns the shortest messages of the first turn of a task with this statement."""
         ...
 
-    def messages(self, ask: Ask, role: str) -> Iterable[list[Message]]:
+    def messages(self, turn: Turn, role: str) -> Iterable[list[Message]]:
         """Returns the prompts of a turn, from the longest to the shortest; the first that fits an
         agent's limit is used. `role` is the agent's own, empty if it has none."""
         ...

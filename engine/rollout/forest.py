@@ -64,7 +64,7 @@ class ClosedNode:
 
     @property
     def is_answer(self) -> bool:
-        """Whether it ends what was asked; False of a turn after which its episode went on."""
+        """Whether it ends its episode; False of a turn after which its episode went on."""
         return self.verification.verdict is not Verdict.PLAYED
 
     @property

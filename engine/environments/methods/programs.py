@@ -16,7 +16,7 @@ from engine.environments.programs.prompts import (
     root_prompt,
     statement_prompt,
 )
-from engine.environments.types import Action, Ask, Move, RunPrograms, Settled, Written
+from engine.environments.types import Action, Move, RunPrograms, Settled, Turn, Written
 from engine.problems.answers.marks import is_thought_mark, opened_thought
 from engine.problems.extraction import extract
 
@@ -35,10 +35,10 @@ class Programs:
     def opening(self, statement: str, role: str) -> list[Message]:
         return statement_prompt(statement, role)
 
-    def messages(self, ask: Ask, role: str) -> Iterable[list[Message]]:
-        if ask.observation is None:
-            return [root_prompt(ask.task, role)]
-        return refinement_prompts(ask.task, ask.observation, role)
+    def messages(self, turn: Turn, role: str) -> Iterable[list[Message]]:
+        if turn.observation is None:
+            return [root_prompt(turn.task, role)]
+        return refinement_prompts(turn.task, turn.observation, role)
 
     def reads_token(self, token: str) -> bool:
         """Whether it begins or ends a thought: what stands in one is no program."""

@@ -9,12 +9,12 @@ from typing import Any
 from engine.config.schema import RunConfig
 from engine.environments.types import (
     Action,
-    Ask,
     Message,
     Move,
     Played,
     RunPrograms,
     Settled,
+    Turn,
     Written,
 )
 from engine.events.states import NoProgram, Verdict
@@ -28,11 +28,11 @@ class Ladder:
     def opening(self, statement: str, role: str) -> list[Message]:
         return [{"role": "user", "content": f"{statement} digit 1?"}]
 
-    def messages(self, ask: Ask, role: str) -> Iterable[list[Message]]:
-        if ask.observation is None:
-            return [self.opening(ask.task.statement, role)]
-        so_far = f"{ask.observation}, digit {len(ask.observation) + 1}?"
-        return [[{"role": "user", "content": f"{ask.task.statement} {so_far}"}]]
+    def messages(self, turn: Turn, role: str) -> Iterable[list[Message]]:
+        if turn.observation is None:
+            return [self.opening(turn.task.statement, role)]
+        so_far = f"{turn.observation}, digit {len(turn.observation) + 1}?"
+        return [[{"role": "user", "content": f"{turn.task.statement} {so_far}"}]]
 
     def reads_token(self, token: str) -> bool:
         return False
