@@ -33,6 +33,7 @@ import numpy as np
 from benchmarks import at_least, at_most
 from engine.config.deadlines import Deadline
 from engine.config.schema import RunConfig, parse_config
+from engine.environments.opening import open_environment
 from engine.events.vocabulary import StopReason, TestReport, Verdict
 from engine.inference.backends import AgentRequest
 from engine.inference.local_team import LocalTeam
@@ -188,8 +189,8 @@ class Model:
         self, batch: Sequence[AgentRequest], temperature: float | None
     ) -> Future[list[Answer]]:
         (request,) = (item.request for item in batch)
-        parent = float(request.feedback.program) if request.feedback else None
-        seconds, quality = self.courses[request.problem.id].next(parent)
+        parent = float(request.observation.program) if request.observation else None
+        seconds, quality = self.courses[request.task.id].next(parent)
         generation = Generation([1], [2], [-1.0], StopReason.END_OF_TEXT, 0, seconds)
         return self.timer.after(seconds, [Answer(generation, str(quality))])
 
@@ -229,6 +230,7 @@ class SimulatedTeam(LocalTeam):
     def __post_init__(self) -> None:
         self.backends = dict.fromkeys(AGENTS, self.model)
         self.threads = ThreadPoolExecutor(1, "verifier")
+        self.environment = open_environment(self.config)
         self.report = lambda text: None
         self.count = lambda: None
 

@@ -38,6 +38,8 @@ import numpy as np
 
 from benchmarks import PeerMissing, at_least, at_most
 from engine.config.search import Posterior, SearchConfig, SelectionOrder
+from engine.environments.programs.prompts import Feedback
+from engine.environments.types import Settled
 from engine.events.vocabulary import StopReason, TestReport, Verdict
 from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem
@@ -201,7 +203,8 @@ def _seconds(forest: Forest, scores: Scores, size: int) -> np.ndarray:
         seconds_N[node] = time.process_time() - started
         answer, verification = scores.next(claim.expansion.agent)
         started = time.process_time()
-        forest.close(claim, answer, verification)
+        settled = Settled(verification, Feedback(answer.program, verification.public))
+        forest.close(claim, answer, settled)
         seconds_N[node] += time.process_time() - started
     assert len(forest.trees[0].written) == size
     return seconds_N

@@ -15,12 +15,12 @@ from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from engine.config.schema import RunConfig
+from engine.environments.programs.prompts import root_prompt
 from engine.losses.total import Rows, count_units, total_loss
 from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.learner.forward import output_logprobs, pad_rows
 from engine.policy.learner.rows import TrainingRow
 from engine.policy.models.load import load_policy
-from engine.policy.prompts import root_prompt
 from engine.problems.extraction import extract_program
 from engine.problems.source import load_problem_set
 from engine.sandbox.host.sandbox import Sandbox

@@ -97,6 +97,7 @@ REGISTRIES = (
     Registry("strategies", "search", "strategy", "engine.search.strategies", "STRATEGIES"),
     Registry("allocators", "search", "allocator", "engine.search.allocators", "ALLOCATORS"),
     Registry("samplers", "training", "sampler", "engine.curriculum", "SAMPLERS"),
+    Registry("environments", "environment", "name", "engine.environments", "ENVIRONMENTS"),
 )  # fmt: skip
 """All registries."""
 

@@ -18,6 +18,7 @@ from engine.config.agents import AgentConfig
 from engine.config.base import Name, Settings, Whole
 from engine.config.compute import ComputeConfig
 from engine.config.credit import CreditConfig
+from engine.config.environment import EnvironmentConfig
 from engine.config.errors import ConfigError, unstorable, validation_errors
 from engine.config.generator_support import generator_errors
 from engine.config.inference import InferenceConfig
@@ -44,6 +45,7 @@ class RunConfig(Settings):
     """Seed of everything that is sampled: answers, trees, the order of problems."""
     agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=64)
     problems: ProblemsConfig = ProblemsConfig()
+    environment: EnvironmentConfig = EnvironmentConfig()
     search: SearchConfig = SearchConfig()
     credit: CreditConfig = CreditConfig()
     loss: LossConfig = LossConfig()

@@ -74,6 +74,9 @@ class SearchConfig(MethodSettings):
     error_traceback: bool = False
     """Of public tests that raised, refinement prompts also show the last two frames of the
     traceback that are the program's, with their code, as MARS²-T+ does."""
+    turns_per_episode: int = Field(16, ge=1, le=1000)
+    """Most turns of one episode, where the environment has episodes of several turns; one that is
+    longer ends as `truncated`, with its worth by then. Of programs every answer is scored."""
     rho: float | None = Field(None, ge=0.95, le=1)
     """If set, depth-guided exploration of MARS²-T+: GEN draws are scaled by
     (0.98 rho^depth)^children."""

@@ -19,13 +19,13 @@ from msgspec import UNSET, UnsetType
 
 from engine.config.schema import RunConfig
 from engine.config.training import PublicScore
+from engine.environments.types import Outcome
 from engine.events.states import NoProgram
 from engine.inference.selection import Candidate, Scorer, rewards_of, select_answer, tree_answer
 from engine.policy.types import Answer, Request
 from engine.problems.problem import Problem
 from engine.rollout.forest import Forest, GrowingTree, public_judge, public_score
 from engine.rollout.types import Judged
-from engine.sandbox.host.verify import Verification
 
 CONTENT_CHARS = 16
 """Characters kept of a problem's hash: enough to distinguish millions of problems."""
@@ -69,9 +69,13 @@ class Measurement:
     """PublicScore of an answer by its public tests, by which one of them is selected."""
 
     def grown(self) -> list[list[Judged]]:
-        """Returns the trees' nodes in the order of creation."""
+        """Returns the trees' answers in the order of creation."""
         return [
-            [(tree.written[n].answer, tree.written[n].verification) for n in sorted(tree.written)]
+            [
+                (node.answer, node.verification)
+                for _, node in sorted(tree.written.items())
+                if node.is_answer
+            ]
             for tree in self.trees
         ]
 
@@ -179,8 +183,8 @@ def solved_shares(judged: Sequence[Sequence[Judged]]) -> list[float | None]:
     return shares
 
 
-def verified(row: Sequence[Judged]) -> list[Verification]:
-    """Returns the verifications of a row without technical failures."""
+def verified(row: Sequence[Judged]) -> list[Outcome]:
+    """Returns the outcomes of a row without technical failures."""
     return [v for _, v in row if public_score(v) is not None]
 
 

@@ -35,7 +35,7 @@ class RunState(ShownState):
 
 
 class Verdict(ShownState):
-    """Outcome of a program's execution on one test, or on all of them."""
+    """Outcome of a program's execution on one test, or on all of them; or of a turn."""
 
     PASSED = "passed", "green"
     WRONG_ANSWER = "wrong_answer", "red"
@@ -47,6 +47,10 @@ class Verdict(ShownState):
     OUTPUT_LIMIT = "output_limit", "violet"
     KILLED = "killed", "violet"
     SANDBOX_FAILURE = "sandbox_failure", "amber"
+    PLAYED = "played", "blue"
+    """A turn after which its episode went on."""
+    TRUNCATED = "truncated", "violet"
+    """The last turn of an episode that a limit of turns ended."""
 
 
 class StopReason(StrEnum):

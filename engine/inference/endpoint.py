@@ -23,14 +23,12 @@ import httpx
 from engine.config.agents import AgentConfig
 from engine.config.deadlines import ENDPOINT_CLOSE, ENDPOINT_CONNECT, Deadline
 from engine.config.inference import InferenceConfig
+from engine.environments.types import Environment, Message, Written
 from engine.events.states import NoProgram, StopReason
 from engine.inference.backends import AgentRequest, BackendError
 from engine.inference.connecting import connected, secret_of
 from engine.inference.dialect import Dialect, error_of, text_of
-from engine.policy.prompts import Message, refinement_prompts, root_prompt
 from engine.policy.types import Answer, Generation
-from engine.problems.extraction import extract
-from engine.problems.problem import Problem
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 _TOO_LONG = {400, 413, 422}
@@ -53,8 +51,9 @@ class EndpointBackend:
 
     requests_per_call = 1
 
-    def __init__(self, agent: AgentConfig, inference: InferenceConfig):
+    def __init__(self, agent: AgentConfig, inference: InferenceConfig, environment: Environment):
         self.agent = agent
+        self._environment = environment
         self.calls_at_once = inference.requests_at_once
         self.url, _, self.model = agent.model.partition("#")
         self.url = self.url.rstrip("/")
@@ -131,11 +130,7 @@ class EndpointBackend:
 
     async def _answered(self, item: AgentRequest, temperature: float | None) -> Answer:
         request = item.request
-        prompts = (
-            list(refinement_prompts(request.problem, request.feedback, self.agent.role))
-            if request.feedback
-            else [root_prompt(request.problem, self.agent.role)]
-        )
+        prompts = list(self._environment.messages(request, self.agent.role))
         started = time.perf_counter()
         for prompt, shorter in zip(prompts, [*prompts[1:], None], strict=True):
             response = await self._completion(prompt, temperature, item.seed)
@@ -144,7 +139,7 @@ class EndpointBackend:
             break
         seconds = time.perf_counter() - started
         used = self._dialect.temperature(self._temperature(temperature))
-        return self._read(response, request.problem, prompt, seconds, used)
+        return self._read(response, request.task, prompt, seconds, used)
 
     async def _completion(
         self, prompt: list[Message], temperature: float | None, seed: int | None
@@ -213,7 +208,7 @@ class EndpointBackend:
     def _read(
         self,
         response: httpx.Response,
-        problem: Problem,
+        task: Any,
         prompt: list[Message],
         seconds: float,
         temperature: float,
@@ -238,9 +233,9 @@ class EndpointBackend:
         )
         # Half a surrogate pair, which JSON can hold, cannot be encoded in any file.
         text = text.encode("utf-8", "replace").decode()
-        found = extract(text, problem.entry_point, cut=generation.is_cut)
-        reason = found.reason if is_answer else NoProgram.NO_ANSWER
-        return Answer(generation, found.program, text, tuple(prompt), no_program=reason)
+        action = self._environment.read(task, Written(text, is_cut=generation.is_cut))
+        reason = action.fault if is_answer else NoProgram.NO_ANSWER
+        return Answer(generation, action.text, text, tuple(prompt), no_program=reason)
 
     def _completed(self, response: httpx.Response) -> tuple[str, int, str | None]:
         """Returns text, tokens and stop reason of a chat completion.

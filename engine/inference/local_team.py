@@ -15,13 +15,16 @@ from typing import Any, Self
 from engine.config.agents import AgentConfig
 from engine.config.generator_support import is_endpoint, start_deadline
 from engine.config.schema import RunConfig
+from engine.environments.opening import open_environment
+from engine.environments.types import Move, Settled
 from engine.inference.backends import AnswerBackend
 from engine.inference.local_backends import BatchBackend, LocalBackend
 from engine.inference.sources import local_scheduler
 from engine.policy.models.load import model_directory
 from engine.policy.types import Request
+from engine.rollout.episodes import next_turn
 from engine.rollout.forest import Forest, GrowingTree
-from engine.rollout.growth import close_node, opened_tasks
+from engine.rollout.growth import close_nodes, opened_tasks
 from engine.rollout.scheduler import Task, VerifiedTask
 from engine.rollout.types import Judged, RolloutSink
 from engine.run.clock import run_clock
@@ -66,6 +69,7 @@ class LocalTeam:
             self.sandbox = self._open.enter_context(Sandbox(config.sandbox))
             self.check = SelfCheck(self.sandbox)
             self.verifier = CachingVerifier(self.sandbox)
+            self.environment = open_environment(config)
             self.threads = ThreadPoolExecutor(config.sandbox.workers, "verifier")
             self._open.callback(self.threads.shutdown, wait=True, cancel_futures=True)
             # While the processes of the models import what they need, which takes seconds.
@@ -106,6 +110,10 @@ class LocalTeam:
             reasons = backend.too_long(statements) | reasons
         return reasons
 
+    def settle(self, moves: Sequence[Move]) -> list[Settled]:
+        """Returns what comes of each move, in order."""
+        return self.environment.settle(moves, self.verifier.verify)
+
     def samples(
         self, part: str, requests: Sequence[Request], temperature: float | None = None
     ) -> dict[str, list[Judged]]:
@@ -114,11 +122,17 @@ class LocalTeam:
         total = len(requests) * len(self.names)
         scheduler = local_scheduler(self, part, temperature)
         scheduler.submit(Task(a, r, row) for row, r in enumerate(requests) for a in self.names)
+        limit = self.config.search.turns_per_episode
         while not scheduler.is_idle:
+            later: list[Task] = []
             for done in scheduler.advance():
+                if task := next_turn(done, limit):
+                    later.append(task)
+                    continue
                 judged[done.task.agent, done.task.mark] = (done.answer, done.verification)
                 self.count()
                 self.report(f"{part}: {len(judged)} of {total} answers")
+            scheduler.submit(later)
         return {a: [judged[a, row] for row in range(len(requests))] for a in self.names}
 
     def grow(
@@ -174,7 +188,7 @@ class LocalGrowth:
 
     def close(self, done: VerifiedTask) -> Iterator[Task]:
         """Closes a node; yields the tasks of those that open after it, none once the team stops."""
-        close_node(self.forest, done, self.sink)
+        close_nodes(self.forest, done, self.sink)
         tree = done.task.mark.tree
         if not self.team.stopping:
             yield from opened_tasks(self.forest, [tree], self.sink)
@@ -203,6 +217,6 @@ def _backend(
     if is_endpoint(agents[0].model):
         from engine.inference.endpoint import EndpointBackend
 
-        return EndpointBackend(agents[0], config.inference)
+        return EndpointBackend(agents[0], config.inference, open_environment(config))
     local = BatchBackend if config.compute.deterministic else LocalBackend
     return local(agents, config, config.agents.index(agents[0]), run_dir, clock)

@@ -24,6 +24,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from engine.environments.programs.prompts import statement_prompt
 from engine.inference.classification import area_under_roc, binary_cross_entropy
 from engine.inference.reward_data import (
     ABOUT_FILE,
@@ -35,7 +36,6 @@ from engine.inference.reward_data import (
 from engine.policy.batching import left_pad, length_buckets
 from engine.policy.models.conversations import conversation_ids
 from engine.policy.models.load import LoadedModel, ModelError, load_policy
-from engine.policy.prompts import statement_prompt
 
 BATCH_TOKENS = 8192
 MAX_TOKENS = 4096  # a longer conversation keeps its end, which holds the program

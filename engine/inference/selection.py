@@ -67,5 +67,6 @@ def tree_answer(tree: GrowingTree, rewards: dict[int, float]) -> int | None:
     chosen = select_answer(
         Candidate(node, tree.written[node].score, rewards.get(node, 0.0))
         for node in sorted(tree.written)
+        if tree.written[node].is_answer
     )
     return None if chosen is None else chosen.node

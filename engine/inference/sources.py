@@ -22,11 +22,10 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from engine.config.deadlines import CALL
+from engine.environments.types import Move, Settled
 from engine.inference.backends import AgentRequest, AnswerBackend, BackendError, process_ended
 from engine.policy.types import Answer
 from engine.rollout.scheduler import Demand, Order, Scheduler, Task
-from engine.rollout.types import Program
-from engine.sandbox.host.verify import Verification
 
 if TYPE_CHECKING:
     from engine.inference.local_team import LocalTeam
@@ -181,7 +180,7 @@ class BackendAnswers:
 
 
 class ThreadVerdicts:
-    """The sandbox of a local team as a `VerdictSource`: one thread per program."""
+    """The environment of a local team as a `VerdictSource`: one thread per action."""
 
     def __init__(self, team: LocalTeam, queue: CallQueue):
         self.team = team
@@ -193,16 +192,16 @@ class ThreadVerdicts:
     def calls(self) -> Sequence[Any]:
         return list(self._calls)
 
-    def submit(self, programs: Sequence[Program]) -> list[int]:
+    def submit(self, moves: Sequence[Move]) -> list[int]:
         tickets = []
-        for program in programs:
-            future = self.team.threads.submit(self.team.verifier.verify, [program])
+        for move in moves:
+            future = self.team.threads.submit(self.team.settle, [move])
             tickets.append(next(self._tickets))
             self._calls[future] = tickets[-1]
             self.queue.add(future)
         return tickets
 
-    def take(self, ended: Collection[Any], tickets: Collection[int]) -> Mapping[int, Verification]:
+    def take(self, ended: Collection[Any], tickets: Collection[int]) -> Mapping[int, Settled]:
         """Returns the verdicts of ended calls, by ticket; each scheduler has its own source.
 
         Raises:

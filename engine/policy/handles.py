@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 if TYPE_CHECKING:  # a search of one process loads no Ray
     from ray import ObjectRef
 
+    from engine.environments.types import Move, Settled
     from engine.policy.learner.rows import TrainingRow, UpdateStats
     from engine.policy.types import Answer, AnswerCall, Request, Size
-    from engine.problems.problem import Problem
-    from engine.sandbox.host.verify import Verification
 
     Weights = tuple[int, list[Any]]
     """A version, and the tensors of a policy."""
@@ -149,7 +148,7 @@ class VerifierHandle(Protocol):
     """Handle of `engine.rollout.verifier.Verifier`."""
 
     @verb
-    def verify(self, programs: Sequence[tuple[Problem, str]]) -> list[Verification]: ...
+    def settle(self, moves: Sequence[Move]) -> list[Settled]: ...
 
     @verb
     def tier(self) -> str: ...

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 from engine.config.agents import AgentConfig
 from engine.config.compute import ComputeConfig
 from engine.config.schema import RunConfig
+from engine.environments.opening import open_environment
 from engine.events.drafts import DraftWriter
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.models.load import LoadedModel, load_policy
@@ -52,6 +53,7 @@ class PolicyHost:
         self.generator_index = generator_index
         self.policies: dict[str, Policy] = {}
         loaded = load_policy(groups[0][0].model, _device(run.compute), run.compute.dtype)
+        environment = open_environment(run)
         for agents, weights, seed in zip(
             groups, self._weights(groups, loaded, seeds), seeds, strict=True
         ):
@@ -60,7 +62,7 @@ class PolicyHost:
             tokenizer = copy.deepcopy(loaded.tokenizer) if shared else loaded.tokenizer
             own = replace(loaded, tokenizer=tokenizer)
             learns, drafts = generator_index is None, self._drafts(agents[0].name, run_dir)
-            policy = Policy(agents, run, own, weights, seed, learns, drafts, clock)
+            policy = Policy(agents, run, own, weights, seed, environment, learns, drafts, clock)
             self.policies[agents[0].name] = policy
 
     def _drafts(self, owner: str, run_dir: Path | None) -> DraftWriter | None:

@@ -30,6 +30,7 @@ import torch
 
 from engine.config.agents import AgentConfig, SamplingConfig
 from engine.config.schema import RunConfig
+from engine.environments.types import Environment, Message, Written
 from engine.events.drafts import DraftWriter
 from engine.policy.drafts import Drafts
 from engine.policy.generators import Setup, make_generator
@@ -39,7 +40,6 @@ from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.models.conversations import conversation_ids
 from engine.policy.models.load import LoadedModel, ModelError, chat_template
 from engine.policy.models.weights import Weights
-from engine.policy.prompts import Message, refinement_prompts, root_prompt, statement_prompt
 from engine.policy.token_texts import TokenTexts
 from engine.policy.types import (
     SHOWN_CHARACTERS,
@@ -52,9 +52,6 @@ from engine.policy.types import (
     Size,
     Stream,
 )
-from engine.problems.answers.marks import is_thought_mark, opened_thought
-from engine.problems.extraction import extract
-from engine.problems.problem import Problem
 from engine.resources.model_files.templates import TemplateFailed
 
 if TYPE_CHECKING:
@@ -77,19 +74,22 @@ class Policy:
         loaded: LoadedModel,
         weights: Weights,
         seed: int,
+        environment: Environment,
         learns: bool = True,
         drafts: DraftWriter | None = None,
         clock: str | None = None,
     ):
-        """Without `learns` it generates with weights that a learner elsewhere sends; `drafts`
-        receives what is being written; `clock` is the time that chat templates write."""
+        """`environment` writes prompts and reads answers. Without `learns` it generates with
+        weights that a learner elsewhere sends; `drafts` receives what is being written; `clock` is
+        the time that chat templates write."""
         self._clock = clock
+        self._environment = environment
         self.owner = agents[0]
         self.agents = {agent.name: agent for agent in agents}
         self.seed = seed
         self.loaded = loaded
         self._texts = TokenTexts(loaded.tokenizer)
-        self._marks_thoughts = any(map(is_thought_mark, loaded.tokenizer.all_special_tokens))
+        self._reads_tokens = any(map(environment.reads_token, loaded.tokenizer.all_special_tokens))
         self.weights = weights
         self.learner: Learner | RankedLearner | None = None
         self._given_version = 0
@@ -102,8 +102,8 @@ class Policy:
         self._drafts = Drafts(self.generator, loaded.tokenizer, drafts) if drafts else None
         self._numbers: dict[int, int] = {}
         """Request numbers of the answers in flight, by the generator's ticket."""
-        self._problems: dict[int, Problem] = {}
-        """Problems of the answers in flight, by ticket."""
+        self._tasks: dict[int, Any] = {}
+        """Tasks of the answers in flight, by ticket."""
         self._ended: dict[int, Answer] = {}
         """Finished answers that `write` has not returned yet, by request number."""
         self.end_step()
@@ -137,7 +137,7 @@ class Policy:
             written = self._generate(pairs, prompts, sampling, version, seeds)
         answers: dict[str, list[Answer]] = {name: [] for name in requests}
         for (name, request), generation in zip(pairs, written, strict=True):
-            answers[name].append(self._answer(generation, request.problem))
+            answers[name].append(self._answer(generation, request.task))
         return answers
 
     def _generate(
@@ -181,7 +181,7 @@ class Policy:
             if self._drafts:
                 self._drafts.begin(tickets, pairs)
             self._numbers |= zip(tickets, requests, strict=True)
-            self._problems |= zip(tickets, (one.problem for _, one in pairs), strict=True)
+            self._tasks |= zip(tickets, (one.task for _, one in pairs), strict=True)
         pending = len(self._numbers) + len(self._ended)
         target = max(int(TURN_SHARE * pending), min(TURN_MINIMUM, pending))
         urgent_open = {*self._numbers.values(), *self._ended}.intersection(urgent)
@@ -339,7 +339,7 @@ class Policy:
         if self._drafts:
             self._drafts.end(written)
         for ticket, generation in written.items():
-            answer = self._answer(generation, self._problems.pop(ticket))
+            answer = self._answer(generation, self._tasks.pop(ticket))
             self._ended[self._numbers.pop(ticket)] = answer
 
     def _rows(
@@ -360,10 +360,10 @@ class Policy:
         self, pairs: Sequence[tuple[str, Request]], settings: Mapping[str, SamplingConfig]
     ) -> list[list[int]]:
         """Returns the ids of every prompt; a prompt that siblings share is encoded once."""
-        encoded: dict[tuple[str, int], list[int]] = {}
+        encoded: dict[tuple[str, int, int], list[int]] = {}
         prompts = []
         for name, request in pairs:
-            key = name, id(request.feedback or request.problem)
+            key = name, id(request.task), id(request.observation)
             if key not in encoded:
                 encoded[key] = self._prompt_ids(self.agents[name], request, settings[name])
             prompts.append(encoded[key])
@@ -377,18 +377,13 @@ class Policy:
     def _prompt_ids(
         self, agent: AgentConfig, request: Request, sampling: SamplingConfig
     ) -> list[int]:
-        candidates = (
-            refinement_prompts(request.problem, request.feedback, agent.role)
-            if request.feedback
-            else [root_prompt(request.problem, agent.role)]
-        )
         ids: list[int] = []
-        for messages in candidates:
+        for messages in self._environment.messages(request, agent.role):
             ids = self._encode(messages, agent)
             if len(ids) <= sampling.max_prompt_tokens:
                 return ids
         raise ValueError(
-            f"problem {request.problem.id}: its statement takes {len(ids)} tokens, more than "
+            f"problem {request.task.id}: its statement takes {len(ids)} tokens, more than "
             f"agents.{agent.name}.sampling.max_prompt_tokens = "
             f"{sampling.max_prompt_tokens}; raise it"
         )
@@ -402,11 +397,12 @@ class Policy:
         reasons: dict[int, str] = {}
         for agent in self.agents.values():
             limit = agent.sampling.max_prompt_tokens
-            around = len(self._encode(statement_prompt("", agent.role), agent))
+            around = len(self._encode(self._environment.opening("", agent.role), agent))
             for index, text in enumerate(statements):
                 if index in reasons or (text.isascii() and around + len(text) <= limit):
                     continue
-                count = len(self._encode(statement_prompt(text, agent.role), agent))
+                opening = self._environment.opening(text, agent.role)
+                count = len(self._encode(opening, agent))
                 if count > limit:
                     reasons[index] = (
                         f"takes {count:,} tokens, more than agents.{agent.name}.sampling."
@@ -423,16 +419,15 @@ class Policy:
             options=agent.template_options,
         )
 
-    def _answer(self, generation: Generation, problem: Problem) -> Answer:
+    def _answer(self, generation: Generation, task: Any) -> Answer:
         tokenizer: Any = self.loaded.tokenizer
         text: str = tokenizer.decode(generation.output_ids, skip_special_tokens=True)
         prompt = self._texts.whole(generation.prompt_ids)[-SHOWN_CHARACTERS:]
         tokens = self._texts.each(generation.output_ids[:SHOWN_TOKENS])
-        # Some templates begin the thought, and some tokenizers have special tokens for thoughts.
-        said = self._texts.whole(generation.output_ids) if self._marks_thoughts else text
-        found = extract(opened_thought(prompt) + said, problem.entry_point, cut=generation.is_cut)
+        said = self._texts.whole(generation.output_ids) if self._reads_tokens else text
+        action = self._environment.read(task, Written(said, prompt, generation.is_cut))
         return Answer(
-            generation, found.program, text, prompt=prompt, tokens=tokens, no_program=found.reason
+            generation, action.text, text, prompt=prompt, tokens=tokens, no_program=action.fault
         )
 
     def _check_template(self, agent: AgentConfig) -> None:

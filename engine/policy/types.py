@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from engine.config.agents import SamplingConfig
+from engine.environments.types import Message
 from engine.events.states import NoProgram
 from engine.events.vocabulary import StopReason
-from engine.policy.prompts import Feedback, Message
-from engine.problems.problem import Plain, Problem
+from engine.sandbox.cases import Plain
 
 Stream = tuple[str | int, ...]
 """Name of a sequence of random numbers; those of different names are independent."""
@@ -141,10 +141,13 @@ class PartialGeneration:
 
 @dataclass(frozen=True, slots=True)
 class Request(Plain):
-    """A request for one answer: to the problem, or as a repair of a parent's program."""
+    """A request for one answer: the turn of a task that follows an observation. Its environment
+    alone reads either."""
 
-    problem: Problem
-    feedback: Feedback | None = None
+    task: Any
+    """The problem of the tree."""
+    observation: Any = None
+    """What was observed after the turn above, such as a program's feedback; None in the first."""
     name: Stream = ()
     """Name of the answer's random numbers, which makes them independent of other requests; if
     unset, they depend on its index among all requests."""
@@ -173,10 +176,11 @@ class AnswerCall(Plain):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Plain):
-    """One answer of an agent, as tokens and as the program extracted from it ("" if none)."""
+    """One answer of an agent, as tokens and as what its environment read in it."""
 
     generation: Generation
     program: str
+    """The program, or another action; empty if there is none."""
     text: str = ""
     """The whole answer, without special tokens."""
     messages: tuple[Message, ...] = ()

@@ -199,8 +199,8 @@ class ContinuousRollout:
         for done in self._verified(phases, name):
             claim: OpenNode = done.task.mark
             one = grown[claim.tree] = self.in_flight[claim.tree]
-            node = one.forest.close(claim, done.answer, done.verification)
-            self._report(claim.tree, node, sink)
+            for node in one.forest.close(claim, done.answer, done.settled):
+                self._report(claim.tree, node, sink)
         for claim in self._open(grown.values()):
             self._report(claim.tree, claim, sink)
         whole = [one for one in grown.values() if one.forest.is_spent(one.tree)]

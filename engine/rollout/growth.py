@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode
+from engine.rollout.forest import Forest, GrowingTree, OpenNode
 from engine.rollout.scheduler import Task, VerifiedTask
 from engine.rollout.types import RolloutSink
 
@@ -24,10 +24,10 @@ def opened_tasks(
         yield task_of(claim)
 
 
-def close_node(forest: Forest, done: VerifiedTask, sink: RolloutSink | None) -> ClosedNode:
-    """Closes the node of a verified task."""
+def close_nodes(forest: Forest, done: VerifiedTask, sink: RolloutSink | None) -> None:
+    """Closes the node of a verified task, and with it the turns of its episode before it; none
+    while the episode goes on."""
     claim: OpenNode = done.task.mark
-    node = forest.close(claim, done.answer, done.verification)
-    if sink:
-        sink.closed(claim.tree, node)
-    return node
+    for node in forest.close(claim, done.answer, done.settled):
+        if sink:
+            sink.closed(claim.tree, node)

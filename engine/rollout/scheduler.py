@@ -27,10 +27,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from engine.environments.types import Move, Outcome, Settled
 from engine.policy.types import Answer, Request
-from engine.rollout.types import Program
 from engine.run.timing import timed
-from engine.sandbox.host.verify import Verification
 
 
 class Order(StrEnum):
@@ -56,6 +55,8 @@ class Task:
     agent: str
     request: Request
     mark: Any = None
+    turn: int = 1
+    """Number of the turn within its episode, where no tree counts them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +67,12 @@ class VerifiedTask:
     """Index of the task among all tasks of its scheduler."""
     task: Task
     answer: Answer
-    verification: Verification
+    settled: Settled
+
+    @property
+    def verification(self) -> Outcome:
+        """The verdict on its program, or what else came of its action."""
+        return self.settled.outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +110,18 @@ class AnswerSource(Protocol):
 
 
 class VerdictSource(Protocol):
-    """Verifies programs."""
+    """Settles actions: verifies programs."""
 
     @property
     def calls(self) -> Sequence[Any]:
         """Calls in flight; `take` processes those that have ended."""
         ...
 
-    def submit(self, programs: Sequence[Program]) -> Sequence[int]:
-        """Submits programs; returns tickets for their verdicts."""
+    def submit(self, moves: Sequence[Move]) -> Sequence[int]:
+        """Submits actions; returns tickets for their verdicts."""
         ...
 
-    def take(self, ended: Collection[Any], tickets: Collection[int]) -> Mapping[int, Verification]:
+    def take(self, ended: Collection[Any], tickets: Collection[int]) -> Mapping[int, Settled]:
         """Processes those of the `ended` calls that are its own; returns all verdicts that are
         known by now for these tickets. Those of others stay for the schedulers that own them.
 
@@ -218,10 +224,13 @@ class Scheduler:
         # The agents go on before the sandbox begins: their batch must not wait for the loop.
         self.answers.send(self.demand())
         pairs = [self.pending[number] for number in answered]
-        programs = [(task.request.problem, answer.program) for task, answer in pairs]
-        self._tickets |= zip(self.verdicts.submit(programs), answered, strict=True)
+        moves = [
+            Move(task.request.task, task.request.observation, answer.program)
+            for task, answer in pairs
+        ]
+        self._tickets |= zip(self.verdicts.submit(moves), answered, strict=True)
 
-    def _verified(self, verdicts: Mapping[int, Verification]) -> list[VerifiedTask]:
+    def _verified(self, verdicts: Mapping[int, Settled]) -> list[VerifiedTask]:
         numbers = {self._tickets.pop(ticket): verdict for ticket, verdict in verdicts.items()}
         return [
             VerifiedTask(number, *self.pending.pop(number), verdict)

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.config.schema import RunConfig
+from engine.environments.types import Outcome
 from engine.policy.handles import PolicyHandle
 from engine.policy.types import Answer, AnswerCall
 from engine.problems.problem import Problem
 from engine.rollout.forest import ClosedNode, GrowingTree, OpenNode
-from engine.sandbox.host.verify import Verification
 
 if TYPE_CHECKING:  # loads Ray
     from engine.rollout.verification import VerifierPool
     from engine.run.waits import Waiting
 
-Judged = tuple[Answer, Verification]
-"""An answer and the verdict on its program."""
+Judged = tuple[Answer, Outcome]
+"""An answer and what came of it, such as the verdict on its program."""
 
 Program = tuple[Problem, str]
 """A program and the problem that it is to solve."""

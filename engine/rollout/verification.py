@@ -22,9 +22,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from engine.config.deadlines import ACTORS_START
 from engine.config.schema import RunConfig
+from engine.environments.types import Move, Settled
 from engine.policy.handles import VerifierHandle
+from engine.problems.problem import Problem
 from engine.resources.bounds import bounds
-from engine.rollout.types import Program
 from engine.rollout.verifier import Verifier
 from engine.run.own_ray import run_nodes
 from engine.run.waits import (
@@ -68,10 +69,10 @@ class VerifierPool:
         self.lost: list[str] = []
         """Messages about lost nodes; the caller that reports them clears the list."""
         self._tickets = itertools.count()
-        self._programs: deque[tuple[int, Program]] = deque()
-        """Queued programs, with their tickets."""
-        self._calls: dict[Any, tuple[NodeVerifier, list[tuple[int, Program]]]] = {}
-        self._verdicts: dict[int, Verification] = {}
+        self._programs: deque[tuple[int, Move]] = deque()
+        """Queued programs, or other actions, with their tickets."""
+        self._calls: dict[Any, tuple[NodeVerifier, list[tuple[int, Move]]]] = {}
+        self._verdicts: dict[int, Settled] = {}
         """Verdicts that are not taken yet, by ticket."""
         self._joining: dict[Any, NodeVerifier] = {}
         """Nodes that are not ready yet, by the call of their self-check."""
@@ -88,7 +89,7 @@ class VerifierPool:
             TeamError: no node can verify.
         """
         name = "sandbox to pass its self-check"
-        checks = [(verifier, verifier.actor.verify.remote([])) for verifier in self.verifiers]
+        checks = [(verifier, verifier.actor.settle.remote([])) for verifier in self.verifiers]
         for verifier, check in checks:
             try:
                 wait_for(check, name, self.waiting, ACTORS_START)
@@ -100,7 +101,7 @@ class VerifierPool:
         nodes = _nodes()
         for name in nodes.keys() - self._seen:
             verifier = self._start(nodes[name], max(2, len(nodes)))
-            self._joining[verifier.actor.verify.remote([])] = verifier
+            self._joining[verifier.actor.settle.remote([])] = verifier
         self._seen |= nodes.keys()
         for check in ended_of(list(self._joining)):
             verifier = self._joining.pop(check)
@@ -110,23 +111,26 @@ class VerifierPool:
             except ray.exceptions.RayError as error:
                 self._report_lost(verifier, cause_of(error))
 
-    def verify(self, programs: Sequence[Program], name: str = "sandbox") -> list[Verification]:
-        """Returns verdicts, in order; those of `submit` are verified concurrently.
+    def verify(
+        self, programs: Sequence[tuple[Problem, str]], name: str = "sandbox"
+    ) -> list[Verification]:
+        """Returns verdicts on programs that no agent wrote, in order; those of `submit` are
+        verified concurrently.
 
         Raises:
             TeamError: the deadline passed, or no node is left; with the first cause.
         """
-        tickets = self.submit(programs)
-        verdicts: dict[int, Verification] = {}
+        tickets = self.submit([Move(problem, None, program) for problem, program in programs])
+        verdicts: dict[int, Settled] = {}
         while len(verdicts) < len(tickets):
             ended = wait_for_any(self.calls, name, self.waiting)
             verdicts |= self.take(ended, tickets)
-        return [verdicts[ticket] for ticket in tickets]
+        return [verdicts[ticket].outcome for ticket in tickets]
 
-    def submit(self, programs: Sequence[Program]) -> list[int]:
-        """Submits programs; returns tickets for their verdicts, which `take` returns."""
-        tickets = [next(self._tickets) for _ in programs]
-        self._programs += zip(tickets, programs, strict=True)
+    def submit(self, moves: Sequence[Move]) -> list[int]:
+        """Submits actions; returns tickets for their verdicts, which `take` returns."""
+        tickets = [next(self._tickets) for _ in moves]
+        self._programs += zip(tickets, moves, strict=True)
         self._send()
         return tickets
 
@@ -135,7 +139,7 @@ class VerifierPool:
         """Calls in flight; pass those that have ended to `take`."""
         return list(self._calls)
 
-    def take(self, ended: Collection[Any], tickets: Collection[int]) -> dict[int, Verification]:
+    def take(self, ended: Collection[Any], tickets: Collection[int]) -> dict[int, Settled]:
         """Processes ended calls; returns the verdicts for these tickets that are known by now.
         Those for other tickets wait for the caller that submitted their programs.
 
@@ -187,7 +191,7 @@ class VerifierPool:
             piece = [self._programs.popleft() for _ in range(min(most, len(self._programs)))]
             verifier.pieces += 1
             verifier.programs += len(piece)
-            call = verifier.actor.verify.remote([program for _, program in piece])
+            call = verifier.actor.settle.remote([move for _, move in piece])
             self._calls[call] = verifier, piece
 
     def _least_loaded(self) -> NodeVerifier | None:

@@ -1,4 +1,5 @@
-"""Ray actor that verifies programs. Invariant: its process holds the sandbox and no model."""
+"""Ray actor that settles actions, which of programs is to verify them. Invariant: its process holds
+the sandbox and no model."""
 
 from __future__ import annotations
 
@@ -6,11 +7,11 @@ import os
 from collections.abc import Sequence
 
 from engine.config.schema import RunConfig
-from engine.problems.problem import Problem
+from engine.environments.opening import open_environment
+from engine.environments.types import Move, Settled
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.self_check import SelfCheck
 from engine.sandbox.host.verdict_cache import CachingVerifier
-from engine.sandbox.host.verify import Verification
 from engine.sandbox.limits import SandboxCaps
 
 GIVES_WAY = 5
@@ -28,15 +29,17 @@ class Verifier:
         self.check = SelfCheck(self.sandbox)
         self.check.when_due()
         self.verifier = CachingVerifier(self.sandbox)
+        self.environment = open_environment(run)
 
-    def verify(self, programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
-        """Returns verdicts in order; a program that was verified before is not run again.
+    def settle(self, moves: Sequence[Move]) -> list[Settled]:
+        """Returns what comes of each move, in order; a program that was verified before is not run
+        again.
 
         Raises:
             SandboxUnavailable: the sandbox fails its self-check.
         """
         self.check.when_due()
-        return self.verifier.verify(programs)
+        return self.environment.settle(moves, self.verifier.verify)
 
     def tier(self) -> str:
         """Returns the tier of the walls around programs."""

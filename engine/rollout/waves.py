@@ -21,7 +21,7 @@ from typing import Any
 
 from engine.policy.types import Answer, AnswerCall, Request, Stream
 from engine.rollout.forest import Forest, GrowingTree
-from engine.rollout.growth import close_node, opened_tasks
+from engine.rollout.growth import close_nodes, opened_tasks
 from engine.rollout.scheduler import Demand, Order, Scheduler, Task, VerifiedTask
 from engine.rollout.types import AnswerBatch, RolloutSink, RolloutTeam, Stopped
 
@@ -146,7 +146,7 @@ class Rollout:
             return done.task.mark.node, agents.index(done.task.agent)
 
         for done in sorted(lane.scheduler.advance(self.seconds), key=position):
-            close_node(self.forest, done, self.sink)
+            close_nodes(self.forest, done, self.sink)
 
 
 def wave_scheduler(team: RolloutTeam, answers: TeamAnswers) -> Scheduler:

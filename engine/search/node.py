@@ -14,6 +14,8 @@ class NodeState(StrEnum):
     """Being generated or verified: no descent enters it."""
     SCORED = "scored"
     """Closed with a score; it competes."""
+    FINAL = "final"
+    """Closed with a score, and nothing can follow: its episode ended there. It never expands."""
     FAILED = "failed"
     """Closed without a score, because verification failed technically; it never competes."""
 

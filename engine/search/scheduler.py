@@ -1,9 +1,10 @@
 """Budget of a tree, and the limit on its open nodes, which decide when it may expand.
 
-Invariant: a tree never has more than `nodes_per_tree` nodes besides its root, failed ones
-included, nor more than `nodes_in_flight` open ones. There is no barrier: after each close the
-caller claims again, and gets as many expansions as the limits allow. For any reason of a tree's
-end, open nodes are completed; so nodes in flight may exceed the limits of tokens and seconds.
+Invariant: a tree never has more than `nodes_per_tree` expansions, failed ones included, nor more
+than `nodes_in_flight` of them open; each is one node, or one episode of several turns. There is no
+barrier: after each close the caller claims again, and gets as many expansions as the limits allow.
+For any reason of a tree's end, open nodes are completed; so nodes in flight may exceed the limits
+of tokens and seconds.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class TreeBudget:
         """Returns the number of expansions that `claim` would open."""
         if self.end(tree, spending):
             return 0
-        unspent = self.nodes_per_tree - (len(tree.nodes) - 1)
+        unspent = self.nodes_per_tree - tree.expansions
         return max(0, min(self.nodes_in_flight - tree.in_flight, unspent))
 
     def end(self, tree: SearchTree, spending: Spending | None = None) -> TreeEnd | None:
@@ -101,9 +102,9 @@ class TreeBudget:
             if self.tokens is not None and spending.tokens >= self.tokens:
                 return TreeEnd.TOKENS
             # A tree's first node is always opened: a late answer is better than none.
-            if self.seconds is not None and len(tree.nodes) > 1 and spending.age() >= self.seconds:
+            if self.seconds is not None and tree.expansions and spending.age() >= self.seconds:
                 return TreeEnd.SECONDS
-        return TreeEnd.NODES if len(tree.nodes) > self.nodes_per_tree else None
+        return TreeEnd.NODES if tree.expansions >= self.nodes_per_tree else None
 
     def is_spent(self, tree: SearchTree, spending: Spending | None = None) -> bool:
         """Returns whether no node is open and none will be opened."""

@@ -3,7 +3,9 @@
 How it grows is its strategy's (`engine.search.strategies`). Invariants:
 - Nodes are numbered in the order of creation; node 0 is the root, the problem statement.
 - Only the root and scored nodes are expanded; open and failed nodes never are.
-- A strategy receives every node once when it opens, and once when it closes.
+- A strategy receives every node that it chose once when it opens, and once when it closes. It
+  never sees the turns that follow such a node within one episode: an expansion plays until it has a
+  score, which is one observation however many turns it took.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ class SearchTree:
         self.agents = tuple(agents)
         self.nodes: list[SearchNode] = []
         self.in_flight = 0
-        """Number of open nodes."""
+        """Number of expansions whose score is still to come."""
+        self.expansions = 0
+        """Number of expansions so far; the turns that follow one in its episode are no others."""
         self._add(parent=None, depth=0, agent=None, state=NodeState.SCORED)
         # It gets the list of nodes and not the tree: without a cycle, a tree is freed with its last
         # reference, without the garbage collector.
@@ -58,26 +62,55 @@ class SearchTree:
         node = self._add(parent.id, parent.depth + 1, expansion.agent, NodeState.OPEN)
         parent.add_child(node.id)
         self.in_flight += 1
+        self.expansions += 1
         self.strategy.begin(node)
         return node.id
 
-    def close(self, node_id: int, score: float | None) -> None:
-        """Records a node's score, from 0 to 1; None if verification failed technically.
+    def go_on(self, node_id: int) -> Expansion:
+        """Opens the turn that follows an open node in its episode, for the same agent; both close
+        together, when the episode has its score.
 
         Raises:
-            ValueError: the node is not open, or the score is out of range.
+            ValueError: the node is not open, or another turn follows it already.
         """
-        node = self.nodes[node_id]
-        if node.state is not NodeState.OPEN:
-            raise ValueError(f"node {node_id} is {node.state}; only an open node can be closed")
+        node = self._open_leaf(node_id, "go on")
+        turn = self._add(node.id, node.depth + 1, node.agent, NodeState.OPEN)
+        node.add_child(turn.id)
+        assert node.agent is not None
+        return Expansion(node.id, node.agent, turn.depth, {"levels": []}, turn.id)
+
+    def close(self, node_id: int, score: float | None, final: bool = False) -> None:
+        """Records a node's score, from 0 to 1, and that of all turns before it in its episode; None
+        if verification failed technically. Nothing can follow a `final` node.
+
+        Raises:
+            ValueError: the node is not the last open one of its episode, or the score is out of
+                range.
+        """
+        node = self._open_leaf(node_id, "be closed")
         if score is not None and not (math.isfinite(score) and 0.0 <= score <= 1.0):
             raise ValueError(
                 f"score = {score!r} of node {node_id}: give a value from 0 to 1, or None"
             )
         self.in_flight -= 1
         node.score = score
-        node.state = NodeState.FAILED if score is None else NodeState.SCORED
+        node.state = _closed(score, final)
+        # Only the turns of one episode are open in one line: others expand closed nodes alone.
+        while (above := self.nodes[node.parent or 0]).state is NodeState.OPEN:
+            node = above
+            node.score, node.state = score, _closed(score, final=False)
         self.strategy.observe(node, score)
+
+    def _open_leaf(self, node_id: int, what: str) -> SearchNode:
+        node = self.nodes[node_id]
+        if node.state is not NodeState.OPEN:
+            raise ValueError(f"node {node_id} is {node.state}; only an open node can {what}")
+        if node.children:
+            raise ValueError(
+                f"node {node_id}: turn {node.children[0]} follows it; only the last turn of an "
+                f"episode can {what}"
+            )
+        return node
 
     def _add(
         self, parent: int | None, depth: int, agent: str | None, state: NodeState
@@ -85,3 +118,9 @@ class SearchTree:
         node = SearchNode(len(self.nodes), parent, depth, agent, state)
         self.nodes.append(node)
         return node
+
+
+def _closed(score: float | None, final: bool) -> NodeState:
+    if score is None:
+        return NodeState.FAILED
+    return NodeState.FINAL if final else NodeState.SCORED

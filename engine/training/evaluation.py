@@ -6,6 +6,7 @@ random numbers of training: it is a function of the weights and of (seed, split,
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,8 +27,9 @@ from engine.events.vocabulary import EvaluationOutcomes, EvaluationResult, RunWa
 from engine.policy.types import Request, Stream
 from engine.problems.identity import content_hash
 from engine.problems.problem import Problem
+from engine.rollout.episodes import next_turn
 from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode
-from engine.rollout.scheduler import Task
+from engine.rollout.scheduler import Task, VerifiedTask
 from engine.rollout.types import Judged
 from engine.rollout.waves import Rollout, TeamAnswers, wave_scheduler
 from engine.training.evaluation_wait import EvaluationWait, program_count
@@ -152,10 +154,20 @@ class TeamBench:
         stream = (*self.stream, part)
         answers = TeamAnswers(self.team, temperature, self.starting_weights, stream)
         scheduler = wave_scheduler(self.team, answers)
-        scheduler.submit(Task(name, request) for name in self.names for request in requests)
+        pairs = [(name, request) for name in self.names for request in requests]
+        scheduler.submit(Task(*pair, mark) for mark, pair in enumerate(pairs))
+        ended: dict[int, VerifiedTask] = {}
+        limit = self.team.config.search.turns_per_episode
+        for turn in itertools.count(1):
+            done = scheduler.advance()
+            ended |= {one.task.mark: one for one in done}
+            if not (later := [task for one in done if (task := next_turn(one, limit))]):
+                break
+            answers.stream = (*stream, "turn", turn)
+            scheduler.submit(later)
         judged: dict[str, list[Judged]] = {name: [] for name in self.names}
-        for done in scheduler.advance():
-            judged[done.task.agent].append((done.answer, done.verification))
+        for _, one in sorted(ended.items()):
+            judged[one.task.agent].append((one.answer, one.verification))
         self.judged(sum(map(len, judged.values())))
         return judged
 

@@ -128,7 +128,9 @@ def _train(
         log.append(LogLine("info", f"agents are ready: {sizes}"))
         log.append(isolation_line(team.verifier.tier()))
         fitting = without_long_statements(problems, team.too_long)
-        trusted = without_failing_references(fitting, run_dir, _verifying(team, stop))
+        trusted = fitting
+        if config.environment.judges_programs:  # no reference of a program is an action elsewhere
+            trusted = without_failing_references(fitting, run_dir, _verifying(team, stop))
         _log_left_out(log, trusted.left_out[len(problems.left_out) :])
         log.append(RunStateChanged(RunState.RUNNING))
         with sampling(log, run_dir):

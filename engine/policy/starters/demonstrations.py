@@ -18,8 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from engine.environments.programs.prompts import (
+    Feedback,
+    Message,
+    refinement_prompts,
+    root_prompt,
+)
 from engine.events.vocabulary import TestReport, Verdict
-from engine.policy.prompts import Feedback, Message, refinement_prompts, root_prompt
 from engine.problems.generator.compose import Split, Step, draw_steps, program, split_of
 from engine.problems.generator.operations import BY_SOURCE, OPERATIONS
 from engine.problems.generator.stream import GeneratedProblems

@@ -46,7 +46,7 @@ _FAMILY = "underspecified"
 _ID = re.compile(rf"{_FAMILY}-\d+-\d+-\d+-(?P<readings>\d{{1,2}})", re.ASCII)
 """Version, seed, index and number of readings (`make_variants`)."""
 SHOWN_FAILURES = 2
-"""Failing tests in a refinement prompt (`engine.policy.prompts.FEEDBACK_TESTS`)."""
+"""Failing tests in a refinement prompt (`engine.environments.programs.prompts.FEEDBACK_TESTS`)."""
 OPEN_SHARE = 0.5
 """Probability that a step is drawn from the open operations."""
 INPUT_DRAWS = 8

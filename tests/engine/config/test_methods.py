@@ -23,6 +23,7 @@ FOLDERS = {
     "losses": "engine.losses.methods",
     "rewards": "engine.credit.rewards",
     "formats": "engine.problems.formats",
+    "environments": "engine.environments.methods",
 }
 HELPERS = {"outcome", "assertions", "fields", "input_output", "numpy_shim", "packed",
            "pytest_shim", "references", "statements", "visible_tests"}  # fmt: skip

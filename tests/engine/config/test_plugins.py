@@ -56,7 +56,7 @@ def test_the_example_adds_a_method_to_every_registry(example):
     assert {one.kind: sorted(one.methods.sound()) for one in REGISTRIES} == {
         "advantages": ["scaled"], "losses": ["reinforce"], "rewards": ["partial"],
         "formats": ["example_rows"], "strategies": ["best_first"], "allocators": ["alternating"],
-        "samplers": ["unsolved"],
+        "samplers": ["unsolved"], "environments": ["new_letters"],
     }  # fmt: skip
 
 
@@ -162,6 +162,7 @@ def test_the_engine_lists_plug_ins_with_version_and_origin(example, capsys):
     found = json.loads(capsys.readouterr().out)["plugins"]
     assert {one["name"] for one in found} == {
         "scaled", "reinforce", "partial", "example_rows", "best_first", "alternating", "unsolved",
+        "new_letters",
     }  # fmt: skip
     for one in found:
         assert (one["package"], one["version"]) == ("grove-example", "0.1")
@@ -205,6 +206,7 @@ POINTS = {
     "grove.losses": {"aimless": "grove_toy.sound"},
     "grove.rewards": {"scoreless": "grove_toy.sound", "high": "grove_toy.high"},
     "grove.formats": {"unread": "grove_toy.unread", "raising": "grove_toy.raising"},
+    "grove.environments": {"nowhere": "grove_toy.sound"},
     "grove.optimisers": {"any": "grove_toy.sound"},
 }  # fmt: skip
 FAULTS = {
@@ -219,6 +221,7 @@ FAULTS = {
     "aimless": "has no AGGREGATION",
     "scoreless": "has no function score",
     "unread": "has no function recognises",
+    "nowhere": "has no function environment",
     "any": "there is no group grove.optimisers",
 }
 
@@ -322,3 +325,43 @@ def test_a_run_trains_two_steps_by_methods_of_a_package(example, tmp_path):
     updates = [event.payload for event in log if event.kind == "agent.update"]
     assert len(updates) == 2
     assert all(0 < update["figures"]["unlikely"] <= 1 for update in updates)
+
+
+@pytest.mark.large
+@pytest.mark.slow
+@pytest.mark.service
+def test_a_run_trains_in_an_environment_of_a_package(example, tmp_path):
+    model = tiny_policy(tmp_path / "model", 1)
+    data = tiny_config(
+        model,
+        training={"steps": 2, "trees_per_step": 4, "validate_every": 1, "checkpoint_every": 9},
+        problems={"seed": 3, "train": 20, "validation": 2, "test": 2},
+    ).model_dump(mode="json")
+    data["environment"] = {"name": "new_letters", "new_letters": {"turns": 2}}
+    data["credit"] |= {"score": "fraction", "dynamic_filter": False}
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text(json.dumps(data))
+    done = subprocess.run([sys.executable, "-m", "engine", "train", str(tmp_path / "run")],
+                          cwd=ROOT, text=True, env=environment(EXAMPLE), capture_output=True,
+                          check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    log = list(read_all(tmp_path / "run"))
+    closed = {(e.tree, e.node): e.payload for e in log if e.kind == "node.close"}
+    texts = {(e.tree, e.node): e.payload["prompt"] for e in log if e.kind == "node.text"}
+    parents = {(e.tree, e.node): e.payload["parent"] for e in log if e.kind == "node.open"}
+    played = 0
+    for (tree, node), last in closed.items():
+        above = closed.get((tree, parents[tree, node]))
+        if above is None or above["verdict"] != "played":
+            assert "A letter?" in texts[tree, node]
+            continue
+        played += 1
+        assert f"not in {above['program']}?" in texts[tree, node]
+        letters = above["program"] + last["program"]
+        assert last["fraction"] == len(set(letters)) / 2
+    assert played > 0
+    assert len([event for event in log if event.kind == "agent.update"]) == 2
+    results = [event.payload for event in log if event.kind == "eval.result"]
+    assert results and all(
+        0 <= one["agents"][name] <= 1 for one in results for name in one["agents"]
+    )

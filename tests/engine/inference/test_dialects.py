@@ -11,6 +11,7 @@ import pytest
 from engine.config.agents import AgentConfig
 from engine.config.deadlines import ENDPOINT_CONNECT
 from engine.config.inference import InferenceConfig
+from engine.environments.opening import open_environment
 from engine.events.states import NoProgram
 from engine.inference.backends import AgentRequest, BackendError
 from engine.inference.dialect import Dialect
@@ -18,6 +19,7 @@ from engine.inference.endpoint import EndpointBackend
 from engine.inference.proxies import is_loopback
 from engine.policy.types import Request
 from engine.problems.generator import make_problem
+from engine.recipes import load_recipe
 
 TEXT = "```python\ndef double(x):\n    return 2 * x\n```"
 
@@ -61,13 +63,18 @@ class Endpoint:
         self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
 
 
+PROGRAMS = open_environment(load_recipe("demo"))
+
+
 @contextmanager
 def answering(dialect, **inference):
     endpoint = Endpoint(dialect)
     thread = threading.Thread(target=endpoint.server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     agent = AgentConfig(name="oak", model=f"{endpoint.url}#m")
-    backend = EndpointBackend(agent, InferenceConfig(**{"retry_seconds": 0.0, **inference}))
+    backend = EndpointBackend(
+        agent, InferenceConfig(**{"retry_seconds": 0.0, **inference}), PROGRAMS
+    )
     try:
         backend.ready(ENDPOINT_CONNECT)
         yield endpoint, lambda count=1: answers(backend, count)
@@ -223,7 +230,9 @@ def test_a_key_with_a_line_end_is_sent_without_it(monkeypatch):
 def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(monkeypatch, key):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with pytest.raises(BackendError, match="OPENAI_API_KEY: its character") as refused:
-        EndpointBackend(AgentConfig(name="oak", model="http://127.0.0.1:9/v1"), InferenceConfig())
+        EndpointBackend(
+            AgentConfig(name="oak", model="http://127.0.0.1:9/v1"), InferenceConfig(), PROGRAMS
+        )
     assert "corn" not in str(refused.value)
 
 
@@ -241,7 +250,9 @@ def test_a_server_of_this_machine_is_asked_without_a_proxy(monkeypatch, proxy):
 def test_a_proxy_that_cannot_be_used_is_an_error_with_the_remedy(monkeypatch, proxy):
     monkeypatch.setenv("ALL_PROXY", proxy)
     with pytest.raises(BackendError, match=r"agent oak: the proxy .*ALL_PROXY.*SOCKS: pip install"):
-        EndpointBackend(AgentConfig(name="oak", model="https://elm.example/v1"), InferenceConfig())
+        EndpointBackend(
+            AgentConfig(name="oak", model="https://elm.example/v1"), InferenceConfig(), PROGRAMS
+        )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.config.schema import RunConfig, parse_config
 from engine.credit.assign import Credit, assign_credit
+from engine.environments.types import Settled
 from engine.events.vocabulary import StopReason, Verdict
 from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem
@@ -70,7 +71,8 @@ class Run:
         key = f"{self.step} {tree.number} {tree.seed} {claim.node} {agent}"
         verdict = Verdict.PASSED if share(key) < skill else Verdict.WRONG_ANSWER
         answer = Answer(Generation([1], [2], [-0.1], StopReason.END_OF_TEXT, 0, 0.0), "x")
-        forest.close(claim, answer, Verification(verdict, 0.5, (None,) * 3, 1, False))
+        outcome = Verification(verdict, 0.5, (None,) * 3, 1, False)
+        forest.close(claim, answer, Settled(outcome, "seen"))
 
     def state(self) -> str:
         """What a checkpoint holds of it."""

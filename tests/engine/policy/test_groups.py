@@ -3,13 +3,13 @@
 import pytest
 import torch
 
+from engine.environments.programs.prompts import Feedback
 from engine.events.vocabulary import TestReport as Report
 from engine.events.vocabulary import Verdict
 from engine.policy.host import PolicyHost
 from engine.policy.learner.rows import TrainingRow
 from engine.policy.models.load import ModelError, check_agent, load_policy
 from engine.policy.policy import STATE_FILE
-from engine.policy.prompts import Feedback
 from engine.policy.types import AnswerCall, Request
 from engine.problems.problem import CallTest, Problem
 from tests.helpers.policies import tiny_config, tiny_policy

@@ -1,8 +1,13 @@
 """Tests of prompts: complete, shortened in the documented order, without private tests."""
 
+from engine.environments.programs.prompts import (
+    FEEDBACK_CHARACTERS,
+    Feedback,
+    refinement_prompts,
+    root_prompt,
+)
 from engine.events.vocabulary import TestReport as Report
 from engine.events.vocabulary import Verdict
-from engine.policy.prompts import FEEDBACK_CHARACTERS, Feedback, refinement_prompts, root_prompt
 from engine.problems.generator import make_problem
 from engine.sandbox.host.job import TraceFrame
 

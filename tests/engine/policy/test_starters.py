@@ -17,9 +17,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from engine.config.agents import SamplingConfig
 from engine.config.sandbox import SandboxConfig
+from engine.environments.programs.prompts import root_prompt
 from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.models.load import load_policy
-from engine.policy.prompts import root_prompt
 from engine.policy.starters import STARTERS, starter_directory
 from engine.policy.starters.demonstrations import (
     CLEAN,

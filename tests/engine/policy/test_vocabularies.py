@@ -6,6 +6,8 @@ from engine.config.credit import CreditConfig
 from engine.config.sandbox import SandboxConfig
 from engine.config.search import SearchConfig
 from engine.credit.assign import TreeRecord, assign_credit
+from engine.environments.opening import open_environment
+from engine.environments.types import Move
 from engine.policy.host import PolicyHost
 from engine.policy.learner.rows import TrainingRow
 from engine.policy.types import AnswerCall
@@ -39,13 +41,15 @@ def forest(hosts):
     grown = Forest(problems, NAMES, search, training_score(CreditConfig(score="fraction")), [5])
     with Sandbox(SandboxConfig()) as sandbox:
         verifier = CachingVerifier(sandbox)
+        environment = open_environment(hosts[1])
         while claims := grown.claim(grown.trees):
             for claim in claims:
                 name = claim.expansion.agent
                 request = claim.tree.request(claim.expansion)
                 (answer,) = hosts[0][name].answer(AnswerCall({name: [request]}))[name]
-                (verification,) = verifier.verify([(claim.tree.problem, answer.program)])
-                grown.close(claim, answer, verification)
+                move = Move(request.task, request.observation, answer.program)
+                (settled,) = environment.settle([move], verifier.verify)
+                grown.close(claim, answer, settled)
     return grown
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from engine.config.problems import FEW_READINGS, MANY_READINGS, READING_COUNTS, ProblemsConfig
 from engine.config.sandbox import SandboxConfig
-from engine.policy.prompts import FEEDBACK_TESTS, Feedback, refinement_prompts
+from engine.environments.programs.prompts import FEEDBACK_TESTS, Feedback, refinement_prompts
 from engine.policy.starters.demonstrations import public_reports
 from engine.problems.generator import GeneratedProblems, Split, make_problem, make_underspecified
 from engine.problems.generator.compose import Step, program, run_steps, split_of

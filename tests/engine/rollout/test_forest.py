@@ -10,12 +10,12 @@ from engine.config.credit import CreditConfig
 from engine.config.search import SearchConfig
 from engine.config.training import PublicScore
 from engine.credit.assign import Credit
+from engine.environments.types import Settled
 from engine.events.vocabulary import StopReason, Verdict
 from engine.inference.selection import tree_answer
 from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem
 from engine.rollout.forest import Forest, public_judge, public_score, training_score
-from engine.sandbox.host.job import TraceFrame
 from engine.sandbox.host.verify import Verification
 from engine.search.scheduler import TreeEnd
 from engine.training.telemetry import StepFigures
@@ -32,6 +32,10 @@ def verification(verdict, fraction=0.5, public=1):
     return Verification(verdict, fraction, (None,) * 3, public, False)
 
 
+def settled(outcome):
+    return Settled(outcome, "seen")
+
+
 def grow(seed, verdict_of, nodes=8, flight=2, depth=None):
     """Grows a forest; `verdict_of(rng)` draws the verdict of each node."""
     search = SearchConfig(nodes_per_tree=nodes, nodes_in_flight=flight, max_depth=depth)
@@ -40,8 +44,8 @@ def grow(seed, verdict_of, nodes=8, flight=2, depth=None):
     while claims := forest.claim(forest.trees):
         for claim in claims:
             if claim.expansion.parent:
-                assert claim.tree.request(claim.expansion).feedback.program
-            forest.close(claim, answer(f"program {claim.node}"), verdict_of(rng))
+                assert claim.tree.request(claim.expansion).observation == "seen"
+            forest.close(claim, answer(f"program {claim.node}"), settled(verdict_of(rng)))
     return forest
 
 
@@ -118,37 +122,9 @@ def test_a_binary_search_selects_the_latest_of_programs_that_miss_a_public_test(
         passed = iter((2, 1, 0, 1))
         while claims := forest.claim(forest.trees):
             one = verification(Verdict.WRONG_ANSWER, public=next(passed))
-            forest.close(claims[0], answer("x"), one)
+            forest.close(claims[0], answer("x"), settled(one))
         chosen[kind] = tree_answer(forest.trees[0], {})
     assert chosen == {PublicScore.FRACTION: 1, PublicScore.BINARY: 4}
-
-
-def test_a_repair_sees_the_traceback_only_if_that_is_enabled():
-    frames = ((TraceFrame(2, "solve"),), (), ())
-    failed = replace(verification(Verdict.RUNTIME_ERROR), traces=frames)
-    for enabled in (True, False):
-        search = SearchConfig(nodes_per_tree=40, error_traceback=enabled)
-        forest = Forest(PROBLEMS[:1], AGENTS, search, public_score, [1])
-        seen = []
-        while claims := forest.claim(forest.trees):
-            seen += [claims[0].tree.request(claims[0].expansion).feedback]
-            forest.close(claims[0], answer("program"), failed)
-        assert {one.traces for one in seen if one} == {frames if enabled else ()}
-
-
-def test_without_error_feedback_a_repair_sees_the_program_but_no_test():
-    for enabled in (True, False):
-        search = SearchConfig(nodes_per_tree=40, error_feedback=enabled)
-        forest = Forest(PROBLEMS[:1], AGENTS, search, public_score, [1])
-        parents = []
-        while claims := forest.claim(forest.trees):
-            for claim in claims:
-                request = claim.tree.request(claim.expansion)
-                assert (request.feedback is None) == (claim.expansion.parent == 0)
-                if request.feedback:
-                    parents.append(request.feedback)
-                forest.close(claim, answer("program"), verification(Verdict.WRONG_ANSWER))
-        assert parents and all((f.public is not None) == enabled for f in parents)
 
 
 def test_a_tree_ends_early_when_enabled_and_a_node_passes_all_public_tests():
@@ -156,7 +132,9 @@ def test_a_tree_ends_early_when_enabled_and_a_node_passes_all_public_tests():
         search = SearchConfig(stop_when_solved=expected)
         forest = Forest(PROBLEMS[:1], AGENTS, search, public_score, [1])
         while claims := forest.claim(forest.trees):
-            forest.close(claims[0], answer("x"), verification(Verdict.WRONG_ANSWER, public=3))
+            forest.close(
+                claims[0], answer("x"), settled(verification(Verdict.WRONG_ANSWER, public=3))
+            )
         (tree,) = forest.trees
         assert len(tree.written) == nodes and forest.end(tree) is end
 
@@ -165,7 +143,7 @@ def test_tokens_of_all_answers_count_towards_the_budget():
     search = SearchConfig(nodes_per_tree=8, tokens_per_tree=3)
     forest = Forest(PROBLEMS[:1], AGENTS, search, public_score, [1])
     while claims := forest.claim(forest.trees):
-        forest.close(claims[0], answer("x"), verification(Verdict.WRONG_ANSWER))
+        forest.close(claims[0], answer("x"), settled(verification(Verdict.WRONG_ANSWER)))
     (tree,) = forest.trees
     assert (len(tree.written), forest.end(tree)) == (3, TreeEnd.TOKENS)
 
@@ -200,6 +178,6 @@ def test_a_closed_node_has_the_draws_of_its_expansion():
     rng = np.random.default_rng(7)
     while claims := forest.claim(forest.trees):
         for claim in claims:
-            node = forest.close(claim, answer("a program"), sometimes(rng))
+            (node,) = forest.close(claim, answer("a program"), settled(sometimes(rng)))
             assert node.draws == claim.expansion.draws
     assert max(len(node.draws["levels"]) for node in forest.trees[0].written.values()) > 1

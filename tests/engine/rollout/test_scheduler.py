@@ -5,6 +5,7 @@ from itertools import count
 
 import pytest
 
+from engine.environments.types import Settled
 from engine.events.vocabulary import StopReason, Verdict
 from engine.policy.types import Answer, Generation, Request
 from engine.problems.generator import make_problem
@@ -12,8 +13,8 @@ from engine.rollout.scheduler import Demand, Order, Scheduler, Task, TaskState
 from engine.sandbox.host.verify import Verification
 
 PROBLEM = make_problem(2, 1)[0]
-PASSED = Verification(Verdict.PASSED, 1.0, (), 0, True)
-NOT_PASSED = Verification(Verdict.WRONG_ANSWER, 0.0, (), 0, False)
+PASSED = Settled(Verification(Verdict.PASSED, 1.0, (), 0, True))
+NOT_PASSED = Settled(Verification(Verdict.WRONG_ANSWER, 0.0, (), 0, False))
 
 
 def answer(text):
@@ -52,7 +53,7 @@ class Verdicts:
 
     def submit(self, programs):
         tickets = []
-        for _, program in programs:
+        for _, _, program in programs:
             call = Future()
             self.tickets[call] = next(self.next)
             self.programs[program] = call
@@ -155,7 +156,7 @@ def test_two_schedulers_of_one_sandbox_take_their_own_verdicts():
     (waves.other,) = verdicts.calls
     assert waves.advance() == ["a", "b"]
     (done,) = carried.scheduler.advance()  # without another wait
-    assert done.verification is NOT_PASSED
+    assert done.settled is NOT_PASSED
 
 
 def test_agents_are_sent_for_before_the_sandbox_and_know_what_is_coming():

@@ -1281,6 +1281,8 @@ Verdict = Literal[
     "output_limit",
     "killed",
     "sandbox_failure",
+    "played",
+    "truncated",
 ]
 
 

@@ -38,6 +38,7 @@ _REGISTRIES = {
     "search.allocator": "search/allocators",
     "search.strategy": "search/strategies",
     "training.sampler": "curriculum",
+    "environment.name": "environments",
 }
 """Settings that name a registered method, with the package of its registry."""
 _NAMES = {

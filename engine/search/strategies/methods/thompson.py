@@ -20,7 +20,7 @@ from engine.search.agents import AgentChooser, make_chooser
 from engine.search.children import Children
 from engine.search.depth import depth_weight
 from engine.search.expansion import Expansion
-from engine.search.node import SearchNode
+from engine.search.node import NodeState, SearchNode
 from engine.search.posteriors import DIGITS, Family, make_posterior, rounded
 from engine.search.strategy import Growing
 
@@ -88,12 +88,12 @@ class Thompson:
         by_node = search.agent_choice if self._per_agent else AgentChoice.THOMPSON
         pools = self._agents if self._per_agent else (SHARED,)
         self._kind = self._agents, pools, search.posterior, by_node, search.node_choice
-        self._arms: list[Arms | None] = [None]
+        self._arms: dict[int, Arms] = {}
 
     def arms(self, node: SearchNode) -> Arms:
         """Returns a node's arms, made at first access: most nodes of a large tree are never
         expanded."""
-        arms = self._arms[node.id]
+        arms = self._arms.get(node.id)
         if arms is None:
             arms = self._arms[node.id] = Arms(*self._kind)
         return arms
@@ -119,7 +119,6 @@ class Thompson:
 
     def begin(self, node: SearchNode) -> None:
         """Counts a node that was opened among those in flight."""
-        self._arms.append(None)
         for chooser, agent in self._choosers(node):
             chooser.begin(agent)
 
@@ -157,7 +156,8 @@ class Thompson:
 
     def _observe_child(self, parent: SearchNode, child: SearchNode, score: float) -> None:
         assert child.agent is not None
-        self._pool(parent, child.agent).children.observe(child.id, score)
+        if child.state is not NodeState.FINAL:  # else it can never be entered
+            self._pool(parent, child.agent).children.observe(child.id, score)
         self.arms(parent).agents.observe(child.agent, score)
 
     def _pool(self, node: SearchNode, agent: str) -> Pool:

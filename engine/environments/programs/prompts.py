@@ -6,20 +6,22 @@ Source: docs/algorithm.md, section 3. Invariant: nothing of a private test enter
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from engine.environments.types import Message
 from engine.events.vocabulary import TestReport, Verdict
 from engine.problems.problem import Problem
-from engine.sandbox.host.job import TraceFrame
+
+if TYPE_CHECKING:
+    from engine.sandbox.host.job import TraceFrame
 
 FEEDBACK_TESTS = 2
 FEEDBACK_CHARACTERS = 120
 
-Message = dict[str, str]
 
-
-@dataclass(frozen=True, slots=True)
-class Feedback:
+class Feedback(msgspec.Struct, frozen=True, gc=False):
     """A parent's program and its verdicts on the public tests."""
 
     program: str
@@ -81,13 +83,14 @@ def _trace_lines(program: str, frames: Sequence[TraceFrame]) -> str:
 
 
 def _refinement_text(problem: Problem, feedback: Feedback, shown: int) -> str:
+    public = feedback.public or ()
     traces = [_trace_lines(feedback.program, frames) for frames in feedback.traces]
-    passed = sum(report.verdict is Verdict.PASSED for report in feedback.public)
+    passed = sum(report.verdict is Verdict.PASSED for report in public)
     return (
         f"{problem.statement}\n"
-        f"This program passed {passed} of {len(feedback.public)} public tests:\n"
+        f"This program passed {passed} of {len(public)} public tests:\n"
         f"{_shown(feedback.program)}\n"
-        f"{describe_failures(problem.entry_point, feedback.public, shown, traces)}"
+        f"{describe_failures(problem.entry_point, public, shown, traces)}"
         f"Answer with one complete program that passes them all."
     )
 

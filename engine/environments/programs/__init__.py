@@ -1,0 +1,1 @@
+"""What the environment of programs writes: prompts, and what a repair is shown."""
