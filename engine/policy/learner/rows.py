@@ -12,7 +12,8 @@ class TrainingRow:
     prompt_ids: list[int]
     output_ids: list[int]
     rollout_logprobs: list[float]
-    advantage: float
+    advantage: float | list[float]
+    """Of all tokens of the output, or of each one."""
     policy_version: int
     temperature: float = 1.0
     """Temperature of the sample; the learner's log-probabilities are at the same."""
@@ -20,6 +21,8 @@ class TrainingRow:
     """Id of its tree in the log, by which an update reports its rows."""
     node: int = 0
     """... and of the node in it."""
+    columns: dict[str, float] = field(default_factory=dict)
+    """Numbers of the node that the policy loss needs, by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from engine.curriculum import SAMPLERS
 from engine.curriculum.sampler import Draws
 from engine.events.log import read_all
 from engine.events.vocabulary import Verdict
-from engine.losses.total import Rows, count_units, total_loss
+from engine.losses.terms import Rows
+from engine.losses.total import count_units, total_loss
 from engine.memory.protocol import SeenTree
 from engine.problems.errors import DatasetError
 from engine.problems.load import format_names, load_dataset
