@@ -23,7 +23,7 @@ from transformers import PreTrainedModel
 from engine.config.agents import AgentConfig, Schedule
 from engine.config.loss import LossConfig
 from engine.config.training import TrainingConfig
-from engine.losses.minibatch import over_minibatch
+from engine.losses.minibatch import OverMinibatch, over_minibatch
 from engine.losses.terms import Rows, masked_log_ratio
 from engine.losses.total import count_units, total_loss
 from engine.policy.learner.forward import (
@@ -90,7 +90,6 @@ class Learner:
             model.config.get_text_config().vocab_size, on_cpu=model.device.type == "cpu"
         )
         """Most logits that exist at a time; changes memory, not the gradient."""
-        self._compares = over_minibatch(loss)
         self._layout: Layout | None = None
         self._at_once: int | None = None
         self.precise = MasterWeights(weights.trained())
@@ -127,8 +126,8 @@ class Learner:
         seen: list[TokenStats] = []
         for number, batch in enumerate(batches):
             with self.weights.current() as model:
-                if self._compares:
-                    self._compare_rows(model, batch, moved=number > 0)
+                if hook := over_minibatch(self.loss):
+                    self._compare_rows(hook, model, batch, moved=number > 0)
                 figures = self._step(model, batch, seen)
             for name, value in figures.items():
                 sums = totals if name in totals else own
@@ -158,7 +157,9 @@ class Learner:
 
     def _cut(self, rows: Sequence[TrainingRow]) -> list[MicroBatches]:
         """Returns this rank's part of each minibatch."""
-        parts = split(rows, self.training.minibatches, whole_trees=self._compares is not None)
+        parts = split(
+            rows, self.training.minibatches, whole_trees=over_minibatch(self.loss) is not None
+        )
         return [self.layout.micro_batches(self.rank_group.share(part)) for part in parts]
 
     def _together(self, cut: list[MicroBatches]) -> list[list[MicroBatch]]:
@@ -281,11 +282,10 @@ class Learner:
 
     @torch.no_grad()
     def _compare_rows(
-        self, model: PreTrainedModel, batch: list[MicroBatch], *, moved: bool
+        self, hook: OverMinibatch, model: PreTrainedModel, batch: list[MicroBatch], *, moved: bool
     ) -> None:
         """Adds the columns that the loss computes over a minibatch. `moved` says that the weights
         are no longer those of the update's start, from which rows drift."""
-        assert self._compares
         drifts: list[float] = []
         for micro in batch:
             count = len(micro.rows.rows)
@@ -298,7 +298,7 @@ class Learner:
                 drift_N = gaps_NL.sum(-1)[:count]
             drifts += drift_N.tolist()
         rows = [row for micro in batch for row in micro.rows.rows]
-        columns = compared_columns(self._compares, rows, drifts, self.loss, self.rank_group)
+        columns = compared_columns(hook, rows, drifts, self.loss, self.rank_group)
         for micro in batch:
             count, width = len(micro.rows.rows), len(micro.rows.mask_NL)
             micro.compared = {

@@ -120,6 +120,11 @@ def test_tokens_have_advantages_of_their_own_and_a_node_their_mean():
         assert credit.advantages_N[place] == pytest.approx(expected.mean())
     assert np.isnan(credit.advantages_N[3]) and len(credit.token_advantages[3]) == 0
     assert dropped.filtered and dropped.advantage_of(0) == 0.0
+    # A repair answers another prompt: it is in no prefix of the others, though in mean and std.
+    (repaired,) = credit_batch([assign_credit(record([1.0, 0.0, 0.0, 1.0]), config, 9)], config)
+    std = np.std([1, 0, 0, 1], ddof=1) + 1e-6
+    assert repaired.advantage_of(0) == pytest.approx(((0.5 + np.array(steps[0])) / std).tolist())
+    assert repaired.advantage_of(3) == pytest.approx(0.5 / std)
 
 
 def test_rows_carry_what_the_loss_needs():
