@@ -537,9 +537,9 @@ def by_entropy(luck):
 def method_loss(luck):
     """PACS, its gradient by central differences."""
     rows = token_rows(luck)
-    groups = [luck.randint(1, 2) for _ in rows["mask"]]
-    labels = [float(luck.random() < 0.5) for _ in groups]
-    options = {"beta": luck.choice([0.5, 1.0]), "balance": luck.random() < 0.5}
+    groups = [luck.choice([1, 1, 1, 1, 2]) for _ in rows["mask"]]
+    labels = [float(luck.random() < 0.4) for _ in groups]
+    options = {"beta": luck.choice([0.5, 1.0]), "balance": luck.random() < 0.8}
 
     def contrasts(logprobs):
         moved = {**rows, "log_probs": logprobs}
