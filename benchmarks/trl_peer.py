@@ -16,7 +16,8 @@ from trl import GRPOConfig, GRPOTrainer
 
 from engine.config.schema import RunConfig
 from engine.environments.programs.prompts import root_prompt
-from engine.losses.total import Rows, count_units, total_loss
+from engine.losses.terms import Rows
+from engine.losses.total import count_units, total_loss
 from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.learner.forward import output_logprobs, pad_rows
 from engine.policy.learner.rows import TrainingRow

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import Field, model_validator
 
 from engine.config.base import Whole
+from engine.config.columns import LOSS_TENSORS, names_of
 from engine.config.method_settings import MethodSettings
 from engine.config.methods import registry
 
@@ -86,6 +87,23 @@ class LossConfig(MethodSettings):
         source = None if losses.error(self.policy) else losses.methods.source(self.policy)
         clips = bool(getattr(source, "CLIPS", False))
         return clips and min(self.clip_low, self.clip_high) < NO_LIMIT
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the selected loss needs beyond what every loss has (`engine.config.columns`)."""
+        losses = registry("losses")
+        source = None if losses.error(self.policy) else losses.methods.source(self.policy)
+        return names_of(source, "NEEDS")
+
+    @property
+    def row_columns(self) -> list[str]:
+        """Columns that the selected loss needs of every row, sorted."""
+        return sorted(self.needs - set(LOSS_TENSORS))
+
+    @property
+    def reads_reference(self) -> bool:
+        """Whether the loss needs log-probabilities under the agent's starting weights."""
+        return self.kl_coefficient > 0 or "reference" in self.needs
 
     @model_validator(mode="after")
     def _settings_have_an_effect(self) -> LossConfig:

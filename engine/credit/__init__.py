@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from engine.config.methods import Methods
 from engine.credit.group import Advantage, advantage_of
-from engine.credit.methods import adora, dr_grpo, grpo, mars2, per_agent, rae, reinforce_pp, rloo
+from engine.credit.methods import (
+    adora,
+    dr_grpo,
+    grpo,
+    lite_ppo,
+    mars2,
+    per_agent,
+    rae,
+    reinforce_pp,
+    rl_zvp,
+    rloo,
+    tempo,
+)
 
 ADVANTAGES: Methods[Advantage] = Methods(
     "advantages",
@@ -15,9 +27,12 @@ ADVANTAGES: Methods[Advantage] = Methods(
     adora,
     dr_grpo,
     grpo,
+    lite_ppo,
     mars2,
     per_agent,
     rae,
     reinforce_pp,
+    rl_zvp,
     rloo,
+    tempo,
 )

@@ -2,8 +2,8 @@
 
 Source: docs/algorithm.md, sections 5 and 6.
 
-`assign_credit` credits one tree; `credit_batch` then applies the hook of a method that compares the
-trees of a step.
+`assign_credit` credits one tree; `credit_batch` then applies the hooks of a method that compares
+the trees of a step, or the tokens of a node.
 
 Invariant: a node without a score is ignored: it is in no baseline, no mean and no filter, and
 its own credit is NaN, which would make any loss NaN.
@@ -11,31 +11,22 @@ its own credit is NaN, which would make any loss NaN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from engine.config.columns import ROW_COLUMNS
 from engine.config.credit import CreditConfig
 from engine.credit import ADVANTAGES
+from engine.credit.columns import Group, TreeRecord, columns_of, concatenated
 from engine.credit.filters import usable
-from engine.credit.group import BatchContext, CreditMemory, GroupContext
+from engine.credit.group import Advantage, BatchContext, CreditMemory, GroupContext
 from engine.credit.overlong import overlong_penalty
-from engine.credit.shaping import ROOT, tree_shaping
+from engine.credit.shaping import tree_shaping
 
-
-@dataclass(frozen=True)
-class TreeRecord:
-    """The closed nodes of one tree as parallel columns, in any order, without the root."""
-
-    node_ids: Sequence[int]
-    parents: Sequence[int]
-    """Node ids; 0 is the root."""
-    agents: Sequence[str]
-    scores: Sequence[float | None]
-    """Raw scores; None where verification failed technically."""
-    lengths: Sequence[int]
-    """Output tokens."""
+_REWARD = ("parents", "scores", "lengths", "limits")
+"""Columns that rewards are made of."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +36,27 @@ class Credit:
     shaped_N: np.ndarray
     """Reward after shaping and overlong penalty, from which the advantage is computed."""
     advantages_N: np.ndarray
+    """Of each node; the mean over its tokens where these have advantages of their own."""
     filtered: bool
     """Whether the tree is dropped before any forward pass."""
+    context: GroupContext = field(default_factory=GroupContext)
+    """Of the scored nodes, as the method had it."""
+    row_columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Numbers of each node that the loss needs, by name."""
+    token_advantages: Sequence[np.ndarray] | None = None
+    """Of every output token of each node, (L,) each, or (1,) for one of all; empty at nodes without
+    a score. None if a node's tokens share its advantage."""
+
+    def advantage_of(self, place: int) -> float | list[float]:
+        """Returns the advantage of all tokens of a node, or of each one."""
+        if self.token_advantages is None:
+            return float(self.advantages_N[place])
+        own_L = self.token_advantages[place]
+        return float(own_L[0]) if len(own_L) == 1 else own_L.tolist()
+
+    def columns_of(self, place: int) -> dict[str, float]:
+        """Returns the numbers of one node that the loss needs."""
+        return {name: float(values_N[place]) for name, values_N in self.row_columns.items()}
 
 
 def assign_credit(
@@ -54,77 +64,111 @@ def assign_credit(
     config: CreditConfig,
     max_new_tokens: int | Sequence[int],
     memory: CreditMemory | None = None,
+    row_columns: Collection[str] = (),
 ) -> Credit:
     """Returns the credit of every scored node of a tree.
 
     `max_new_tokens` is the limit of the overlong penalty, one for all nodes or one for each.
     `memory` is the run's, if the method has one; without, the tree is credited by itself.
+    `row_columns` are the columns that the loss needs of every row.
     A tree without any score is filtered under any settings: there is nothing to learn.
 
     Raises:
         ValueError: columns of different lengths, or a scored node whose parent is neither the
-            root nor a scored node of the record.
+            root nor a scored node of the record, or a column that the record lacks.
     """
+    tree.check()
     count = len(tree.node_ids)
-    columns = (tree.parents, tree.agents, tree.scores, tree.lengths)
-    if any(len(column) != count for column in columns):
-        raise ValueError(f"columns of {[count, *map(len, columns)]} nodes: give one value per node")
     scored = [row for row in range(count) if tree.scores[row] is not None]
     shaped_N, advantages_N = np.full(count, np.nan), np.full(count, np.nan)
     if not scored:
         return Credit(shaped_N, advantages_N, filtered=True)
 
-    scores = np.array([tree.scores[row] for row in scored], dtype=np.float64)
-    limits = np.broadcast_to(np.asarray(max_new_tokens), count)[scored]
-    lengths = np.array([tree.lengths[row] for row in scored])
-    context = GroupContext(
-        tuple(tree.agents[row] for row in scored),
-        _positions(tree, scored),
-        scores,
-        lengths,
-        limits,
-        config.options("advantage"),
-    )
+    method = ADVANTAGES[config.advantage]
+    limits = np.broadcast_to(np.asarray(max_new_tokens), count).tolist()
+    group = Group(tree, scored, limits)
+    made = columns_of(group, {*_REWARD, *method.needs, *(ROW_COLUMNS & set(row_columns))})
+    own = {name: values_N for name, values_N in made.items() if name in method.needs}
+    context = GroupContext(own, config.options("advantage"))
 
-    rewards = tree_shaping(scores, context.parents_N, config.shaping_gamma, config.shaping_lambda)
+    rewards = tree_shaping(
+        made["scores"], made["parents"], config.shaping_gamma, config.shaping_lambda
+    )
     rewards = rewards + overlong_penalty(
-        lengths, limits, config.overlong_buffer_tokens, config.overlong_factor
+        made["lengths"], made["limits"], config.overlong_buffer_tokens, config.overlong_factor
     )
     shaped_N[scored] = rewards
-    over_group = (memory or ADVANTAGES[config.advantage]).over_group
+    over_group = (memory or method).over_group
     advantages_N[scored] = over_group(rewards, context)
-    return Credit(shaped_N, advantages_N, filtered=not usable(scores, config))
+    if method.row_columns:
+        made.update(method.row_columns(context))
+    return Credit(
+        shaped_N,
+        advantages_N,
+        filtered=not usable(made["scores"], config),
+        context=context,
+        row_columns={name: _placed(made[name], scored, count) for name in row_columns},
+    )
 
 
-def credit_batch(
-    trees: Sequence[TreeRecord], credits: Sequence[Credit], config: CreditConfig
-) -> list[Credit]:
-    """Returns the credits of a step's trees after the method's hook over a batch, if it has one.
+def _placed(values_N: np.ndarray, scored: list[int], count: int) -> np.ndarray:
+    """Returns a column of the scored nodes as one of all nodes, NaN elsewhere."""
+    column_N = np.full(count, np.nan)
+    column_N[scored] = values_N
+    return column_N
+
+
+def credit_batch(credits: Sequence[Credit], config: CreditConfig) -> list[Credit]:
+    """Returns the credits of a step's trees after the method's hooks over a batch and over tokens,
+    as far as it has them.
 
     The batch is every scored node of the trees that are not filtered, of all agents. The nodes of
     filtered trees are not in it and get 0.
     """
-    over_batch = ADVANTAGES[config.advantage].over_batch
-    if over_batch is None:
-        return list(credits)
+    method = ADVANTAGES[config.advantage]
+    normalised = _over_batch(credits, method, config) if method.over_batch else list(credits)
+    return [_over_tokens(credit, method) for credit in normalised]
+
+
+def _over_batch(credits: Sequence[Credit], method: Advantage, config: CreditConfig) -> list[Credit]:
     rows_by_tree = [
         np.flatnonzero(~np.isnan(credit.advantages_N) & (not credit.filtered)) for credit in credits
     ]
-    lengths_N = [
-        np.asarray(tree.lengths)[rows] for tree, rows in zip(trees, rows_by_tree, strict=True)
-    ]
-    batched_N = [
-        credit.advantages_N[rows] for credit, rows in zip(credits, rows_by_tree, strict=True)
-    ]
-    if not any(map(len, rows_by_tree)):
+    sizes = [len(rows) for rows in rows_by_tree]
+    if method.over_batch is None or not any(sizes):
         return list(credits)
-    context = BatchContext(np.concatenate(lengths_N), config.options("advantage"))
-    normalised_N = over_batch(np.concatenate(batched_N), context)
-    parts = np.split(normalised_N, np.cumsum([len(rows) for rows in rows_by_tree])[:-1])
+
+    def together(columns_N: Sequence[np.ndarray]) -> np.ndarray:
+        return np.concatenate([c[rows] for c, rows in zip(columns_N, rows_by_tree, strict=True)])
+
+    context = BatchContext(
+        concatenated(
+            [one.context.columns for one, size in zip(credits, sizes, strict=True) if size]
+        ),
+        config.options("advantage"),
+        rewards_N=together([credit.shaped_N for credit in credits]),
+        trees_N=np.repeat(np.arange(len(sizes)), sizes),
+    )
+    normalised_N = method.over_batch(together([credit.advantages_N for credit in credits]), context)
+    parts = np.split(normalised_N, np.cumsum(sizes)[:-1])
     return [
         replace(credit, advantages_N=_scattered(credit.advantages_N, rows, part))
         for credit, rows, part in zip(credits, rows_by_tree, parts, strict=True)
     ]
+
+
+def _over_tokens(credit: Credit, method: Advantage) -> Credit:
+    """Returns a tree's credit after the hook over tokens, if it has one."""
+    if method.over_tokens is None or credit.filtered:
+        return credit
+    rows = np.flatnonzero(~np.isnan(credit.advantages_N))
+    own = method.over_tokens(credit.advantages_N[rows], credit.shaped_N[rows], credit.context)
+    by_token = [np.zeros(0)] * len(credit.advantages_N)
+    advantages_N = credit.advantages_N.copy()
+    for row, advantages_L in zip(rows, own, strict=True):
+        by_token[row] = advantages_L
+        advantages_N[row] = advantages_L.mean() if len(advantages_L) else 0.0
+    return replace(credit, advantages_N=advantages_N, token_advantages=by_token)
 
 
 def _scattered(advantages_N: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -132,16 +176,3 @@ def _scattered(advantages_N: np.ndarray, rows: np.ndarray, values: np.ndarray) -
     filled_N = np.where(np.isnan(advantages_N), np.nan, 0.0)
     filled_N[rows] = values
     return filled_N
-
-
-def _positions(tree: TreeRecord, scored: list[int]) -> np.ndarray:
-    """Returns each scored node's parent as an index among the scored nodes, -1 for the root."""
-    position = {tree.node_ids[row]: index for index, row in enumerate(scored)}
-    position[0] = ROOT
-    try:
-        return np.array([position[tree.parents[row]] for row in scored], dtype=np.int64)
-    except KeyError as error:
-        raise ValueError(
-            f"parent = {error.args[0]} of a scored node has no score; "
-            "only scored nodes may be expanded"
-        ) from None

@@ -1,53 +1,56 @@
-"""Contexts of an advantage method, which accompany its rewards, and the two hooks that it may have.
+"""Contexts of an advantage method, which accompany its rewards, and the hooks that it may have.
 
 A method computes its advantages over one group at a time: all scored nodes of one tree. One that
-compares nodes of different trees has a second hook, over all nodes of a step's update. Data that a
-new method needs is one more column of a context; no other method changes. A method that compares a
-tree with earlier ones has its hook in a memory, which outlives the step.
+compares nodes of different trees has a second hook, over all nodes of a step's update; one that
+distinguishes tokens has a third, over the tokens of a group. Its module names in `NEEDS` the
+columns that it reads (`engine.config.columns`). A method that compares a tree with earlier ones has
+its hook in a memory, which outlives the step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
 import numpy as np
 
+from engine.config.columns import NODE_COLUMNS, names_of
 from engine.config.credit import CreditConfig
+from engine.credit.columns import Columns
 from engine.memory.protocol import Memory
-
-
-def _nothing() -> np.ndarray:
-    return np.zeros(0)
 
 
 @dataclass(frozen=True)
 class GroupContext:
     """One group: all scored nodes of one tree, every agent, every depth, aligned with rewards."""
 
-    agents_N: tuple[str, ...]
-    parents_N: np.ndarray
-    """Index of each node's parent within the group; -1 for the root."""
-    scores_N: np.ndarray = field(default_factory=_nothing)
-    """Raw scores, before shaping and penalties; 1 is right."""
-    lengths_N: np.ndarray = field(default_factory=_nothing)
-    """Output tokens."""
-    limits_N: np.ndarray = field(default_factory=_nothing)
-    """Most output tokens that each node's agent may write."""
+    columns: Columns = field(default_factory=dict)
+    """Those of the method's `NEEDS`, (N,) each."""
     options: Any = None
     """The method's own `Options`; None if it has none."""
 
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Returns a column.
+
+        Raises:
+            KeyError: the method does not name it in `NEEDS`.
+        """
+        if name not in self.columns:
+            raise KeyError(f"no column {name!r}: name it in NEEDS of the method's module")
+        return self.columns[name]
+
 
 @dataclass(frozen=True)
-class BatchContext:
-    """All nodes of one step's update, tree after tree, aligned with advantages."""
+class BatchContext(GroupContext):
+    """All nodes of one step's update, aligned with advantages: the columns of its groups, tree
+    after tree."""
 
-    lengths_N: np.ndarray
-    """Output tokens."""
-    options: Any = None
-    """As in `GroupContext`."""
+    rewards_N: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """Rewards, after shaping and penalties, from which the advantages of each tree follow."""
+    trees_N: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Index of each node's tree among those of the update."""
 
 
 class Form(StrEnum):
@@ -62,6 +65,13 @@ class Form(StrEnum):
 
 OverGroup = Callable[[np.ndarray, GroupContext], np.ndarray]
 """(rewards_N, context) -> advantages_N, both float64; every token of node v gets advantage v."""
+
+OverTokens = Callable[[np.ndarray, np.ndarray, GroupContext], list[np.ndarray]]
+"""(advantages_N, rewards_N, context) -> advantages of each node's output tokens, (L,) each, or (1,)
+for one of all its tokens."""
+
+RowColumns = Callable[[GroupContext], Mapping[str, np.ndarray]]
+"""context -> numbers of each node for the loss, (N,) each, by the names of `MAKES`."""
 
 OverBatch = Callable[[np.ndarray, BatchContext], np.ndarray]
 """(advantages_N of all groups, context) -> the advantages of the update."""
@@ -78,25 +88,44 @@ class CreditMemory(Memory, Protocol):
 
 @dataclass(frozen=True)
 class Advantage:
-    """A method of `engine.credit.methods`: its hook over a group, and optionally over a batch."""
+    """A method of `engine.credit.methods`: its hook over a group, and optionally others."""
 
     over_group: OverGroup
     over_batch: OverBatch | None = None
     memory: Callable[[CreditConfig], CreditMemory] | None = None
     """Returns an empty memory, whose hook over a group replaces `over_group` in a run."""
+    over_tokens: OverTokens | None = None
+    """Comes last, for each tree that is not filtered."""
+    row_columns: RowColumns | None = None
+    needs: frozenset[str] = frozenset()
+    makes: frozenset[str] = frozenset()
 
 
 def advantage_of(module: Any) -> Advantage:
-    """Returns the method that a module holds: `over_group` and, if it has them, `over_batch` and
-    `memory`.
+    """Returns the method that a module holds: `over_group` and, if it has them, its other hooks,
+    `NEEDS` and `MAKES`.
 
     Raises:
-        ValueError: it holds none.
+        ValueError: it holds none, or needs a column that does not exist.
     """
     if not callable(over_group := getattr(module, "over_group", None)):
         raise ValueError("has no function over_group(rewards_N, context)")
+    needs, makes = names_of(module, "NEEDS"), names_of(module, "MAKES")
+    if unknown := sorted(needs - set(NODE_COLUMNS)):
+        raise ValueError(
+            f"NEEDS has {', '.join(unknown)}; choose among {', '.join(sorted(NODE_COLUMNS))}"
+        )
+    row_columns = getattr(module, "row_columns", None)
+    if bool(makes) != callable(row_columns):
+        raise ValueError("MAKES and the function row_columns(context) belong together")
     return Advantage(
-        over_group, getattr(module, "over_batch", None), getattr(module, "memory", None)
+        over_group,
+        getattr(module, "over_batch", None),
+        getattr(module, "memory", None),
+        getattr(module, "over_tokens", None),
+        row_columns,
+        needs,
+        makes,
     )
 
 

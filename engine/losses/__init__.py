@@ -7,13 +7,14 @@ up the gradients.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.config.loss import Aggregation, LossConfig
 from engine.config.methods import Methods
 from engine.losses import aggregation
-from engine.losses.methods import cispo, gspo, ppo
-from engine.losses.terms import LossTerms, PolicyLoss, masked_sum, policy_loss_of
+from engine.losses.methods import cispo, gspo, pacs, ppo, zvp
+from engine.losses.terms import LossContext, LossSums, PolicyLoss, masked_sum, policy_loss_of
 
 if TYPE_CHECKING:  # the site reads the options of losses without torch
     from torch import Tensor
@@ -23,42 +24,36 @@ POLICY_LOSSES: Methods[PolicyLoss] = Methods(
     policy_loss_of,
     cispo,
     gspo,
+    pacs,
     ppo,
+    zvp,
 )
 
 
-def policy_loss(
-    logprobs_NL: Tensor,
-    old_logprobs_NL: Tensor,
-    advantages_NL: Tensor,
-    mask_NL: Tensor,
-    weights_NL: Tensor,
-    config: LossConfig,
-) -> LossTerms:
+def policy_loss(context: LossContext, weights_NL: Tensor) -> LossSums:
     """Returns the sums of one micro-batch under the configured loss; only `logprobs_NL` gets a
     gradient.
 
-    All tensors are (sequences, tokens), with natural logarithms and arbitrary padding. The loss of
-    a batch is the sum of `loss_sum` over its micro-batches, divided by `policy_units` of the batch.
+    `weights_NL` are those of the rollout correction. All tensors are padded arbitrarily.
     """
+    config, mask_NL = context.config, context.mask_NL
     in_mask_NL = mask_NL.bool()
     # A NaN in the padding would pass through a product into the gradient, even if masked.
-    terms = POLICY_LOSSES[config.policy].token_terms(
-        logprobs_NL,
-        old_logprobs_NL,
-        advantages_NL.where(in_mask_NL, 0.0),
-        mask_NL,
-        config,
-    )
-    loss_NL = weights_NL.where(in_mask_NL, 0.0) * terms.loss_NL
+    context = replace(context, advantages_NL=context.advantages_NL.where(in_mask_NL, 0.0))
+    terms = POLICY_LOSSES[config.policy].loss_terms(context)
+    loss_NL = weights_NL.where(in_mask_NL, 0.0) * terms.per_token_NL
     kind = _aggregation(config)
-    return LossTerms(
+    clipped_NL = mask_NL.new_zeros(mask_NL.shape) if terms.clipped_NL is None else terms.clipped_NL
+    return LossSums(
         aggregation.summed(loss_NL, mask_NL, kind, config.aggregation_tokens),
-        aggregation.share(terms.clipped_NL.to(loss_NL.dtype), mask_NL, kind),
+        aggregation.share(clipped_NL.to(loss_NL.dtype), mask_NL, kind),
         {
             name: masked_sum(values_NL.detach().to(loss_NL.dtype).expand_as(loss_NL), mask_NL)
             for name, values_NL in terms.figures.items()
         },
+        None
+        if terms.per_sequence_N is None
+        else terms.per_sequence_N.where(in_mask_NL.any(dim=-1), 0.0).sum(),
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine.config.loss import LossConfig
 from engine.config.methods import Figure
-from engine.losses.terms import TokenTerms
+from engine.losses.terms import LossTerms
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +22,7 @@ SURROGATE_FIGURES = {"dual_clipped": Figure("Share of tokens at the dual clip", 
 """Of every loss that uses this surrogate with `loss.dual_clip` set."""
 
 
-def clipped_surrogate(ratios_NL: Tensor, advantages_NL: Tensor, config: LossConfig) -> TokenTerms:
+def clipped_surrogate(ratios_NL: Tensor, advantages_NL: Tensor, config: LossConfig) -> LossTerms:
     """Returns loss -g of every token; `ratios_NL` is (N, L), or (N, 1) for one per sequence."""
     unclipped_NL = ratios_NL * advantages_NL
     clipped_NL = ratios_NL.clamp(1.0 - config.clip_low, 1.0 + config.clip_high) * advantages_NL
@@ -35,4 +35,4 @@ def clipped_surrogate(ratios_NL: Tensor, advantages_NL: Tensor, config: LossConf
         objective_NL = floor_NL.where(floored_NL, objective_NL)
         is_clipped_NL = is_clipped_NL | floored_NL
         figures["dual_clipped"] = floored_NL
-    return TokenTerms(-objective_NL, is_clipped_NL, figures)
+    return LossTerms(-objective_NL, is_clipped_NL, figures)

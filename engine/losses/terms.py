@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from engine.config.columns import names_of
 from engine.config.loss import Aggregation, LossConfig
 
 if TYPE_CHECKING:
@@ -19,21 +20,77 @@ LOG_RATIO_LIMIT = 20.0  # e^20: far beyond every clip range, and still finite in
 
 
 @dataclass(frozen=True)
-class TokenTerms:
-    """Terms of a policy loss per token, (N, L); values in the padding are not used."""
+class BatchUnits:
+    """Denominators of a whole minibatch, over all ranks."""
 
-    loss_NL: Tensor
-    """With gradient, before the rollout correction."""
-    clipped_NL: Tensor
-    """True where a clip changed the gradient."""
-    figures: Mapping[str, Tensor] = field(default_factory=dict)
-    """Further numbers of each token, (N, L), by name, whose means over tokens an update reports.
-    The method's `FIGURES` has their titles. Which names there are depends on settings alone: ranks
-    add them up."""
+    policy: int
+    """Units of the policy loss's aggregation: tokens or sequences."""
+    tokens: int
+    sequences: int = 1
+    """Rows with tokens."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Sequences to learn from, (N, L) each unless stated otherwise; log-probs are natural, and all
+    is without gradient."""
+
+    old_logprobs_NL: Tensor
+    """Under the learner's weights at the start of the update."""
+    rollout_logprobs_NL: Tensor
+    """As recorded by the generator."""
+    advantages_NL: Tensor
+    """Those of a sequence are equal unless its method has one for each token."""
+    mask_NL: Tensor
+    """Set at output tokens of the agent."""
+    reference_logprobs_NL: Tensor | None = None
+    """Under the agent's starting weights; None unless `LossConfig.reads_reference`."""
+    old_entropies_NL: Tensor | None = None
+    """Of the learner's distribution before each token, in nats, under the weights at the start of
+    the update; None where they are the current weights."""
+    columns: Mapping[str, Tensor] = field(default_factory=dict)
+    """Numbers of the sequences, (N,) each: those that the loss names in `NEEDS`, and those that it
+    computed over the minibatch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossContext(Rows):
+    """What a policy loss reads of one micro-batch. Advantages are 0 in the padding."""
+
+    logprobs_NL: Tensor
+    """Under the current weights; the only tensor with gradient."""
+    entropies_NL: Tensor | None = None
+    """`old_entropies_NL`, or those of the current weights where these are the old ones; without
+    gradient. There if `NEEDS` has `entropies`."""
+    units: BatchUnits = BatchUnits(1, 1)
+    """Of the whole minibatch."""
+    config: LossConfig
+
+    @property
+    def options(self) -> Any:
+        """The method's own `Options`; None if it has none."""
+        return self.config.options("policy")
 
 
 @dataclass(frozen=True)
 class LossTerms:
+    """Terms of a policy loss; values in the padding are not used."""
+
+    per_token_NL: Tensor
+    """With gradient, before the rollout correction; averaged as `loss.aggregation` says."""
+    clipped_NL: Tensor | None = None
+    """True where a clip changed the gradient; None: nowhere."""
+    figures: Mapping[str, Tensor] = field(default_factory=dict)
+    """Further numbers of each token, (N, L) or (N, 1), by name, whose means over tokens an update
+    reports. The method's `FIGURES` has their titles. Which names there are depends on settings
+    alone: ranks add them up."""
+    per_sequence_N: Tensor | None = None
+    """A further term of each sequence, with gradient and without correction; averaged over the
+    sequences of the minibatch."""
+
+
+@dataclass(frozen=True)
+class LossSums:
     """Sums of one micro-batch, to be divided by the units of the whole batch, not of this part."""
 
     loss_sum: Tensor
@@ -42,22 +99,17 @@ class LossTerms:
     """Scalar without gradient: units in which a clip changed the gradient."""
     figures: Mapping[str, Tensor] = field(default_factory=dict)
     """Scalars without gradient: sums over tokens of the method's own figures."""
+    sequence_sum: Tensor | None = None
+    """Scalar with gradient: sum over sequences of the terms that they have."""
 
 
 class PolicyLoss(Protocol):
-    """A module of `methods`: the loss of each token, and the aggregation of its paper."""
+    """A module of `methods`: the terms of the loss, and the aggregation of its paper."""
 
     @property
     def AGGREGATION(self) -> Aggregation: ...
 
-    def token_terms(
-        self,
-        logprobs_NL: Tensor,
-        old_logprobs_NL: Tensor,
-        advantages_NL: Tensor,
-        mask_NL: Tensor,
-        config: LossConfig,
-    ) -> TokenTerms: ...
+    def loss_terms(self, context: LossContext) -> LossTerms: ...
 
 
 def policy_loss_of(module: Any) -> PolicyLoss:
@@ -68,8 +120,9 @@ def policy_loss_of(module: Any) -> PolicyLoss:
     """
     if not isinstance(getattr(module, "AGGREGATION", None), Aggregation):
         raise ValueError("has no AGGREGATION of engine.config.loss.Aggregation")
-    if not callable(getattr(module, "token_terms", None)):
-        raise ValueError("has no function token_terms")
+    if not callable(getattr(module, "loss_terms", None)):
+        raise ValueError("has no function loss_terms(context)")
+    names_of(module, "NEEDS")
     return module
 
 

@@ -12,7 +12,7 @@ its micro-batches add up to those of the batch, however it is split.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -21,30 +21,7 @@ from engine.config.loss import LossConfig
 from engine.losses import policy_loss, policy_units
 from engine.losses.importance import importance_weights
 from engine.losses.kl import kl_tokens
-from engine.losses.terms import masked_sum, tokens
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Sequences to learn from, (N, L) each; log-probs are natural and without gradient."""
-
-    old_logprobs_NL: Tensor
-    """Under the learner's weights at the start of the update."""
-    rollout_logprobs_NL: Tensor
-    """As recorded by the generator."""
-    advantages_NL: Tensor
-    mask_NL: Tensor
-    """Set at output tokens of the agent."""
-    reference_logprobs_NL: Tensor | None = None
-    """Under the agent's starting weights; needed only for a positive KL coefficient."""
-
-
-@dataclass(frozen=True)
-class BatchUnits:
-    """Denominators of a whole batch."""
-
-    policy: int
-    tokens: int
+from engine.losses.terms import BatchUnits, LossContext, Rows, masked_sum, sequences, tokens
 
 
 @dataclass(frozen=True)
@@ -78,6 +55,7 @@ def count_units(
     counts = (
         sum(policy_units(mask_NL, config) for mask_NL in masks),
         sum(tokens(mask_NL) for mask_NL in masks),
+        sum(sequences(mask_NL) for mask_NL in masks),
     )
     units = BatchUnits(*map(int, over_ranks(counts)))
     if units.tokens == 0:
@@ -94,22 +72,20 @@ def total_loss(
 ) -> TotalLoss:
     """Returns the share of one micro-batch; call `backward` on `loss`.
 
-    `entropy_NL`, with gradient, is needed only for a positive entropy coefficient.
+    `entropy_NL` are those of the current weights: with gradient for a positive entropy coefficient,
+    and needed otherwise only by a loss whose `NEEDS` has `entropies`.
 
     Raises:
-        ValueError: a KL coefficient without reference log-probs, or an entropy coefficient
-            without entropies.
+        ValueError: something that the settings need is missing: reference log-probs, entropies, or
+            a column of the rows.
     """
     mask_NL = rows.mask_NL
     terms = policy_loss(
-        logprobs_NL,
-        rows.old_logprobs_NL,
-        rows.advantages_NL,
-        mask_NL,
-        _weights(rows, config),
-        config,
+        _context(logprobs_NL, rows, units, config, entropy_NL), _weights(rows, config)
     )
     policy = terms.loss_sum / units.policy
+    if terms.sequence_sum is not None:
+        policy = policy + terms.sequence_sum / units.sequences
     kl = _kl(logprobs_NL, rows, config) / units.tokens
     loss = policy + config.kl_coefficient * kl
     if config.entropy_coefficient > 0:
@@ -123,6 +99,32 @@ def total_loss(
         mismatch=masked_sum(gap_NL, mask_NL) / units.tokens,
         figures={name: total / units.tokens for name, total in terms.figures.items()},
     )
+
+
+def _context(
+    logprobs_NL: Tensor,
+    rows: Rows,
+    units: BatchUnits,
+    config: LossConfig,
+    entropy_NL: Tensor | None,
+) -> LossContext:
+    started_NL = entropy_NL if rows.old_entropies_NL is None else rows.old_entropies_NL
+    own = {field.name: getattr(rows, field.name) for field in fields(Rows)}
+    context = LossContext(
+        **own,
+        logprobs_NL=logprobs_NL,
+        entropies_NL=None if started_NL is None else started_NL.detach(),
+        units=units,
+        config=config,
+    )
+    given = set(rows.columns)
+    given |= {"entropies"} if context.entropies_NL is not None else set()
+    given |= {"reference"} if rows.reference_logprobs_NL is not None else set()
+    if missing := sorted(config.needs - given):
+        raise ValueError(
+            f"loss.policy = {config.policy} needs {', '.join(missing)}; give them with the rows"
+        )
+    return context
 
 
 def _weights(rows: Rows, config: LossConfig) -> Tensor:

@@ -185,7 +185,7 @@ class PolicyHost:
 
         # Several ranks hold the reference themselves, as they do the optimizer.
         reference = (
-            self.run.loss.kl_coefficient > 0
+            self.run.loss.reads_reference
             and agent.learner_ranks == 1
             and self.generator_index is None
         )

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from engine.credit.assign import Credit, TreeRecord
 from engine.memory.protocol import SeenTree
 from engine.rollout.forest import GrowingTree
 
 
-def record_of(tree: GrowingTree) -> TreeRecord:
-    """Returns the closed nodes of a tree, in the order of creation, as credit takes them."""
+def record_of(tree: GrowingTree, owners: Mapping[str, str] | None = None) -> TreeRecord:
+    """Returns the closed nodes of a tree, in the order of creation, as credit takes them. `owners`
+    are the owners of weights by agent; without, each agent has its own."""
     nodes = [tree.written[node] for node in sorted(tree.written)]
+    generations = [node.answer.generation for node in nodes]
     return TreeRecord(
         node_ids=[node.node for node in nodes],
         parents=[node.parent for node in nodes],
         agents=[node.agent for node in nodes],
         scores=[node.score for node in nodes],
-        lengths=[len(node.answer.generation.output_ids) for node in nodes],
+        lengths=[len(one.output_ids) for one in generations],
+        further={
+            "problems": [tree.number] * len(nodes),
+            "owners": [(owners or {}).get(node.agent, node.agent) for node in nodes],
+            "prompts": [one.prompt_ids for one in generations],
+            "tokens": [one.output_ids for one in generations],
+            "logprobs": [one.logprobs for one in generations],
+        },
     )
 
 

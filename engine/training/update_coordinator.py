@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from engine.config.schema import RunConfig
-from engine.config.weight_sharing import weight_groups
+from engine.config.weight_sharing import weight_groups, weight_owner
 from engine.credit.assign import Credit, assign_credit, credit_batch
 from engine.credit.group import CreditMemory
 from engine.memory.memories import Memories
@@ -75,12 +75,16 @@ class UpdateCoordinator:
         """Returns the credit of every tree; the nodes of unfiltered trees enter the buffers."""
         config = self.config.credit
         limits = {agent.name: agent.sampling.max_new_tokens for agent in self.config.agents}
-        records = [record_of(tree) for tree in trees]
+        owners = {agent.name: weight_owner(agent) for agent in self.config.agents}
+        needed = self.config.loss.row_columns
+        records = [record_of(tree, owners) for tree in trees]
         credits = [
-            assign_credit(record, config, [limits[agent] for agent in record.agents], self._memory)
+            assign_credit(
+                record, config, [limits[agent] for agent in record.agents], self._memory, needed
+            )
             for record in records
         ]
-        credits = credit_batch(records, credits, config)
+        credits = credit_batch(credits, config)
         for tree, credit in zip(trees, credits, strict=True):
             recorder.credited(tree, credit)
             if not credit.filtered:
@@ -141,23 +145,26 @@ class UpdateCoordinator:
         owners = {name: owner for owner, names in self.learners.items() for name in names}
         rows: dict[str, list[TrainingRow]] = {owner: [] for owner in self.learners}
         nodes = [tree.written[node] for node in sorted(tree.written)]
-        for node, advantage in zip(nodes, credit.advantages_N, strict=True):
+        for place, node in enumerate(nodes):
             if node.agent in owners and node.score is not None:
-                row = _training_row(node.answer.generation, float(advantage), tree.id, node.node)
+                row = _training_row(node.answer.generation, credit, place, tree.id, node.node)
                 rows[owners[node.agent]].append(row)
         for name, mine in rows.items():
             self.buffers[name].add_tree(mine)
 
 
-def _training_row(generation: Generation, advantage: float, tree: int, node: int) -> TrainingRow:
+def _training_row(
+    generation: Generation, credit: Credit, place: int, tree: int, node: int
+) -> TrainingRow:
     return TrainingRow(
         list(generation.prompt_ids),
         list(generation.output_ids),
         list(generation.logprobs),
-        advantage,
+        credit.advantage_of(place),
         generation.policy_version,
         generation.temperature,
         tree,
         node,
         generation.pieces,
+        credit.columns_of(place),
     )

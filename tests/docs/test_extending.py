@@ -5,6 +5,7 @@ import tomllib
 from configparser import ConfigParser
 from pathlib import Path
 
+from engine.config.columns import NODE_COLUMNS, ROW_COLUMNS
 from engine.config.methods import REGISTRIES
 from engine.config.plugins import PREFIX
 from tests.helpers.plugin_packages import EXAMPLE
@@ -28,6 +29,13 @@ def test_the_entry_points_on_the_page_are_the_example_s():
     shown = tomllib.loads(text)["project"]["entry-points"]
     assert shown == {group: dict(installed[group]) for group in installed.sections()}
     assert {group.removeprefix(PREFIX) for group in shown} == {one.kind for one in REGISTRIES}
+
+
+def test_every_column_is_in_the_table():
+    for name, meaning in NODE_COLUMNS.items():
+        assert f"| `{name}` | {meaning} |" in PAGE
+    numbers = ", ".join(f"`{name}`" for name in sorted(ROW_COLUMNS))
+    assert numbers in " ".join(PAGE.split())
 
 
 def test_every_registry_has_its_row():

@@ -20,6 +20,7 @@ from pydantic import Field
 from engine.config.base import Settings
 from engine.credit.group import GroupContext, standardised
 
+NEEDS = {"scores", "lengths", "limits"}
 EPSILON = 1e-6
 
 
@@ -37,8 +38,9 @@ def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
 
 
 def _right_is_longer(context: GroupContext) -> bool:
-    right_N = context.scores_N >= 1.0
-    ended_N = ~right_N & (context.lengths_N < context.limits_N)
-    longest = float(context.lengths_N[right_N].max()) if right_N.any() else -np.inf
-    usual = float(context.lengths_N[ended_N].mean()) if ended_N.any() else -np.inf
+    lengths_N = context["lengths"]
+    right_N = context["scores"] >= 1.0
+    ended_N = ~right_N & (lengths_N < context["limits"])
+    longest = float(lengths_N[right_N].max()) if right_N.any() else -np.inf
+    usual = float(lengths_N[ended_N].mean()) if ended_N.any() else -np.inf
     return longest > usual

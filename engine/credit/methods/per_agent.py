@@ -13,6 +13,7 @@ import numpy as np
 from engine.credit.group import Form, GroupContext, standardised
 
 FORM = Form.STANDARDISED
+NEEDS = {"agents"}
 OF_AGENT = True
 """Its groups are one agent's nodes of a tree."""
 EPSILON = 1e-6
@@ -20,9 +21,9 @@ EPSILON = 1e-6
 
 def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
     """Returns rewards normalised among the nodes of the same agent."""
-    agents_N = np.array(context.agents_N)
+    agents_N = context["agents"]
     advantages_N = np.zeros_like(rewards_N)
-    for agent in set(context.agents_N):
+    for agent in set(agents_N):
         of_agent_N = agents_N == agent
         advantages_N[of_agent_N] = standardised(rewards_N[of_agent_N], EPSILON)
     return advantages_N

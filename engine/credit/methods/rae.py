@@ -24,6 +24,8 @@ from engine.config.golden_kind import Case, Kind
 from engine.credit.group import GroupContext
 from engine.memory.protocol import OnFork, SeenTree
 
+NEEDS = {"agents"}
+
 
 class Options(Settings):
     """RAE."""
@@ -60,7 +62,7 @@ class RoleBaselines:
 
     def over_group(self, rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
         """Returns advantages_N of a tree, and moves the baselines of its agents."""
-        pairs = zip(context.agents_N, rewards_N.tolist(), strict=True)
+        pairs = zip(context["agents"], rewards_N.tolist(), strict=True)
         return np.array([self.advantage(agent, reward) for agent, reward in pairs])
 
     def observe(self, step: int, trees: Sequence[SeenTree]) -> None:

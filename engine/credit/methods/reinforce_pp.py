@@ -13,6 +13,7 @@ import numpy as np
 
 from engine.credit.group import BatchContext, GroupContext
 
+NEEDS = {"lengths"}
 MIN_VARIANCE = 1e-8
 
 
@@ -25,6 +26,7 @@ def over_batch(advantages_N: np.ndarray, context: BatchContext) -> np.ndarray:
     """Normalises over the step: mean 0 and deviation 1 over tokens; 0 if all are equal."""
     if len(advantages_N) == 0 or np.ptp(advantages_N) == 0.0:
         return np.zeros_like(advantages_N)
-    mean = np.average(advantages_N, weights=context.lengths_N)
-    variance = np.average((advantages_N - mean) ** 2, weights=context.lengths_N)
+    lengths_N = context["lengths"]
+    mean = np.average(advantages_N, weights=lengths_N)
+    variance = np.average((advantages_N - mean) ** 2, weights=lengths_N)
     return (advantages_N - mean) / np.sqrt(max(variance, MIN_VARIANCE))

@@ -25,6 +25,13 @@ KINDS: dict[str, Kind] = {
         losses.is_weights, "old_log_probs rollout_log_probs", "mask level mode threshold veto"
     ),
     "kl": Kind(losses.kl, "log_probs ref_log_probs", "mask estimator"),
+    "method_loss": Kind(
+        losses.method,
+        "log_probs method",
+        "mask old_log_probs scores groups",
+        "method",
+        "losses",
+    ),
     "overlong": Kind(
         credit.overlong, "rewards lengths generate_max_len overlong_buffer_len", "factor"
     ),
@@ -34,7 +41,7 @@ KINDS: dict[str, Kind] = {
     "policy_loss": Kind(
         losses.policy,
         "log_probs old_log_probs advantages clip loss",
-        f"mask aggregation aggregation_tokens dual_clip {_CORRECTION}",
+        f"mask aggregation aggregation_tokens dual_clip entropies columns {_CORRECTION}",
         "loss",
         "losses",
     ),
@@ -46,6 +53,13 @@ KINDS: dict[str, Kind] = {
         f"mask aggregation aggregation_tokens dual_clip estimator {_CORRECTION}",
         "loss",
         "losses",
+    ),
+    "token_advantage": Kind(
+        credit.token_advantage,
+        "method",
+        "rewards scores tree_ids tokens prefixes entropies alpha",
+        "method",
+        "advantages",
     ),
     "tree_select": Kind(figures.tree_select, "public private", "top_k"),
     "tree_shape": Kind(search.tree_shape, "dist_type p nodes runs", _SHAPE),

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 
 from engine.config.credit import CreditConfig
 from engine.config.golden_kind import Case, lookup, options
+from engine.config.loss import LossConfig
 from engine.credit import ADVANTAGES
+from engine.credit.columns import Group, TreeRecord, columns_of, concatenated
 from engine.credit.filters import informative
 from engine.credit.group import BatchContext, GroupContext
 from engine.credit.overlong import overlong_penalty
 from engine.credit.shaping import tree_shaping
+from engine.losses.methods import zvp
+from engine.losses.ragged import padded, unpadded
+from engine.losses.terms import LossContext
 
 GROUP_NORM = "group_norm"
 """What other libraries call the group advantage of mars2."""
@@ -39,18 +45,90 @@ def advantage(case: Case) -> Any:
     own = options("advantages", name, inputs)
     rewards = np.array(inputs["rewards"], dtype=float)
     count = len(rewards)
-    agents = np.array(inputs.get("agents") or ["0"] * count)
-    scores = np.array(inputs.get("scores", inputs["rewards"]), dtype=float)
-    lengths = np.array(inputs.get("lengths") or [1] * count)
-    limits = np.array(inputs.get("limits") or lengths)
+    groups = _groups(inputs, count)
+    contexts = [GroupContext(columns_of(_group(inputs, one), method.needs), own) for one in groups]
     advantages = np.zeros(count)
-    for group in _groups(inputs, count):
-        columns = (scores[group], lengths[group], limits[group], own)
-        context = GroupContext(tuple(agents[group]), np.full(len(group), -1), *columns)
+    for group, context in zip(groups, contexts, strict=True):
         advantages[group] = method.over_group(rewards[group], context)
     if method.over_batch:
-        advantages = method.over_batch(advantages, BatchContext(lengths, own))
+        order = np.concatenate(groups)
+        context = BatchContext(
+            concatenated([one.columns for one in contexts]),
+            own,
+            rewards_N=rewards[order],
+            trees_N=np.repeat(np.arange(len(groups)), [len(group) for group in groups]),
+        )
+        advantages[order] = method.over_batch(advantages[order], context)
     return advantages.tolist()
+
+
+def _group(inputs: dict[str, Any], group: list[int]) -> Group:
+    """Returns a flat group: the methods of cases use no tree."""
+    count = len(inputs["rewards"])
+    lengths = inputs.get("lengths") or [1] * count
+    columns = {
+        "agents": inputs.get("agents") or ["0"] * count,
+        "scores": inputs.get("scores", inputs["rewards"]),
+        "lengths": lengths,
+        "limits": inputs.get("limits") or lengths,
+    }
+    own = {name: [values[node] for node in group] for name, values in columns.items()}
+    ids = [node + 1 for node in group]
+    further = {
+        "owners": inputs.get("prefixes"),
+        "prompts": [[]] * count,
+        "tokens": inputs.get("tokens"),
+        "logprobs": inputs.get("log_probs"),
+    }
+    tree = TreeRecord(
+        ids,
+        [0] * len(ids),
+        own["agents"],
+        own["scores"],
+        own["lengths"],
+        {name: [values[node] for node in group] for name, values in further.items() if values},
+    )
+    return Group(tree, range(len(ids)), own["limits"])
+
+
+def token_advantage(case: Case) -> Any:
+    inputs = case["inputs"]
+    method = lookup(ADVANTAGES.every(), inputs["method"], "method")
+    inputs = {"rewards": inputs.get("scores"), **inputs}
+    rewards = np.array(inputs["rewards"], dtype=float)
+    result: list[list[float]] = [[] for _ in rewards]
+    for group in _groups(inputs, len(rewards)):
+        context = GroupContext(columns_of(_group(inputs, group), method.needs))
+        of_nodes = method.over_group(rewards[group], context)
+        if method.over_tokens:
+            own = method.over_tokens(of_nodes, rewards[group], context)
+            by_node = [advantages_L.tolist() for advantages_L in own]
+        else:
+            assert method.row_columns
+            by_node = _by_entropy(inputs, group, of_nodes, method.row_columns(context))
+        for node, by_token in zip(group, by_node, strict=True):
+            result[node] = by_token
+    return result
+
+
+def _by_entropy(
+    inputs: dict[str, Any], group: list[int], of_nodes: np.ndarray, columns: Mapping[str, Any]
+) -> list[list[float]]:
+    """Returns the advantages that the loss `zvp` forms of a group's nodes."""
+    entropies = [inputs["entropies"][node] for node in group]
+    padding = padded(entropies)
+    context = LossContext(
+        old_logprobs_NL=padding,
+        rollout_logprobs_NL=padding,
+        advantages_NL=torch.tensor(of_nodes)[:, None].expand_as(padding),
+        mask_NL=padded([[1.0] * len(row) for row in entropies]),
+        logprobs_NL=padding,
+        entropies_NL=padding,
+        config=LossConfig(policy="zvp"),
+    )
+    marks_N = torch.tensor(columns["zero_variance"])
+    formed_NL = zvp.entropy_advantages(context, marks_N, inputs["alpha"])
+    return unpadded(formed_NL, entropies)
 
 
 def _groups(inputs: dict[str, Any], count: int) -> list[list[int]]:
@@ -64,12 +142,6 @@ def _groups(inputs: dict[str, Any], count: int) -> list[list[int]]:
     return list(groups.values())
 
 
-def _flat(agents: Sequence[str]) -> GroupContext:
-    """Returns a context in which all nodes are children of the root: the methods of cases use no
-    tree."""
-    return GroupContext(tuple(agents), np.full(len(agents), -1))
-
-
 def overlong(case: Case) -> Any:
     inputs = case["inputs"]
     penalised = np.array(inputs["rewards"], dtype=float) + overlong_penalty(
@@ -78,7 +150,7 @@ def overlong(case: Case) -> Any:
         inputs["overlong_buffer_len"],
         inputs.get("factor", 1.0),
     )
-    advantages = ADVANTAGES["mars2"].over_group(penalised, _flat(["0"] * len(penalised)))
+    advantages = ADVANTAGES["mars2"].over_group(penalised, GroupContext())
     return {"penalised_rewards": penalised.tolist(), "advantages": advantages.tolist()}
 
 

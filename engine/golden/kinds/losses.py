@@ -12,12 +12,14 @@ from torch import Tensor
 
 from engine.config.golden_kind import Case, lookup, options
 from engine.config.loss import KlEstimator, Level, LossConfig, WeightMode
+from engine.config.methods import registry
 from engine.losses import POLICY_LOSSES, policy_loss, policy_units
 from engine.losses.importance import importance_weights
 from engine.losses.kl import kl_tokens
+from engine.losses.minibatch import MinibatchRows, over_minibatch
 from engine.losses.ragged import mask_of, padded, unpadded
-from engine.losses.terms import tokens
-from engine.losses.total import Rows, count_units, total_loss
+from engine.losses.terms import LossContext, Rows, masked_log_ratio, tokens
+from engine.losses.total import count_units, total_loss
 
 _OPTIONS = ("aggregation", "aggregation_tokens", "dual_clip")
 
@@ -30,11 +32,51 @@ def policy(case: Case) -> Any:
     if inputs.get("tis_threshold") is not None or inputs.get("veto") is not None:
         weights = _weights(inputs, inputs.get("tis_threshold"))
     config = _loss_config(inputs)
-    terms = policy_loss(logprobs, old, _advantages(inputs), mask, weights, config)
+    context = LossContext(
+        old_logprobs_NL=old,
+        rollout_logprobs_NL=old,
+        advantages_NL=_advantages(inputs),
+        mask_NL=mask,
+        columns=_tensors(inputs.get("columns", {})),
+        logprobs_NL=logprobs,
+        entropies_NL=padded(inputs["entropies"]) if "entropies" in inputs else None,
+        config=config,
+    )
+    terms = policy_loss(context, weights)
     loss = terms.loss_sum / policy_units(mask, config)
     loss.backward()
     assert logprobs.grad is not None
     return {"loss": loss.item(), "grad_log_probs": unpadded(logprobs.grad, inputs["log_probs"])}
+
+
+def method(case: Case) -> Any:
+    """A loss that compares rows, over one minibatch."""
+    inputs = case["inputs"]
+    name = inputs["method"]
+    lookup(POLICY_LOSSES.every(), name, "method")
+    own = options("losses", name, inputs)
+    given = {"policy": name, name: own.model_dump()} if own else {"policy": name}
+    config = LossConfig.model_validate({**given, "kl_coefficient": 0.0})
+    logprobs, mask = padded(inputs["log_probs"]).requires_grad_(), mask_of(inputs)
+    old = padded(inputs["old_log_probs"])
+    columns = _tensors({name: inputs[name] for name in config.row_columns})
+    drift = masked_log_ratio(logprobs.detach(), old, mask).sum(-1)
+    figures = MinibatchRows(drift, mask.sum(-1), torch.tensor(inputs["groups"]), columns)
+    hook = over_minibatch(config)
+    assert hook
+    rows = Rows(old, old, torch.zeros_like(old), mask, columns={**columns, **hook(figures, config)})
+    total = total_loss(logprobs, rows, count_units([mask], config), config)
+    total.loss.backward()
+    assert logprobs.grad is not None
+    source = registry("losses").methods.source(name)
+    further = getattr(source, "golden_results", None)
+    results = further(figures, config) if further else {}
+    gradient = unpadded(logprobs.grad, inputs["log_probs"])
+    return {"loss": total.loss.item(), "grad_log_probs": gradient, **results}
+
+
+def _tensors(columns: dict[str, list[float]]) -> dict[str, Tensor]:
+    return {name: torch.tensor(values, dtype=torch.float64) for name, values in columns.items()}
 
 
 def is_weights(case: Case) -> Any:

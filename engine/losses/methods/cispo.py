@@ -9,26 +9,16 @@ tunes the upper limit only: `clip_low = 1` sets no lower one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from engine.config.loss import Aggregation, LossConfig
-from engine.losses.terms import TokenTerms, token_ratios
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from engine.config.loss import Aggregation
+from engine.losses.terms import LossContext, LossTerms, token_ratios
 
 AGGREGATION = Aggregation.TOKEN_MEAN
 CLIPS = True
 
 
-def token_terms(
-    logprobs_NL: Tensor,
-    old_logprobs_NL: Tensor,
-    advantages_NL: Tensor,
-    mask_NL: Tensor,
-    config: LossConfig,
-) -> TokenTerms:
+def loss_terms(context: LossContext) -> LossTerms:
     """Returns the loss of every token; clipped are those whose weight was bounded."""
-    ratios_NL = token_ratios(logprobs_NL.detach(), old_logprobs_NL, mask_NL)
+    logprobs_NL, config = context.logprobs_NL, context.config
+    ratios_NL = token_ratios(logprobs_NL.detach(), context.old_logprobs_NL, context.mask_NL)
     bounded_NL = ratios_NL.clamp(1.0 - config.clip_low, 1.0 + config.clip_high)
-    return TokenTerms(-bounded_NL * advantages_NL * logprobs_NL, bounded_NL != ratios_NL)
+    return LossTerms(-bounded_NL * context.advantages_NL * logprobs_NL, bounded_NL != ratios_NL)

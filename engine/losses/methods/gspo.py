@@ -11,10 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.config.golden_kind import Case, Kind
-from engine.config.loss import Aggregation, LossConfig
+from engine.config.loss import Aggregation
 from engine.losses.ragged import mask_of, padded
 from engine.losses.surrogate import SURROGATE_FIGURES, clipped_surrogate
-from engine.losses.terms import LOG_RATIO_LIMIT, TokenTerms, lengths, masked_log_ratio
+from engine.losses.terms import (
+    LOG_RATIO_LIMIT,
+    LossContext,
+    LossTerms,
+    lengths,
+    masked_log_ratio,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,16 +36,10 @@ def sequence_ratios(logprobs_NL: Tensor, old_logprobs_NL: Tensor, mask_NL: Tenso
     return (sums_N / lengths(mask_NL)).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
 
-def token_terms(
-    logprobs_NL: Tensor,
-    old_logprobs_NL: Tensor,
-    advantages_NL: Tensor,
-    mask_NL: Tensor,
-    config: LossConfig,
-) -> TokenTerms:
+def loss_terms(context: LossContext) -> LossTerms:
     """Returns the loss of every token, which is that of its sequence."""
-    ratios_N1 = sequence_ratios(logprobs_NL, old_logprobs_NL, mask_NL).unsqueeze(-1)
-    return clipped_surrogate(ratios_N1, advantages_NL, config)
+    ratios_N = sequence_ratios(context.logprobs_NL, context.old_logprobs_NL, context.mask_NL)
+    return clipped_surrogate(ratios_N.unsqueeze(-1), context.advantages_NL, context.config)
 
 
 def _golden_ratio(case: Case) -> Any:

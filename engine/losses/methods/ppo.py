@@ -8,27 +8,16 @@ clip 0.2 and 0.28), as published with `aggregation = "sequence_mean"` and a clip
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from engine.config.loss import Aggregation, LossConfig
+from engine.config.loss import Aggregation
 from engine.losses.surrogate import SURROGATE_FIGURES, clipped_surrogate
-from engine.losses.terms import TokenTerms, token_ratios
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from engine.losses.terms import LossContext, LossTerms, token_ratios
 
 FIGURES = SURROGATE_FIGURES
 AGGREGATION = Aggregation.TOKEN_MEAN
 CLIPS = True
 
 
-def token_terms(
-    logprobs_NL: Tensor,
-    old_logprobs_NL: Tensor,
-    advantages_NL: Tensor,
-    mask_NL: Tensor,
-    config: LossConfig,
-) -> TokenTerms:
+def loss_terms(context: LossContext) -> LossTerms:
     """Returns the loss of every token by its own ratio."""
-    ratios_NL = token_ratios(logprobs_NL, old_logprobs_NL, mask_NL)
-    return clipped_surrogate(ratios_NL, advantages_NL, config)
+    ratios_NL = token_ratios(context.logprobs_NL, context.old_logprobs_NL, context.mask_NL)
+    return clipped_surrogate(ratios_NL, context.advantages_NL, context.config)

@@ -36,6 +36,8 @@ class RowTensors:
     rollout_logprobs_NL: Tensor
     advantages_NL: Tensor
     temperatures_N: Tensor
+    columns: dict[str, Tensor]
+    """Numbers of the rows, (N,) each, by name."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,6 @@ def _choices(answers_NL: Tensor, tokens_NL: Tensor, positions: int) -> tuple[Ten
 def _row_tensors(rows: Sequence[TrainingRow], pad_id: int, device) -> RowTensors:
     width = max(len(row.output_ids) for row in rows)
     lengths_N = torch.tensor([len(row.output_ids) for row in rows], device=device)
-    advantages_N = torch.tensor([row.advantage for row in rows], dtype=torch.float32, device=device)
     return RowTensors(
         rows=tuple(rows),
         outputs_NL=right_pad([row.output_ids for row in rows], width, pad_id, torch.long, device),
@@ -182,6 +183,32 @@ def _row_tensors(rows: Sequence[TrainingRow], pad_id: int, device) -> RowTensors
         rollout_logprobs_NL=right_pad(
             [row.rollout_logprobs for row in rows], width, 0.0, torch.float32, device
         ),
-        advantages_NL=advantages_N[:, None].expand(-1, width),
+        advantages_NL=_advantages(rows, width, device),
         temperatures_N=torch.tensor([row.temperature for row in rows], device=device),
+        columns={
+            name: torch.tensor([row.columns[name] for row in rows], dtype=torch.float32).to(device)
+            for name in rows[0].columns
+        },
     )
+
+
+def _advantages(rows: Sequence[TrainingRow], width: int, device) -> Tensor:
+    """Returns advantages_NL; a row with one advantage has it at all positions.
+
+    Raises:
+        ValueError: a row has several, but not one for each token of its output.
+    """
+    given = [row.advantage for row in rows]
+    if not any(isinstance(advantage, list) for advantage in given):
+        advantages_N = torch.tensor(given, dtype=torch.float32, device=device)
+        return advantages_N[:, None].expand(-1, width)
+    ragged = []
+    for row, advantage in zip(rows, given, strict=True):
+        own = advantage if isinstance(advantage, list) else [advantage] * len(row.output_ids)
+        if len(own) != len(row.output_ids):
+            raise ValueError(
+                f"node {row.node} of tree {row.tree}: {len(own)} advantages of "
+                f"{len(row.output_ids)} tokens; give one for each, or one for all"
+            )
+        ragged.append(own)
+    return right_pad(ragged, width, 0.0, torch.float32, device)

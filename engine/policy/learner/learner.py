@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -23,7 +23,9 @@ from transformers import PreTrainedModel
 from engine.config.agents import AgentConfig, Schedule
 from engine.config.loss import LossConfig
 from engine.config.training import TrainingConfig
-from engine.losses.total import Rows, count_units, total_loss
+from engine.losses.minibatch import OverMinibatch, over_minibatch
+from engine.losses.terms import Rows, masked_log_ratio
+from engine.losses.total import count_units, total_loss
 from engine.policy.learner.forward import (
     PackedRows,
     PaddedRows,
@@ -32,6 +34,7 @@ from engine.policy.learner.forward import (
     pad_rows,
 )
 from engine.policy.learner.layout import Layout, MicroBatches
+from engine.policy.learner.minibatches import compared_columns, split
 from engine.policy.learner.rank_group import RankGroup
 from engine.policy.learner.recompute import recompute_activations
 from engine.policy.learner.rows import TokenStats, TrainingRow, UpdateStats
@@ -51,7 +54,10 @@ _OWN = "own:"
 class MicroBatch:
     rows: PaddedRows | PackedRows
     old_logprobs_NL: Tensor | None = None
+    old_entropies_NL: Tensor | None = None
     reference_logprobs_NL: Tensor | None = None
+    compared: dict[str, Tensor] = field(default_factory=dict)
+    """Columns that the loss computed over the minibatch, (N,) each."""
 
 
 class Learner:
@@ -118,8 +124,10 @@ class Learner:
         (forwarded,) = self.rank_group.sum([sum(one.forwarded for one in cut)])
         lag = sum(row.lag(self.version) for row in fresh) / max(1, len(fresh))
         seen: list[TokenStats] = []
-        for batch in batches:
+        for number, batch in enumerate(batches):
             with self.weights.current() as model:
+                if hook := over_minibatch(self.loss):
+                    self._compare_rows(hook, model, batch, moved=number > 0)
                 figures = self._step(model, batch, seen)
             for name, value in figures.items():
                 sums = totals if name in totals else own
@@ -149,7 +157,9 @@ class Learner:
 
     def _cut(self, rows: Sequence[TrainingRow]) -> list[MicroBatches]:
         """Returns this rank's part of each minibatch."""
-        parts = _split(rows, self.training.minibatches)
+        parts = split(
+            rows, self.training.minibatches, whole_trees=over_minibatch(self.loss) is not None
+        )
         return [self.layout.micro_batches(self.rank_group.share(part)) for part in parts]
 
     def _together(self, cut: list[MicroBatches]) -> list[list[MicroBatch]]:
@@ -242,28 +252,62 @@ class Learner:
             advantages_NL=micro.rows.advantages_NL,
             mask_NL=micro.rows.mask_NL,
             reference_logprobs_NL=micro.reference_logprobs_NL,
+            old_entropies_NL=micro.old_entropies_NL,
+            columns=micro.rows.columns | micro.compared,
         )
 
     def _nothing(self) -> PaddedRows:
         """Returns a fully masked row, for a rank that has fewer passes than another."""
-        row = TrainingRow([self.pad_id], [self.pad_id], [0.0], 0.0, 0)
+        columns = dict.fromkeys(self.loss.row_columns, 0.0)
+        row = TrainingRow([self.pad_id], [self.pad_id], [0.0], 0.0, 0, columns=columns)
         padded = pad_rows([row], self.pad_id, self.weights.model.device)
         return replace(padded, rows=(), mask_NL=torch.zeros_like(padded.mask_NL))
 
-    def _scored(self, model: PreTrainedModel, micro: MicroBatch) -> Tensor:
-        return output_logprobs(model, micro.rows, at_once=self._at_once)[0]
+    def _scored(self, model: PreTrainedModel, micro: MicroBatch) -> tuple[Tensor, Tensor]:
+        return output_logprobs(model, micro.rows, at_once=self._at_once)
 
     @torch.no_grad()
     def _score_old(self, batches: list[list[MicroBatch]]) -> None:
         with self.weights.current() as model:
             for micro in (micro for batch in batches for micro in batch):
-                micro.old_logprobs_NL = self._scored(model, micro)
+                micro.old_logprobs_NL, entropies_NL = self._scored(model, micro)
+                if "entropies" in self.loss.needs:
+                    micro.old_entropies_NL = entropies_NL
 
     @torch.no_grad()
     def _score_reference(self, micro: MicroBatch) -> None:
-        if self.loss.kl_coefficient:
+        if self.loss.reads_reference:
             with self.weights.starting() as model:
-                micro.reference_logprobs_NL = self._scored(model, micro)
+                micro.reference_logprobs_NL, _ = self._scored(model, micro)
+
+    @torch.no_grad()
+    def _compare_rows(
+        self, hook: OverMinibatch, model: PreTrainedModel, batch: list[MicroBatch], *, moved: bool
+    ) -> None:
+        """Adds the columns that the loss computes over a minibatch. `moved` says that the weights
+        are no longer those of the update's start, from which rows drift."""
+        drifts: list[float] = []
+        for micro in batch:
+            count = len(micro.rows.rows)
+            drift_N = torch.zeros(count)
+            if moved:
+                logprobs_NL, _ = self._scored(model, micro)
+                assert micro.old_logprobs_NL is not None
+                old_NL = micro.old_logprobs_NL.double()
+                gaps_NL = masked_log_ratio(logprobs_NL.double(), old_NL, micro.rows.mask_NL)
+                drift_N = gaps_NL.sum(-1)[:count]
+            drifts += drift_N.tolist()
+        rows = [row for micro in batch for row in micro.rows.rows]
+        columns = compared_columns(hook, rows, drifts, self.loss, self.rank_group)
+        for micro in batch:
+            count, width = len(micro.rows.rows), len(micro.rows.mask_NL)
+            micro.compared = {
+                name: torch.nn.functional.pad(values_N[:count], (0, width - count)).to(
+                    micro.rows.mask_NL.device
+                )
+                for name, values_N in columns.items()
+            }
+            columns = {name: values_N[count:] for name, values_N in columns.items()}
 
     def _set_learning_rate(self) -> float:
         rate = self.agent.optimizer.learning_rate * schedule_factor(self.agent, self.progress)
@@ -298,8 +342,3 @@ def schedule_factor(agent: AgentConfig, progress: float) -> float:
 def _number(norm: Tensor) -> float:
     """Returns the value of a norm that may be sharded."""
     return (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()
-
-
-def _split(rows: Sequence[TrainingRow], parts: int) -> list[Sequence[TrainingRow]]:
-    """Returns the batch in `parts` interleaved parts of similar size, none empty."""
-    return [rows[start::parts] for start in range(min(parts, len(rows)))]

@@ -41,6 +41,16 @@ class RankGroup:
         """Returns the maximum of each count over all ranks."""
         return [int(count) for count in self._reduced(counts, dist.ReduceOp.MAX)]
 
+    def gather(self, mine: Sequence[Sequence[float]], width: int) -> tuple[list[list[float]], int]:
+        """Returns the rows of `width` numbers of all ranks, in order, and the index of this rank's
+        first one."""
+        counts = self.sum([len(mine) * (rank == self.rank) for rank in range(self.ranks)])
+        first = int(sum(counts[: self.rank]))
+        flat = [0.0] * (width * int(sum(counts)))
+        flat[width * first : width * (first + len(mine))] = [x for row in mine for x in row]
+        flat = self.sum(flat)
+        return [flat[at : at + width] for at in range(0, len(flat), width)], first
+
     def _reduced(self, values: Sequence[float], operation: dist.ReduceOp.RedOpType) -> list[float]:
         if self.ranks == 1 or not values:
             return list(values)

@@ -151,7 +151,7 @@ class LearnerRank:
             model,
             mesh,
             getattr(torch, self.run.compute.dtype),
-            reference=self.run.loss.kl_coefficient > 0,
+            reference=self.run.loss.reads_reference,
             fill=lambda model: fill(model, files, self.device) if files else None,
         )
         rank_group = RankGroup(self.rank, self.ranks, self.device)

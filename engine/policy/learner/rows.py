@@ -14,7 +14,8 @@ class TrainingRow:
     prompt_ids: list[int]
     output_ids: list[int]
     rollout_logprobs: list[float]
-    advantage: float
+    advantage: float | list[float]
+    """Of all tokens of the output, or of each one."""
     policy_version: int
     """Version that sampled it; of an answer in pieces the oldest, by which it is stale."""
     temperature: float = 1.0
@@ -25,6 +26,8 @@ class TrainingRow:
     """... and of the node in it."""
     pieces: tuple[Piece, ...] = ()
     """Pieces of the output, in order, if several versions sampled it; else empty."""
+    columns: dict[str, float] = field(default_factory=dict)
+    """Numbers of the node that the policy loss needs, by name."""
 
     def lag(self, version: int) -> float:
         """Returns the mean over its tokens of the versions by which this one is newer (AReaL

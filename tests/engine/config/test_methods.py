@@ -121,6 +121,15 @@ def test_a_wrong_option_is_refused_with_its_path(path, value, reason):
     assert caught.value.problems[0]["path"] == path
 
 
+def test_a_loss_whose_columns_no_advantage_makes_is_refused():
+    with pytest.raises(ConfigError, match=r"loss\.policy = 'zvp': needs zero_variance .*grpo"):
+        load_recipe("grpo", {"loss.policy": "zvp"})
+    assert load_recipe("grpo", {"loss.policy": "zvp", "credit.advantage": "rl_zvp"})
+    loss = load_recipe("rl-zvp").loss
+    assert (loss.row_columns, loss.needs) == (["zero_variance"], {"entropies", "zero_variance"})
+    assert not loss.reads_reference and load_recipe("demo").loss.reads_reference
+
+
 def test_errors_of_a_section_and_of_its_options_are_reported_together():
     with pytest.raises(ConfigError) as caught:
         load_recipe("demo", {"credit.adora.weight": -1, "credit.shaping_gamma": -1})

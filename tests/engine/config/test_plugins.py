@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,8 @@ from engine.curriculum import SAMPLERS
 from engine.curriculum.sampler import Draws
 from engine.events.log import read_all
 from engine.events.vocabulary import Verdict
-from engine.losses.total import Rows, count_units, total_loss
+from engine.losses.terms import Rows
+from engine.losses.total import count_units, total_loss
 from engine.memory.protocol import SeenTree
 from engine.problems.errors import DatasetError
 from engine.problems.load import format_names, load_dataset
@@ -91,6 +93,8 @@ def test_credit_is_that_of_the_package_s_advantage(example):
     tree = TreeRecord([1, 2, 3], [0, 0, 0], ["oak"] * 3, [1.0, 0.0, 0.0], [4, 4, 4])
     config = CreditConfig(advantage="scaled", shaping_gamma=0.0, scaled={"scale": 3.0})
     assert assign_credit(tree, config, 8).advantages_N == pytest.approx([2.0, -1.0, -1.0])
+    repaired = replace(tree, parents=[0, 0, 2])
+    assert assign_credit(repaired, config, 8).advantages_N == pytest.approx([2.0, -1.0, -1 / 3])
 
 
 def test_a_loss_of_a_package_learns_and_reports_its_figure(example):

@@ -12,7 +12,9 @@ from engine.credit.overlong import overlong_penalty
 from engine.memory.protocol import OnFork
 
 GROUP_METHODS = sorted(
-    name for name, method in ADVANTAGES.items() if not (method.over_batch or method.memory)
+    name
+    for name, method in ADVANTAGES.items()
+    if not (method.over_batch or method.memory or method.over_tokens or method.row_columns)
 )
 """Those that compare the nodes of one tree, and nothing else."""
 
@@ -21,15 +23,15 @@ def over_group(method, rewards, agents=None):
     """Of a flat group of the right, whose answers are longer than the wrong ones."""
     rewards = np.array(rewards, dtype=float)
     count = len(rewards)
-    group = GroupContext(
-        agents_N=tuple(agents or ("oak",) * count),
-        parents_N=np.full(count, -1),
-        scores_N=np.ones(count),
-        lengths_N=np.full(count, 4),
-        limits_N=np.full(count, 8),
-        options=CreditConfig(advantage=method).options("advantage"),
-    )
-    return ADVANTAGES[method].over_group(rewards, group)
+    columns = {
+        "agents": np.array(agents or ["oak"] * count, dtype=object),
+        "scores": np.ones(count),
+        "lengths": np.full(count, 4),
+        "limits": np.full(count, 8),
+    }
+    needed = {name: columns[name] for name in ADVANTAGES[method].needs}
+    options = CreditConfig(advantage=method).options("advantage")
+    return ADVANTAGES[method].over_group(rewards, GroupContext(needed, options))
 
 
 @pytest.mark.parametrize("method", GROUP_METHODS)
@@ -85,11 +87,13 @@ def test_per_agent_compares_each_agent_with_itself():
 def test_reinforce_pp_normalises_over_the_tokens_of_a_step():
     rewards, lengths = np.array([1.0, 0.0, 0.0, 1.0, 0.5]), np.array([3, 1, 2, 5, 4])
     assert over_group("reinforce_pp", rewards).tolist() == rewards.tolist()
-    result = ADVANTAGES["reinforce_pp"].over_batch(rewards, BatchContext(lengths))
+    result = ADVANTAGES["reinforce_pp"].over_batch(rewards, BatchContext({"lengths": lengths}))
     tokens = np.repeat(rewards, lengths)
     assert result == pytest.approx((rewards - tokens.mean()) / tokens.std())
     assert np.repeat(result, lengths).std() == pytest.approx(1.0)
-    equal = ADVANTAGES["reinforce_pp"].over_batch(np.full(5, 0.1), BatchContext(lengths))
+    equal = ADVANTAGES["reinforce_pp"].over_batch(
+        np.full(5, 0.1), BatchContext({"lengths": lengths})
+    )
     assert equal.tolist() == [0.0] * 5
 
 

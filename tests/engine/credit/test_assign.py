@@ -88,7 +88,7 @@ def test_broken_records_are_refused():
 
 def credited(trees, **settings):
     config = CreditConfig(shaping_gamma=0.0, **settings)
-    return credit_batch(trees, [assign_credit(tree, config, 100) for tree in trees], config)
+    return credit_batch([assign_credit(tree, config, 100) for tree in trees], config)
 
 
 def test_a_method_over_a_batch_sees_the_kept_trees_of_a_step_as_one():

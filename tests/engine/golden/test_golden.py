@@ -23,13 +23,20 @@ def test_every_kind_has_a_case():
     assert {case["kind"] for case in CASES} == set(KINDS)
 
 
+def methods_of(registry):
+    """Methods that cases name as such."""
+    inputs = [case["inputs"] for case in CASES if KINDS[case["kind"]].registry == registry]
+    return {one["method"] for one in inputs if "method" in one}
+
+
 def test_every_advantage_and_every_loss_has_a_case():
     inputs = [case["inputs"] for case in CASES if KINDS[case["kind"]].registry]
     named = {one.get("estimator", "mars2") for one in inputs if "rewards" in one}
+    named |= methods_of("advantages")
     methods = registry("advantages").methods
     beside = {name for name in methods.own if hasattr(methods.source(name), "GOLDEN")}
     assert (named - {GROUP_NORM}) | beside == set(methods.own)
-    losses = {one["loss"] for one in inputs if "loss" in one}
+    losses = {one["loss"] for one in inputs if "loss" in one} | methods_of("losses")
     assert losses | {"gspo"} == set(registry("losses").methods.own)
 
 

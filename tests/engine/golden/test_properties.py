@@ -479,6 +479,113 @@ def total_loss(luck):
     return inputs, loss_of(rows, options) + penalty
 
 
+def prefix_values(luck):
+    """TEMPO, by the definition of V: over all nodes of one prompt with the same prefix."""
+    trees, tokens, prompts = [], [], []
+    for tree in range(luck.randint(1, 3)):
+        for _ in range(luck.randint(1, 6)):
+            trees.append(tree)
+            tokens.append([luck.randint(1, 2) for _ in range(luck.randint(1, 4))])
+            prompts.append(luck.choice(["oak:0", "oak:1", "fern:0"]))
+    own = rewards(luck, len(trees))
+
+    def value(v, length):
+        through = [
+            own[u]
+            for u in range(len(own))
+            if (trees[u], prompts[u]) == (trees[v], prompts[v])
+            and tokens[u][:length] == tokens[v][:length]
+            and len(tokens[u]) >= length
+        ]
+        return mean(through)
+
+    expected = []
+    for v, tree in enumerate(trees):
+        group = [r for r, t in zip(own, trees, strict=True) if t == tree]
+        if len(set(group)) < 2:
+            expected.append([0.0] * len(tokens[v]))
+            continue
+        base, spread = own[v] - mean(group), stdev(group) + 1e-6
+        steps = [value(v, t + 1) - value(v, t) for t in range(len(tokens[v]))]
+        expected.append([(base + step) / spread for step in steps])
+    return {
+        "rewards": own, "tree_ids": trees, "tokens": tokens, "prefixes": prompts, "method": "tempo",
+    }, expected  # fmt: skip
+
+
+def by_entropy(luck):
+    trees = [tree for tree in range(3) for _ in range(luck.randint(1, 4))]
+    scores = {tree: luck.choice([[1.0], [0.0], [0.0, 1.0], [0.5]]) for tree in range(3)}
+    own = [luck.choice(scores[tree]) for tree in trees]
+    entropies = [[round(luck.random(), 3) for _ in range(luck.randint(1, 4))] for _ in trees]
+    alpha, expected = luck.choice([0.1, 0.5]), []
+    for r, tree, row in zip(own, trees, entropies, strict=True):
+        group = [other for other, t in zip(own, trees, strict=True) if t == tree]
+        if set(group) == {1.0}:
+            expected.append([alpha * h for h in row])
+        elif set(group) == {0.0}:
+            expected.append([-alpha * (max(row) - h) for h in row])
+        else:
+            plain = (r - mean(group)) / (stdev(group) + 1e-6) if len(set(group)) > 1 else 0.0
+            expected.append([plain] * len(row))
+    return {
+        "scores": own, "tree_ids": trees, "entropies": entropies, "alpha": alpha,
+        "method": "rl_zvp",
+    }, expected  # fmt: skip
+
+
+def method_loss(luck):
+    """PACS, its gradient by central differences."""
+    rows = token_rows(luck)
+    groups = [luck.choice([1, 1, 1, 1, 2]) for _ in rows["mask"]]
+    labels = [float(luck.random() < 0.4) for _ in groups]
+    options = {"beta": luck.choice([0.5, 1.0]), "balance": luck.random() < 0.8}
+
+    def contrasts(logprobs):
+        moved = {**rows, "log_probs": logprobs}
+        drift = [
+            options["beta"] * sum(seen(moved, "log_probs", v, "old_log_probs"))
+            for v in range(len(groups))
+        ]
+        others = [
+            [drift[u] for u in range(len(groups)) if u != v and groups[u] == groups[v]]
+            for v in range(len(groups))
+        ]
+        return [d - mean(rest) if rest else 0.0 for d, rest in zip(drift, others, strict=True)]
+
+    def loss(logprobs):
+        terms = []
+        for v, psi in enumerate(contrasts(logprobs)):
+            alike = [labels[u] for u in range(len(groups)) if groups[u] == groups[v]]
+            if len(alike) < 2:
+                continue
+            weight = 1.0
+            if options["balance"] and len(set(alike)) > 1:
+                weight = len(alike) / (2 * alike.count(labels[v]))
+            chance = 1 / (1 + math.exp(-psi))
+            terms.append(-weight * math.log(chance if labels[v] else 1 - chance))
+        return mean(terms) if terms else 0.0
+
+    step, gradient = 1e-6, []
+    for v, row in enumerate(rows["log_probs"]):
+        gradient.append([])
+        for t, value in enumerate(row):
+            sides = []
+            for moved in (value + step, value - step):
+                changed = [*row[:t], moved, *row[t + 1 :]]
+                sides.append(loss([*rows["log_probs"][:v], changed, *rows["log_probs"][v + 1 :]]))
+            gradient[-1].append((sides[0] - sides[1]) / (2 * step))
+    names = ("log_probs", "old_log_probs", "mask")
+    return {
+        **{name: rows[name] for name in names}, **options, "groups": groups, "scores": labels,
+        "method": "pacs",
+    }, {
+        "loss": loss(rows["log_probs"]),
+        "psi": contrasts(rows["log_probs"]),
+        "grad_log_probs": gradient,
+    }  # fmt: skip
+
+
 MAKERS = {
     "prior": [prior], "posterior": [posterior], "backprop": [backprop], "p_widen": [p_widen],
     "p_agent": [p_agent], "ucb_agent": [ucb_agent], "tree_shaping": [tree_shaping],
@@ -486,6 +593,7 @@ MAKERS = {
     "dynamic_filter": [dynamic_filter], "pass_at_k": [pass_at_k], "tree_select": [tree_select],
     "diversity": [diversity], "depth_weight": [depth_weight], "is_weights": [is_weights],
     "gspo_ratio": [gspo_ratio], "kl": [kl], "policy_loss": [policy_loss],
+    "method_loss": [method_loss], "token_advantage": [prefix_values, by_entropy],
     "rae": [rae], "rollout_budget": [rollout_budget], "total_loss": [total_loss],
 }  # fmt: skip
 STATISTICAL = {"p_widen": 2, "p_agent": 2}

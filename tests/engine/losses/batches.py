@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
-from engine.losses.total import Rows
+from engine.losses.terms import Rows
 
 
 def make_batch(rows=6, length=5, seed=0, spread=0.3):
@@ -25,9 +27,34 @@ def make_batch(rows=6, length=5, seed=0, spread=0.3):
         advantages_NL=advantages,
         mask_NL=mask,
         reference_logprobs_NL=old + spread * noise(),
+        old_entropies_NL=noise().abs(),
+        columns=made_columns(rows),
     )
+
+
+def made_columns(rows):
+    """A number of each row for every column that a loss of the engine reads."""
+    numbers = torch.arange(rows, dtype=torch.float64)
+    return {
+        "zero_variance": numbers % 3 - 1,
+        "value": numbers / 3,
+        "slope": numbers - 2,
+        "error": numbers / 9,
+        "scores": numbers % 2,
+    }
 
 
 def part(rows: Rows, which) -> Rows:
     """The rows `which` of a batch."""
-    return Rows(**{name: value[which] for name, value in vars(rows).items()})
+    return changed(rows, lambda name, values: values[which])
+
+
+def changed(rows: Rows, change) -> Rows:
+    """The rows with every tensor replaced by `change(name, tensor)`."""
+    tensors = {
+        name: change(name, value)
+        for name, value in vars(rows).items()
+        if isinstance(value, torch.Tensor)
+    }
+    columns = {name: change(name, values) for name, values in rows.columns.items()}
+    return replace(rows, **tensors, columns=columns)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -7,8 +8,9 @@ from engine.config.loss import Aggregation, KlEstimator, Level, LossConfig, Weig
 from engine.losses import POLICY_LOSSES, policy_loss, policy_units
 from engine.losses.importance import importance_weights
 from engine.losses.kl import kl_tokens
-from engine.losses.total import Rows, count_units, total_loss
-from tests.engine.losses.batches import make_batch, part
+from engine.losses.terms import LossContext, Rows
+from engine.losses.total import count_units, total_loss
+from tests.engine.losses.batches import changed, make_batch, part
 
 WIDE = {"clip_low": 0.2, "clip_high": 0.28}
 LOSSES = sorted(POLICY_LOSSES)
@@ -20,6 +22,11 @@ def config(policy="gspo", **settings):
 
 def whole(logprobs, rows, settings):
     return total_loss(logprobs, rows, count_units([rows.mask_NL], settings), settings)
+
+
+def sums(logprobs, old, advantages, mask, weights, settings):
+    rows = Rows(old, old, advantages, mask)
+    return policy_loss(LossContext(**vars(rows), logprobs_NL=logprobs, config=settings), weights)
 
 
 def gradient(loss, logprobs):
@@ -69,7 +76,7 @@ def test_padding_may_hold_anything(policy, junk):
         return torch.where(hidden, junk, values)
 
     spoiled = spoil(logprobs.detach()).requires_grad_()
-    dirty = Rows(**{k: spoil(v) if k != "mask_NL" else v for k, v in vars(rows).items()})
+    dirty = changed(rows, lambda name, v: v if name == "mask_NL" or v.ndim == 1 else spoil(v))
     result = whole(spoiled, dirty, settings)
     assert result.loss.item() == pytest.approx(expected.loss.item())
     assert result.mismatch.item() == pytest.approx(expected.mismatch.item())
@@ -81,14 +88,14 @@ def test_extreme_ratios_keep_loss_and_gradient_finite(policy):
     for shift in (-500.0, 500.0):
         logprobs, rows = make_batch(seed=5)
         far = (logprobs.detach() + shift).to(torch.float32).requires_grad_()
-        parts = {k: v.to(torch.float32) for k, v in vars(rows).items()}
-        rows = Rows(**{**parts, "rollout_logprobs_NL": parts["rollout_logprobs_NL"] - shift})
+        rows = changed(rows, lambda name, values: values.to(torch.float32))
+        rows = replace(rows, rollout_logprobs_NL=rows.rollout_logprobs_NL - shift)
         result = whole(far, rows, config(policy))
         assert math.isfinite(result.loss.item())
         assert torch.isfinite(gradient(result.loss, far)).all()
 
 
-@pytest.mark.parametrize("policy", LOSSES)
+@pytest.mark.parametrize("policy", sorted({*LOSSES} - {"pacs", "zvp"}))
 def test_on_policy_the_gradient_is_that_of_reinforce(policy):
     """At ratio 1 nothing is clipped: the gradient of each token is -A over the denominator."""
     logprobs, rows = make_batch(seed=6, spread=0.0)
@@ -103,7 +110,7 @@ def test_on_policy_the_gradient_is_that_of_reinforce(policy):
 def test_a_clipped_gspo_sequence_gives_no_gradient_at_all():
     logprobs = torch.tensor([[0.5, -0.1], [0.0, 0.01]], dtype=torch.float64, requires_grad=True)
     old, ones = torch.zeros(2, 2, dtype=torch.float64), torch.ones(2, 2, dtype=torch.float64)
-    terms = policy_loss(logprobs, old, ones, ones, ones, config("gspo", clip_high=0.1))
+    terms = sums(logprobs, old, ones, ones, ones, config("gspo", clip_high=0.1))
     result = gradient(terms.loss_sum, logprobs)
     assert result[0].tolist() == [0, 0] and (result[1] < 0).all()
     assert terms.clipped_sum == 1
@@ -126,7 +133,7 @@ def test_each_aggregation_weighs_tokens_as_its_formula_says(aggregation, expecte
     advantages = -torch.tensor([[1.0, 2.0, 3.0], [10.0, 99.0, 99.0]])
     mask, ones = torch.tensor([[1, 1, 1], [1, 0, 0]]), torch.ones(2, 3)
     settings = config("ppo", aggregation=aggregation, aggregation_tokens=8)
-    terms = policy_loss(0 * ones, 0 * ones, advantages, mask, ones, settings)
+    terms = sums(0 * ones, 0 * ones, advantages, mask, ones, settings)
     assert terms.loss_sum.item() / policy_units(mask, settings) == pytest.approx(expected)
 
 
@@ -143,7 +150,7 @@ def at_ratio(ratio, advantage, policy="ppo", **settings):
     """(loss, its gradient, clipped) of one token with the given ratio."""
     logprob = torch.tensor([[math.log(ratio)]], dtype=torch.float64, requires_grad=True)
     one = torch.ones(1, 1, dtype=torch.float64)
-    terms = policy_loss(logprob, 0 * one, advantage * one, one, one, config(policy, **settings))
+    terms = sums(logprob, 0 * one, advantage * one, one, one, config(policy, **settings))
     return terms.loss_sum.item(), gradient(terms.loss_sum, logprob).item(), terms.clipped_sum.item()
 
 
@@ -188,8 +195,8 @@ def test_a_vetoed_answer_gives_nothing_and_the_others_give_the_same():
 def test_without_correction_the_generator_does_not_matter():
     logprobs, rows = make_batch(seed=11)
     settings = config(importance_correction=False)
-    other = Rows(**{**vars(rows), "rollout_logprobs_NL": rows.rollout_logprobs_NL - 1.0})
-    on_policy = Rows(**{**vars(rows), "rollout_logprobs_NL": rows.old_logprobs_NL})
+    other = replace(rows, rollout_logprobs_NL=rows.rollout_logprobs_NL - 1.0)
+    on_policy = replace(rows, rollout_logprobs_NL=rows.old_logprobs_NL)
     result = whole(logprobs, rows, settings).loss
     assert (
         result == whole(logprobs, other, settings).loss == whole(logprobs, on_policy, config()).loss
@@ -204,11 +211,11 @@ def test_weights_carry_no_gradient_and_count_once():
     assert not weights.requires_grad
     expected = (rows.old_logprobs_NL - rows.rollout_logprobs_NL).exp().clamp(max=2.0)
     assert torch.allclose(weights[rows.mask_NL == 1], expected[rows.mask_NL == 1])
-    plain = policy_loss(
+    plain = sums(
         logprobs, rows.old_logprobs_NL, rows.advantages_NL, rows.mask_NL,
         torch.full_like(weights, 0.5), config("ppo"),
     )  # fmt: skip
-    full = policy_loss(
+    full = sums(
         logprobs, rows.old_logprobs_NL, rows.advantages_NL, rows.mask_NL,
         torch.ones_like(weights), config("ppo"),
     )  # fmt: skip
@@ -244,7 +251,7 @@ def test_k3_is_never_negative_and_all_estimators_stay_in_their_bounds():
 
 def test_missing_parts_are_refused():
     logprobs, rows = make_batch(seed=9)
-    bare = Rows(**{**vars(rows), "reference_logprobs_NL": None})
+    bare = replace(rows, reference_logprobs_NL=None)
     with pytest.raises(ValueError, match="kl_coefficient"):
         whole(logprobs, bare, config())
     assert whole(logprobs, bare, config(kl_coefficient=0.0)).kl == 0

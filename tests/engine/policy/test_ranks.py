@@ -23,13 +23,16 @@ from engine.policy.learner.learner import Learner
 from engine.policy.learner.rank_group import RankGroup, divide
 from engine.policy.learner.ranks import RankError
 from engine.policy.learner.sharded import ShardedWeights
+from engine.policy.models.weights import FullWeights
 from engine.preload.environment import runtime_environment
 from tests.engine.policy.test_layout import gpt2, tree_rows, updated
 from tests.helpers.policies import tiny_config, tiny_policy
 from tests.helpers.waiting import eventually, patience
 
 DEADLINE = 300
-CASES = [(policy, kind) for policy in sorted(POLICY_LOSSES) for kind in (None, *Aggregation)]
+PLAIN = sorted({*POLICY_LOSSES} - {"pacs", "zvp"})
+CASES = [(policy, kind) for policy in PLAIN for kind in (None, *Aggregation)]
+CASES += [("pacs", None), ("zvp", None)]
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +69,18 @@ def learn_together(rank, folder):
         stats = student.update(tree_rows(), 0.5)
         gradients = [p.grad.full_tensor() for p in weights.trained()]
         results.append((stats.loss, stats.gradient_norm, stats.row_tokens, gradients))
+    results.append(moved(weights, RankGroup(rank, 2)))
     dist.destroy_process_group()
     return results
+
+
+def moved(weights, rank_group=None):
+    """(stats, weights) after three steps of a loss that compares the rows of all ranks."""
+    agent = AgentConfig(name="tiny", model="-", optimizer={"learning_rate": 3e-3})
+    training = TrainingConfig(micro_batch_tokens=250, minibatches=3)
+    loss = LossConfig(policy="pacs", kl_coefficient=0.0)
+    stats = Learner(weights, 0, agent, loss, training, rank_group).update(tree_rows(), 0.0)
+    return stats, weights.full_state() if rank_group else weights.model.state_dict()
 
 
 @pytest.mark.large
@@ -76,6 +89,12 @@ def test_two_ranks_have_the_gradient_of_one_under_every_loss(cluster, tmp_path):
     other = ray.remote(learn_together).options(runtime_env=forked).remote(1, tmp_path)
     result = learn_together(0, tmp_path)
     ray.get(other, timeout=DEADLINE * patience())
+    stats, weights = result.pop()
+    model = gpt2()
+    expected, of_one = moved(FullWeights(model, reload=lambda directory: model))
+    assert stats.policy_loss == pytest.approx(expected.policy_loss, abs=1e-9)
+    for name, weight in of_one.items():
+        assert (weights[name] - weight).abs().max() <= 1e-8, name
     for case, (loss, norm, tokens, gradients) in zip(CASES, result, strict=True):
         stats, expected = updated(gpt2(), loss_of(*case), "padded", 10_000, tree_rows(), 0.0)
         assert loss == pytest.approx(stats.loss, abs=1e-9), case

@@ -1,8 +1,10 @@
 """Tests of buffers, which never split a tree, of the lease, and of progress and its schedule."""
 
+import json
 import os
 import threading
 import time
+from dataclasses import replace
 
 from engine.policy.learner.rows import TrainingRow
 from engine.run.lease import FILE_NAME, LeaseGuard
@@ -55,6 +57,17 @@ def test_a_stale_row_fills_no_batch_and_is_counted_once():
         == (copy.record_update(3), copy.record_update(4))
         == (2, 0)
     )
+
+
+def test_rows_come_back_with_advantages_of_tokens_and_columns_and_older_ones_without():
+    whole = replace(row(1), advantage=[0.5, -1.0], columns={"scores": 1.0})
+    buffer, copy = AgentBuffer(batch_nodes=1), AgentBuffer(batch_nodes=1)
+    buffer.add_tree([whole, row(2)])
+    state = json.loads(json.dumps(buffer.state()))
+    older = state["trees"][0][1]
+    del older["columns"]
+    copy.load_state(state)
+    assert copy.take() == [whole, row(2)]
 
 
 def test_a_buffer_comes_back_from_its_state():

@@ -171,11 +171,11 @@ def loss_of(policy: str, sign: float = 1.0):
 
         right = POLICY_LOSSES[policy]
 
-        def token_terms(*given):
-            terms = right.token_terms(*given)
-            return replace(terms, loss_NL=sign * terms.loss_NL)
+        def loss_terms(context):
+            terms = right.loss_terms(context)
+            return replace(terms, per_token_NL=sign * terms.per_token_NL)
 
-        POLICY_LOSSES[OWN] = SimpleNamespace(AGGREGATION=right.AGGREGATION, token_terms=token_terms)
+        POLICY_LOSSES[OWN] = SimpleNamespace(AGGREGATION=right.AGGREGATION, loss_terms=loss_terms)
 
     return plant
 

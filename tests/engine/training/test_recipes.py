@@ -231,6 +231,28 @@ def over_the_step(log):
         yield (scores - tokens.mean()) / spread, [k["node.credit"]["advantage"] for k in kinds]
 
 
+def over_the_deviation_of_the_step(log):
+    """For lite-ppo, for both steps: (expected, actual)."""
+    for step in (1, 2):
+        trees = [t for t, s in zip(log.trees, log.steps, strict=True) if s == step]
+        columns = [log.columns(tree) for tree in trees]
+        spread = np.concatenate([scores for scores, *_ in columns]).std(ddof=1) + 1e-6
+        expected = [(scores - scores.mean()) / spread for scores, *_ in columns]
+        yield np.concatenate(expected), np.concatenate([column[3] for column in columns])
+
+
+def with_values_of_prefixes(rewards, tree):
+    """For tempo: means over tokens. The values' differences add up to the node's reward less that
+    of its agent's answers to the problem, since equal answers have equal rewards."""
+    if not np.ptp(rewards):
+        return 0 * rewards
+    agents = np.array([kinds["node.open"]["agent"] for kinds in tree.values()])
+    tokens = np.array([kinds["node.close"]["tokens"] for kinds in tree.values()])
+    of_agent = np.array([rewards[agents == agent].mean() for agent in agents])
+    gains = rewards - rewards.mean() + (rewards - of_agent) / tokens
+    return gains / (rewards.std(ddof=1) + 1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", large_but(KINDS, TRAINED))
 def test_the_recipe_trains_as_it_claims(runs, name):
@@ -245,6 +267,9 @@ def test_the_recipe_trains_as_it_claims(runs, name):
     if name == "reinforce-pp":
         for expected, advantages in over_the_step(log):
             assert advantages == pytest.approx(expected, abs=1e-4)
+    elif name == "lite-ppo":
+        for expected, advantages in over_the_deviation_of_the_step(log):
+            assert advantages == pytest.approx(expected, abs=1e-4)
     elif name == "rae":
         for expected, advantages in over_the_run(log, config.credit.options("advantage").decay):
             assert advantages == pytest.approx(expected, abs=1e-4)
@@ -256,7 +281,10 @@ def test_the_recipe_trains_as_it_claims(runs, name):
             assert config.search.max_depth != 1 or (parents == -1).all(), "a flat group"
             shaping = config.credit.shaping_gamma, config.credit.shaping_lambda
             rewards = tree_shaping(scores, parents, *shaping)
-            expected = formula(rewards, agents) if formula else by_its_method(tree, config)
+            if name == "tempo":
+                expected = with_values_of_prefixes(rewards, tree)
+            else:
+                expected = formula(rewards, agents) if formula else by_its_method(tree, config)
             assert advantages == pytest.approx(expected, abs=1e-4)
     uniform = sum(map(is_uniform, log.trees))
     filtered = sum(end["filtered_trees"] for end in ends)
@@ -264,6 +292,10 @@ def test_the_recipe_trains_as_it_claims(runs, name):
 
     updates = log.payloads("agent.update")
     assert all(update["mismatch"] < 1e-3 for update in updates)
+    if name == "rl-zvp":
+        assert any(0 < update["figures"]["by_entropy"] < 1 for update in updates)
+    if name == "pacs":
+        assert all(0 < update["figures"]["label_error"] < 1 for update in updates)
     assert all(update["nodes"] >= config.training.batch_nodes for update in updates)
     warned = {line["message"] for line in log.payloads("log.line") if line["level"] == "warning"}
     assert {str(one) for one in setting_warnings(config)} <= warned

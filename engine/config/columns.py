@@ -1,0 +1,52 @@
+"""Names of the columns that methods may need: data of nodes, and of the rows learned from.
+
+An advantage names in `NEEDS` the columns of its group (`engine.credit.columns` makes them), and in
+`MAKES` those that it adds to rows for a loss. A loss names in `NEEDS` what of its context
+(`engine.losses.terms.LossContext`) must be there. Both are sets of names in the method's module.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+NODE_COLUMNS = {
+    "agents": "name of the agent, which is its role",
+    "owners": "name of the agent whose weights wrote the node",
+    "problems": "number of its problem in the training split",
+    "parents": "index of its parent within the group; -1 for the root",
+    "depths": "depth; 1 for a child of the root",
+    "scores": "raw score, before shaping and penalties; 1 is right",
+    "lengths": "output tokens",
+    "limits": "most output tokens that its agent may write",
+    "prompts": "prompt ids",
+    "tokens": "output ids",
+    "logprobs": "log-probability of each output token under the generator, in nats",
+}
+"""Columns of a group, one value for each node; those of the last three are arrays of their own."""
+ROW_COLUMNS = frozenset({"problems", "depths", "scores", "lengths", "limits"})
+"""Those that are a number: a loss may need them of each row."""
+LOSS_TENSORS = {
+    "entropies": "entropy of the learner's distribution before each token, in nats, under the "
+    "weights at the start of the update",
+    "reference": "log-probabilities under the agent's starting weights",
+}
+"""What a learner computes for a loss beyond what every loss has."""
+
+
+def names_of(source: Any, attribute: str) -> frozenset[str]:
+    """Returns the names that a module lists in `NEEDS` or `MAKES`; none if it has no such list.
+
+    Raises:
+        ValueError: it is no set of names.
+    """
+    names = getattr(source, attribute, frozenset())
+    if not isinstance(names, (set, frozenset)) or not all(isinstance(n, str) for n in names):
+        raise ValueError(f"{attribute} is {names!r:.80}, not a set of names of columns")
+    return frozenset(names)
+
+
+def unmade_columns(loss: Any, advantage: Any) -> list[str]:
+    """Returns the columns of rows that a loss's module needs and that neither the engine nor the
+    advantage's module makes, sorted."""
+    given = ROW_COLUMNS | set(LOSS_TENSORS) | names_of(advantage, "MAKES")
+    return sorted(names_of(loss, "NEEDS") - given)

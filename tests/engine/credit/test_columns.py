@@ -1,0 +1,151 @@
+"""Tests of the columns of groups and batches, and of advantages by token."""
+
+import numpy as np
+import pytest
+
+from engine.config.columns import NODE_COLUMNS, ROW_COLUMNS
+from engine.config.credit import CreditConfig
+from engine.credit import ADVANTAGES
+from engine.credit.assign import assign_credit, credit_batch
+from engine.credit.columns import MAKERS, Group, TreeRecord, columns_of, concatenated
+from engine.credit.group import GroupContext, advantage_of
+
+TOKENS = [[5, 6, 7], [5, 6, 8, 9], [5, 9], [4]]
+
+
+def record(scores, parents=(0, 0, 0, 1), tokens=TOKENS):
+    count = len(scores)
+    return TreeRecord(
+        node_ids=[1, 2, 3, 4],
+        parents=list(parents),
+        agents=["oak", "fern", "oak", "fern"],
+        scores=scores,
+        lengths=[len(one) for one in tokens],
+        further={
+            "problems": [17] * count,
+            "owners": ["oak"] * count,
+            "prompts": [[1, 2]] * 3 + [[1, 2, 5]],
+            "tokens": tokens,
+            "logprobs": [[-0.5] * len(one) for one in tokens],
+        },
+    )
+
+
+def plain(column):
+    return [value.tolist() if isinstance(value, np.ndarray) else value for value in column]
+
+
+def test_one_function_makes_every_column_of_the_scored_nodes():
+    tree = record([1.0, 0.0, None, 0.5])
+    columns = columns_of(Group(tree, [0, 1, 3], [8, 9, 8, 9]), NODE_COLUMNS)
+    assert {name: plain(column) for name, column in columns.items()} == {
+        "agents": ["oak", "fern", "fern"], "owners": ["oak"] * 3, "problems": [17] * 3,
+        "parents": [-1, -1, 0], "depths": [1, 1, 2], "scores": [1.0, 0.0, 0.5],
+        "lengths": [3, 4, 1], "limits": [8, 9, 9],
+        "prompts": [[1, 2], [1, 2], [1, 2, 5]], "tokens": [[5, 6, 7], [5, 6, 8, 9], [4]],
+        "logprobs": [[-0.5] * 3, [-0.5] * 4, [-0.5]],
+    }  # fmt: skip
+    assert MAKERS.keys() == NODE_COLUMNS.keys() > ROW_COLUMNS
+    assert all(columns[name].dtype.kind in "if" for name in ROW_COLUMNS)
+
+
+def test_a_batch_is_its_groups_one_after_the_other():
+    group = columns_of(Group(record([1.0, 0.0, None, 0.5]), [0, 1, 3], [8] * 4), NODE_COLUMNS)
+    other = columns_of(Group(record([None, 0.0, 1.0, None]), [1, 2], [8] * 4), NODE_COLUMNS)
+    together = concatenated([group, other, group])
+    assert together["parents"].tolist() == [-1, -1, 0, -1, -1, -1, -1, 5]
+    assert together["scores"].tolist() == [1.0, 0.0, 0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
+    assert plain(together["tokens"])[3:5] == [[5, 6, 8, 9], [5, 9]]
+    assert concatenated([]) == {}
+
+
+def test_a_method_has_the_columns_that_it_names_and_no_others():
+    class Method:
+        NEEDS = {"lengths"}
+
+        @staticmethod
+        def over_group(rewards_N, context):
+            assert set(context.columns) == {"lengths"}
+            return rewards_N / context["lengths"]
+
+    ADVANTAGES["by_length"] = advantage_of(Method)
+    try:
+        config = CreditConfig(advantage="by_length", shaping_gamma=0.0)
+        credit = assign_credit(record([1.0, 0.0, 1.0, 0.0]), config, 9)
+    finally:
+        del ADVANTAGES["by_length"]
+    assert credit.advantages_N.tolist() == [1 / 3, 0, 1 / 2, 0]
+    with pytest.raises(KeyError, match="no column 'lengths': name it in NEEDS"):
+        ADVANTAGES["reinforce_pp"].over_batch(np.arange(2.0), GroupContext())
+
+
+def over_group(rewards_N, context):
+    return rewards_N
+
+
+@pytest.mark.parametrize(
+    ("attributes", "fault"),
+    [
+        ({"NEEDS": {"lengths", "speed"}}, "NEEDS has speed; choose among agents, depths"),
+        ({"NEEDS": "lengths"}, "NEEDS is 'lengths', not a set"),
+        ({"MAKES": {"mark"}}, "MAKES and the function row_columns"),
+    ],
+)
+def test_a_method_with_impossible_columns_is_refused(attributes, fault):
+    module = type("Module", (), {"over_group": staticmethod(over_group), **attributes})
+    with pytest.raises(ValueError, match=fault):
+        advantage_of(module)
+
+
+def test_a_column_that_a_record_lacks_is_named():
+    tree = TreeRecord([1, 2], [0, 0], ["oak"] * 2, [1.0, 0.0], [3, 3])
+    with pytest.raises(ValueError, match=r"records no (owners|prompts|tokens)"):
+        assign_credit(tree, CreditConfig(advantage="tempo"), 8)
+    uneven = TreeRecord([1], [0], ["oak"], [1.0], [3], {"tokens": []})
+    with pytest.raises(ValueError, match="one value per node"):
+        assign_credit(uneven, CreditConfig(), 8)
+
+
+def test_tokens_have_advantages_of_their_own_and_a_node_their_mean():
+    config = CreditConfig(advantage="tempo", shaping_gamma=0.0)
+    first = assign_credit(record([1.0, 0.0, 0.0, None]), config, 9)
+    alike = assign_credit(record([1.0, 1.0, 1.0, None]), config, 9)
+    credit, dropped = credit_batch([first, alike], config)
+    std = np.std([1, 0, 0], ddof=1) + 1e-6
+    # V is 1/3 before and after 5, 1/2 after 5 6, then the node's own.
+    steps = [[0, 1 / 6, 1 / 2], [0, 1 / 6, -1 / 2, 0], [0, -1 / 3]]
+    for place, (reward, own) in enumerate(zip([1, 0, 0], steps, strict=True)):
+        expected = (reward - 1 / 3 + np.array(own)) / std
+        assert credit.advantage_of(place) == pytest.approx(expected.tolist())
+        assert credit.advantages_N[place] == pytest.approx(expected.mean())
+    assert np.isnan(credit.advantages_N[3]) and len(credit.token_advantages[3]) == 0
+    assert dropped.filtered and dropped.advantage_of(0) == 0.0
+    # A repair answers another prompt: it is in no prefix of the others, though in mean and std.
+    (repaired,) = credit_batch([assign_credit(record([1.0, 0.0, 0.0, 1.0]), config, 9)], config)
+    std = np.std([1, 0, 0, 1], ddof=1) + 1e-6
+    assert repaired.advantage_of(0) == pytest.approx(((0.5 + np.array(steps[0])) / std).tolist())
+    assert repaired.advantage_of(3) == pytest.approx(0.5 / std)
+
+
+def test_rows_carry_what_the_loss_needs():
+    config = CreditConfig(advantage="rl_zvp", dynamic_filter=False, shaping_gamma=0.0)
+    needed = ["depths", "scores", "zero_variance"]
+    for scores, mark in (([1.0, 1.0, None, 1.0], 1), ([0.0] * 4, -1), ([1.0, 0.0, 0.5, 0.5], 0)):
+        credit = assign_credit(record(scores), config, 9, row_columns=needed)
+        assert credit.columns_of(3) == {
+            "depths": 2.0, "scores": scores[3], "zero_variance": float(mark),
+        }  # fmt: skip
+        assert (credit.advantages_N[[0, 1, 3]] == 0).all() == (mark != 0)
+    assert np.isnan(assign_credit(record(scores), config, 9).advantages_N).sum() == 0
+    fractions = assign_credit(record([0.5] * 4), config, 9, row_columns=needed)
+    assert fractions.columns_of(0)["zero_variance"] == 0 and not fractions.advantages_N.any()
+
+
+def test_lite_ppo_divides_by_the_deviation_of_the_step():
+    config = CreditConfig(advantage="lite_ppo", shaping_gamma=0.0)
+    trees = [record([1.0, 0.0, 0.0, None]), record([1.0] * 4), record([1.0, 0.5, 1.0, 1.0])]
+    credits = credit_batch([assign_credit(tree, config, 9) for tree in trees], config)
+    std = np.std([1, 0, 0, 1, 0.5, 1, 1], ddof=1) + 1e-6  # not of the tree that is filtered
+    assert credits[0].advantages_N[:3] == pytest.approx((np.array([1, 0, 0]) - 1 / 3) / std)
+    assert credits[1].advantages_N.tolist() == [0.0] * 4
+    assert credits[2].advantages_N == pytest.approx((np.array([1, 0.5, 1, 1]) - 0.875) / std)
