@@ -7,13 +7,24 @@ from __future__ import annotations
 
 from engine.config.methods import Methods
 from engine.credit.group import Advantage, advantage_of
-from engine.credit.methods import adora, dr_grpo, grpo, mars2, per_agent, rae, reinforce_pp, rloo
+from engine.credit.methods import (
+    adora,
+    dr_grpo,
+    gdpo,
+    grpo,
+    mars2,
+    per_agent,
+    rae,
+    reinforce_pp,
+    rloo,
+)
 
 ADVANTAGES: Methods[Advantage] = Methods(
     "advantages",
     advantage_of,
     adora,
     dr_grpo,
+    gdpo,
     grpo,
     mars2,
     per_agent,

@@ -1,4 +1,4 @@
-"""Credit of whole trees: raw score -> shaping -> overlong -> advantage.
+"""Credit of whole trees: raw score -> reward of its parts (`rewards.parts`) -> advantage.
 
 Source: docs/algorithm.md, sections 5 and 6.
 
@@ -11,8 +11,9 @@ its own credit is NaN, which would make any loss NaN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +21,10 @@ from engine.config.credit import CreditConfig
 from engine.credit import ADVANTAGES
 from engine.credit.filters import usable
 from engine.credit.group import BatchContext, CreditMemory, GroupContext
-from engine.credit.overlong import overlong_penalty
-from engine.credit.shaping import ROOT, tree_shaping
+from engine.credit.rewards.nodes import Nodes
+from engine.credit.rewards.outcome import Outcome
+from engine.credit.rewards.parts import tree_rewards
+from engine.credit.shaping import ROOT
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class TreeRecord:
     """Raw scores; None where verification failed technically."""
     lengths: Sequence[int]
     """Output tokens."""
+    outcomes: Sequence[Outcome] = ()
+    """Verdicts, for parts of rewards that read them; as are the next two."""
+    texts: Sequence[str] = ()
+    programs: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -43,10 +50,14 @@ class Credit:
     """Aligned with the record's columns; NaN at nodes without a score."""
 
     shaped_N: np.ndarray
-    """Reward after shaping and overlong penalty, from which the advantage is computed."""
+    """Reward of all parts, from which the advantage is computed."""
     advantages_N: np.ndarray
     filtered: bool
     """Whether the tree is dropped before any forward pass."""
+    terms: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """What each part adds to the reward, by name (`engine.credit.rewards.parts.Rewards.terms`)."""
+    gates: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Factors of the raw score before shaping, by name."""
 
 
 def assign_credit(
@@ -74,26 +85,53 @@ def assign_credit(
     if not scored:
         return Credit(shaped_N, advantages_N, filtered=True)
 
-    scores = np.array([tree.scores[row] for row in scored], dtype=np.float64)
-    limits = np.broadcast_to(np.asarray(max_new_tokens), count)[scored]
-    lengths = np.array([tree.lengths[row] for row in scored])
+    nodes = _nodes(tree, scored, np.broadcast_to(np.asarray(max_new_tokens), count))
+    rewards = tree_rewards(nodes, config)
     context = GroupContext(
-        tuple(tree.agents[row] for row in scored),
-        _positions(tree, scored),
-        scores,
-        lengths,
-        limits,
+        tuple(nodes.agents_N),
+        nodes.parents_N,
+        nodes.scores_N,
+        nodes.lengths_N,
+        nodes.limits_N,
         config.options("advantage"),
+        rewards.parts,
+        rewards.weights,
+    )
+    shaped_N[scored] = rewards.total_N
+    over_group = (memory or ADVANTAGES[config.advantage]).over_group
+    advantages_N[scored] = over_group(rewards.total_N, context)
+    filtered = not usable(nodes.scores_N, config)
+    terms, gates = (_whole(one, scored, count) for one in (rewards.terms, rewards.gates))
+    return Credit(shaped_N, advantages_N, filtered, terms, gates)
+
+
+def _nodes(tree: TreeRecord, scored: list[int], limits: np.ndarray) -> Nodes:
+    """Returns the scored nodes as parts of rewards take them; columns that a record lacks are
+    empty."""
+
+    def of_scored(column: Sequence[Any]) -> list[Any]:
+        return [column[row] for row in scored] if len(column) else []
+
+    return Nodes(
+        of_scored(tree.agents),
+        _positions(tree, scored),
+        np.array(of_scored(tree.scores), dtype=np.float64),
+        np.array(of_scored(tree.lengths)),
+        limits[scored],
+        of_scored(tree.outcomes),
+        of_scored(tree.texts),
+        of_scored(tree.programs),
     )
 
-    rewards = tree_shaping(scores, context.parents_N, config.shaping_gamma, config.shaping_lambda)
-    rewards = rewards + overlong_penalty(
-        lengths, limits, config.overlong_buffer_tokens, config.overlong_factor
-    )
-    shaped_N[scored] = rewards
-    over_group = (memory or ADVANTAGES[config.advantage]).over_group
-    advantages_N[scored] = over_group(rewards, context)
-    return Credit(shaped_N, advantages_N, filtered=not usable(scores, config))
+
+def _whole(
+    columns: Mapping[str, np.ndarray], scored: list[int], count: int
+) -> dict[str, np.ndarray]:
+    """Returns columns of the scored nodes as columns of all, NaN at the others."""
+    whole = {name: np.full(count, np.nan) for name in columns}
+    for name, values_N in columns.items():
+        whole[name][scored] = values_N
+    return whole
 
 
 def credit_batch(

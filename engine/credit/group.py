@@ -8,7 +8,7 @@ tree with earlier ones has its hook in a memory, which outlives the step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -38,6 +38,10 @@ class GroupContext:
     """Most output tokens that each node's agent may write."""
     options: Any = None
     """The method's own `Options`; None if it has none."""
+    parts: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Parts of the rewards by name, before their weights (`engine.credit.rewards.parts`)."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Weight of each part."""
 
 
 @dataclass(frozen=True)

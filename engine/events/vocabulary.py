@@ -142,7 +142,13 @@ class NodeClosed(Payload, tag="node.close"):
 
 class NodeCredited(Payload, tag="node.credit"):
     shaped: float
+    """Reward of all its parts."""
     advantage: float
+    parts: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
+    """What each part adds to the reward, by name, if a run gives weight to parts beside the tests;
+    `tests` is the shaped score."""
+    gates: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
+    """Factors of the raw score before shaping, by name, if there are some."""
 
 
 class TreeClosed(Payload, tag="tree.close"):

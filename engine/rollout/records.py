@@ -16,6 +16,9 @@ def record_of(tree: GrowingTree) -> TreeRecord:
         agents=[node.agent for node in nodes],
         scores=[node.score for node in nodes],
         lengths=[len(node.answer.generation.output_ids) for node in nodes],
+        outcomes=[node.verification for node in nodes],
+        texts=[node.answer.text for node in nodes],
+        programs=[node.answer.program for node in nodes],
     )
 
 

@@ -36,7 +36,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
         *("program", "verdict", "score", "fraction", "tests", "tokens", "stop", "mean_logprob"),
         *("policy_version", "seconds", "error", "no_program"),
     ),
-    "node.credit": ("shaped", "advantage"),
+    "node.credit": ("shaped", "advantage", "parts", "gates"),
     "tree.close": ("nodes", "solved", "mean_score", "filtered"),
     "agent.update": (
         *("agent", "step", "version", "nodes", "loss", "policy_loss", "kl", "clip_fraction"),

@@ -12,7 +12,7 @@ from engine.config.golden_kind import Case, lookup, options
 from engine.credit import ADVANTAGES
 from engine.credit.filters import informative
 from engine.credit.group import BatchContext, GroupContext
-from engine.credit.overlong import overlong_penalty
+from engine.credit.rewards.overlong import overlong_penalty
 from engine.credit.shaping import tree_shaping
 
 GROUP_NORM = "group_norm"

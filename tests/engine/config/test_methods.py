@@ -24,8 +24,9 @@ FOLDERS = {
     "rewards": "engine.credit.rewards",
     "formats": "engine.problems.formats",
 }
-HELPERS = {"outcome", "assertions", "fields", "input_output", "numpy_shim", "packed",
-           "pytest_shim", "references", "statements", "visible_tests"}  # fmt: skip
+HELPERS = {"outcome", "nodes", "parts", "reward", "assertions", "fields", "input_output",
+           "numpy_shim", "packed", "pytest_shim", "references", "visible_tests",
+           "statements"}  # fmt: skip
 """Modules beside methods that are none."""
 
 

@@ -54,7 +54,7 @@ def example():
 
 def test_the_example_adds_a_method_to_every_registry(example):
     assert {one.kind: sorted(one.methods.sound()) for one in REGISTRIES} == {
-        "advantages": ["scaled"], "losses": ["reinforce"], "rewards": ["partial"],
+        "advantages": ["scaled"], "losses": ["reinforce"], "rewards": ["brief", "partial"],
         "formats": ["example_rows"], "strategies": ["best_first"], "allocators": ["alternating"],
         "samplers": ["unsolved"],
     }  # fmt: skip
@@ -118,6 +118,19 @@ def test_a_reward_of_a_package_scores_nodes(example):
     assert judge(Verification(Verdict.SANDBOX_FAILURE, 0.0, (None,), 0, False)) is None
 
 
+def test_a_part_of_a_package_is_added_to_the_reward(example):
+    config = load_recipe("demo", {"credit.brief.weight": -0.5, "credit.brief.free": 2}).credit
+    programs = ["a\nb\nc\nd", "a\nb", ""]
+    tree = TreeRecord(
+        [1, 2, 3], [0, 0, 0], ["oak"] * 3, [1.0, 0.0, 0.0], [4, 4, 4], programs=programs
+    )
+    credit = assign_credit(tree, config, 8)
+    assert credit.terms["brief"].tolist() == [-1.0, 0.0, 0.0]
+    assert credit.shaped_N == pytest.approx(sum(credit.terms.values()))
+    with pytest.raises(ConfigError, match=r"credit\.score = 'brief': is a part"):
+        load_recipe("demo", {"credit.score": "brief"})
+
+
 def test_a_strategy_of_a_package_grows_a_tree(example):
     search = SearchConfig(strategy="best_first", nodes_per_tree=4)
     tree = planted(("oak", "elm"), search, np.random.default_rng(0))
@@ -161,7 +174,8 @@ def test_the_engine_lists_plug_ins_with_version_and_origin(example, capsys):
     assert main(["plugins", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["plugins"]
     assert {one["name"] for one in found} == {
-        "scaled", "reinforce", "partial", "example_rows", "best_first", "alternating", "unsolved",
+        "scaled", "reinforce", "brief", "partial", "example_rows", "best_first", "alternating",
+        "unsolved",
     }  # fmt: skip
     for one in found:
         assert (one["package"], one["version"]) == ("grove-example", "0.1")
@@ -217,7 +231,7 @@ FAULTS = {
     "Upper": "write its name in lower-case letters",
     "options": "its name is that of a setting of the same section",
     "aimless": "has no AGGREGATION",
-    "scoreless": "has no function score",
+    "scoreless": "has neither score(outcome, options) nor part",
     "unread": "has no function recognises",
     "any": "there is no group grove.optimisers",
 }

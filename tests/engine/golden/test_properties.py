@@ -479,10 +479,35 @@ def total_loss(luck):
     return inputs, loss_of(rows, options) + penalty
 
 
+def component_advantage(luck):
+    """Each part normalised in its tree, their weighted sum over all."""
+    trees = [luck.choice("xyz") for _ in range(luck.randint(1, 12))]
+    parts = {
+        name: [luck.choice([0.0, 1.0, round(luck.random(), 2)]) for _ in trees]
+        for name in "abc"[: luck.randint(1, 3)]
+    }
+    weights = {name: luck.choice([-1.0, 0.25, 1.0, 2.0]) for name in parts}
+    sums = [0.0] * len(trees)
+    for tree in set(trees):
+        mine = [place for place, other in enumerate(trees) if other == tree]
+        for name, values in parts.items():
+            for place, z in zip(mine, z_of([values[i] for i in mine]), strict=True):
+                sums[place] += weights[name] * z
+    inputs = {"components": parts, "weights": weights, "tree_ids": trees, "method": "gdpo"}
+    return inputs, z_of(sums)
+
+
+def z_of(values):
+    if len(values) < 2 or len(set(values)) == 1:
+        return [0.0] * len(values)
+    return [(value - mean(values)) / (stdev(values) + 1e-4) for value in values]
+
+
 MAKERS = {
     "prior": [prior], "posterior": [posterior], "backprop": [backprop], "p_widen": [p_widen],
     "p_agent": [p_agent], "ucb_agent": [ucb_agent], "tree_shaping": [tree_shaping],
-    "advantage": [advantage, per_agent], "group_advantage": [advantage], "overlong": [overlong],
+    "advantage": [advantage, per_agent], "component_advantage": [component_advantage],
+    "group_advantage": [advantage], "overlong": [overlong],
     "dynamic_filter": [dynamic_filter], "pass_at_k": [pass_at_k], "tree_select": [tree_select],
     "diversity": [diversity], "depth_weight": [depth_weight], "is_weights": [is_weights],
     "gspo_ratio": [gspo_ratio], "kl": [kl], "policy_loss": [policy_loss],

@@ -231,6 +231,30 @@ def over_the_step(log):
         yield (scores - tokens.mean()) / spread, [k["node.credit"]["advantage"] for k in kinds]
 
 
+def each_part_by_itself(log, config):
+    """For gdpo, over all nodes of a step: (expected, actual) for both steps."""
+    weights = {"tests": 1.0, "format": config.credit.format.weight}
+    for step in (1, 2):
+        sums, advantages = [], []
+        for tree in (t for t, s in zip(log.trees, log.steps, strict=True) if s == step):
+            closed = [kinds["node.close"] for kinds in tree.values()]
+            credits = [kinds["node.credit"] for kinds in tree.values()]
+            parts = {
+                "tests": np.array([one["score"] for one in closed]),
+                "format": np.array([float(bool(one["program"])) for one in closed]),
+            }
+            for one, *values in zip(credits, *parts.values(), strict=True):
+                own = {n: weights[n] * v for n, v in zip(parts, values, strict=True)}
+                assert one["parts"] == own and one["shaped"] == sum(own.values())
+            sums.append(sum(weights[name] * z_of(values) for name, values in parts.items()))
+            advantages += [one["advantage"] for one in credits]
+        yield z_of(np.concatenate(sums)), advantages
+
+
+def z_of(values):
+    return (values - values.mean()) / (values.std(ddof=1) + 1e-4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", large_but(KINDS, TRAINED))
 def test_the_recipe_trains_as_it_claims(runs, name):
@@ -244,6 +268,9 @@ def test_the_recipe_trains_as_it_claims(runs, name):
     formula = CREDIT.get(config.credit.advantage)
     if name == "reinforce-pp":
         for expected, advantages in over_the_step(log):
+            assert advantages == pytest.approx(expected, abs=1e-4)
+    elif name == "gdpo":
+        for expected, advantages in each_part_by_itself(log, config):
             assert advantages == pytest.approx(expected, abs=1e-4)
     elif name == "rae":
         for expected, advantages in over_the_run(log, config.credit.options("advantage").decay):
