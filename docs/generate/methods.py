@@ -24,6 +24,7 @@ TITLES = {
     "strategies": "Strategies of search",
     "allocators": "Allocators of nodes",
     "samplers": "Samplers of problems",
+    "composers": "Composers of updates",
 }
 
 

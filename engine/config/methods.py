@@ -107,6 +107,7 @@ REGISTRIES = (
     Registry("strategies", "search", "strategy", "engine.search.strategies", "STRATEGIES"),
     Registry("allocators", "search", "allocator", "engine.search.allocators", "ALLOCATORS"),
     Registry("samplers", "training", "sampler", "engine.curriculum", "SAMPLERS"),
+    Registry("composers", "training", "compose", "engine.training.compose", "COMPOSERS"),
 )  # fmt: skip
 """All registries."""
 

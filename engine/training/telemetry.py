@@ -4,7 +4,8 @@ own objects into telemetry."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -20,6 +21,7 @@ from engine.events.vocabulary import (
 from engine.policy.learner.rows import UpdateStats
 from engine.rollout.forest import ClosedNode, GrowingTree
 from engine.rollout.recorder import TreeRecorder, mean
+from engine.training.compose.composer import Composition, RowKind
 
 
 class StepRecorder(TreeRecorder):
@@ -79,6 +81,22 @@ class StepRecorder(TreeRecorder):
 def _named(columns: Mapping[str, np.ndarray], place: int) -> dict[str, float] | msgspec.UnsetType:
     """Returns a node's value in each column; unset if there are none."""
     return {name: float(values_N[place]) for name, values_N in columns.items()} or msgspec.UNSET
+
+
+def composed(compositions: Iterable[Composition]) -> dict[str, dict[str, float]]:
+    """Returns the fields of a step's end that say what composers made of it: `left`, if rows left,
+    and `rows`, if some are not of this step."""
+    left: Counter[str] = Counter()
+    rows: Counter[str] = Counter()
+    for one in compositions:
+        left.update(one.left)
+        rows.update(one.rows())
+    fields: dict[str, dict[str, float]] = {}
+    if left.total():
+        fields["left"] = dict(left)
+    if set(rows) - {RowKind.ROLLOUT}:
+        fields["rows"] = dict(rows)
+    return fields
 
 
 @dataclass

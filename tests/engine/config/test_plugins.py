@@ -56,7 +56,7 @@ def test_the_example_adds_a_method_to_every_registry(example):
     assert {one.kind: sorted(one.methods.sound()) for one in REGISTRIES} == {
         "advantages": ["scaled"], "losses": ["reinforce"], "rewards": ["brief", "partial"],
         "formats": ["example_rows"], "strategies": ["best_first"], "allocators": ["alternating"],
-        "samplers": ["unsolved"],
+        "samplers": ["unsolved"], "composers": ["again"],
     }  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def test_the_engine_lists_plug_ins_with_version_and_origin(example, capsys):
     found = json.loads(capsys.readouterr().out)["plugins"]
     assert {one["name"] for one in found} == {
         "scaled", "reinforce", "brief", "partial", "example_rows", "best_first", "alternating",
-        "unsolved",
+        "unsolved", "again",
     }  # fmt: skip
     for one in found:
         assert (one["package"], one["version"]) == ("grove-example", "0.1")
@@ -314,7 +314,7 @@ def test_a_run_trains_two_steps_by_methods_of_a_package(example, tmp_path):
     data["credit"] |= {"shaping_gamma": 0.0, "dynamic_filter": False}
     data["loss"] |= {"policy": "reinforce", "reinforce": {"floor": 0.5}}
     data["search"] |= {"strategy": "best_first", "allocator": "alternating"}
-    data["training"] |= {"sampler": "unsolved"}
+    data["training"] |= {"sampler": "unsolved", "compose": "again"}
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text(json.dumps(data))
     done = subprocess.run([sys.executable, "-m", "engine", "train", str(tmp_path / "run")],
@@ -334,5 +334,11 @@ def test_a_run_trains_two_steps_by_methods_of_a_package(example, tmp_path):
     sizes = [sum(tree == one for tree, _ in closed) for one in opened]
     assert sizes[:4] == [whole, whole // 2] * 2, "problems 0 to 3 come first"
     updates = [event.payload for event in log if event.kind == "agent.update"]
-    assert len(updates) == 2
-    assert all(0 < update["figures"]["unlikely"] <= 1 for update in updates)
+    assert [update["step"] for update in updates] == [1, 2, 2]
+    assert all(0 < update["figures"]["unlikely"] <= 1 for update in updates[:2])
+    ends = [event.payload for event in log if event.kind == "step.end"]
+    assert "figures" not in updates[2], "the replay is by another loss"
+    assert [end.get("rows") for end in ends] == [
+        None, {"rollout": updates[1]["nodes"], "replay": updates[2]["nodes"]},
+    ]  # fmt: skip
+    assert updates[2]["nodes"] == 4

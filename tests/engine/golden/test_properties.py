@@ -503,10 +503,27 @@ def z_of(values):
     return [(value - mean(values)) / (stdev(values) + 1e-4) for value in values]
 
 
+def batch_composition(luck):
+    groups = [luck.choice("xyz") for _ in range(luck.randint(2, 16))]
+    advantages = [luck.choice([0.0, round(luck.gauss(0, 1), 2)]) for _ in groups]
+    keep, pairs = luck.choice([0.25, 0.5, 0.9, 1.0]), []
+    for group in dict.fromkeys(groups):
+        left = [i for i, other in enumerate(groups) if other == group]
+        left.sort(key=lambda i: (-advantages[i], i))
+        count = len(left) // 2
+        for _ in range(max(min(1, count), int(count * keep))):
+            pairs.append([left.pop(0), left.pop()])
+    weights = [abs(advantages[i]) + abs(advantages[j]) for i, j in pairs]
+    chances = [w / sum(weights) if any(weights) else 1 / len(pairs) for w in weights]
+    inputs = {"advantages": advantages, "groups": groups, "keep": keep, "method": "shuffle_r1"}
+    return inputs, {"pairs": pairs, "probabilities": chances}
+
+
 MAKERS = {
     "prior": [prior], "posterior": [posterior], "backprop": [backprop], "p_widen": [p_widen],
     "p_agent": [p_agent], "ucb_agent": [ucb_agent], "tree_shaping": [tree_shaping],
     "advantage": [advantage, per_agent], "component_advantage": [component_advantage],
+    "batch_composition": [batch_composition],
     "group_advantage": [advantage], "overlong": [overlong],
     "dynamic_filter": [dynamic_filter], "pass_at_k": [pass_at_k], "tree_select": [tree_select],
     "diversity": [diversity], "depth_weight": [depth_weight], "is_weights": [is_weights],

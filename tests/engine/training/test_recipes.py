@@ -290,6 +290,13 @@ def test_the_recipe_trains_as_it_claims(runs, name):
     assert filtered == (uniform if config.credit.dynamic_filter else 0) < len(log.trees)
 
     updates = log.payloads("agent.update")
+    if name == "shuffle-r1":
+        assert all(set(end["left"]) <= {"unpaired", "low_contrast", "not_drawn"} for end in ends)
+        assert all(end["left"]["low_contrast"] > 0 and "rows" not in end for end in ends)
+        learned_from = sum(update["nodes"] for update in updates)
+        assert 0 < learned_from <= sum(map(len, log.trees)) / 2
+    else:
+        assert not any("left" in end for end in ends)
     assert all(update["mismatch"] < 1e-3 for update in updates)
     assert all(update["nodes"] >= config.training.batch_nodes for update in updates)
     warned = {line["message"] for line in log.payloads("log.line") if line["level"] == "warning"}
