@@ -25,6 +25,7 @@ TITLES = {
     "allocators": "Allocators of nodes",
     "samplers": "Samplers of problems",
     "environments": "Environments",
+    "composers": "Composers of updates",
 }
 
 

@@ -80,6 +80,10 @@ class LossConfig(MethodSettings):
     entropy_coefficient: float = Field(0.0, ge=0)
     """Weight of the entropy bonus; 0 is off."""
 
+    def by(self, policy: str) -> LossConfig:
+        """Returns these settings with another policy loss, for an update of its own."""
+        return self.model_copy(update={"policy": policy})
+
     @property
     def clips(self) -> bool:
         """Whether the loss clips ratios of policies that leave 1."""

@@ -73,19 +73,29 @@ class Registry:
     def names(self) -> list[str]:
         """Returns the values that the setting accepts: first those that name no method, then the
         engine's methods and sound plug-ins, sorted."""
-        return [*self.others, *sorted([*self.methods.own, *self.methods.sound()])]
+        names = sorted([*self.methods.own, *self.methods.sound()])
+        return [*self.others, *filter(self._selectable, names)]
 
     def error(self, name: str) -> str:
         """Returns why no run can select the method of that name; empty if it can."""
-        if name in self.others or name in self.methods.own:
+        if name in self.others:
             return ""
         try:
-            self.methods[name]
+            if not self._selectable(name):
+                return (
+                    f"is a part, and used by settings of its own; choose one of "
+                    f"{', '.join(self.names())}"
+                )
         except KeyError:
             return f"choose one of {', '.join(self.names())}"
         except PluginError as error:
             return str(error)
         return ""
+
+    def _selectable(self, name: str) -> bool:
+        """Whether the setting may name a method: a part, such as of a reward, joins by its options
+        alone."""
+        return getattr(self.methods[name], "selectable", True)
 
 
 REGISTRIES = (
@@ -98,6 +108,7 @@ REGISTRIES = (
     Registry("allocators", "search", "allocator", "engine.search.allocators", "ALLOCATORS"),
     Registry("samplers", "training", "sampler", "engine.curriculum", "SAMPLERS"),
     Registry("environments", "environment", "name", "engine.environments", "ENVIRONMENTS"),
+    Registry("composers", "training", "compose", "engine.training.compose", "COMPOSERS"),
 )  # fmt: skip
 """All registries."""
 

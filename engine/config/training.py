@@ -37,6 +37,9 @@ class TrainingConfig(MethodSettings):
     """Trees that grow concurrently in one step."""
     sampler: str = "order"
     """Which problem the next tree gets: a name in `engine.curriculum.SAMPLERS`."""
+    compose: str = "all"
+    """Which rows of a batch an agent learns from, and in which updates: a name in
+    `engine.training.compose.COMPOSERS`."""
     batch_nodes: Whole = Field(1, ge=1)
     """An agent learns when its buffer holds this many nodes of its own and of the agents that share
     its weights; leftovers are kept."""

@@ -10,6 +10,7 @@ from engine.credit.group import Advantage, advantage_of
 from engine.credit.methods import (
     adora,
     dr_grpo,
+    gdpo,
     grpo,
     lite_ppo,
     mars2,
@@ -26,6 +27,7 @@ ADVANTAGES: Methods[Advantage] = Methods(
     advantage_of,
     adora,
     dr_grpo,
+    gdpo,
     grpo,
     lite_ppo,
     mars2,

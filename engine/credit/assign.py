@@ -1,4 +1,4 @@
-"""Credit of whole trees: raw score -> shaping -> overlong -> advantage.
+"""Credit of whole trees: raw score -> reward of its parts (`rewards.parts`) -> advantage.
 
 Source: docs/algorithm.md, sections 5 and 6.
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +23,10 @@ from engine.credit import ADVANTAGES
 from engine.credit.columns import Group, TreeRecord, columns_of, concatenated
 from engine.credit.filters import usable
 from engine.credit.group import Advantage, BatchContext, CreditMemory, GroupContext
-from engine.credit.overlong import overlong_penalty
-from engine.credit.shaping import tree_shaping
+from engine.credit.rewards.nodes import Nodes
+from engine.credit.rewards.parts import tree_rewards
 
-_REWARD = ("parents", "scores", "lengths", "limits")
+_REWARD = ("agents", "parents", "scores", "lengths", "limits")
 """Columns that rewards are made of."""
 
 
@@ -34,7 +35,7 @@ class Credit:
     """Aligned with the record's columns; NaN at nodes without a score."""
 
     shaped_N: np.ndarray
-    """Reward after shaping and overlong penalty, from which the advantage is computed."""
+    """Reward of all parts, from which the advantage is computed."""
     advantages_N: np.ndarray
     """Of each node; the mean over its tokens where these have advantages of their own."""
     filtered: bool
@@ -57,6 +58,11 @@ class Credit:
     def columns_of(self, place: int) -> dict[str, float]:
         """Returns the numbers of one node that the loss needs."""
         return {name: float(values_N[place]) for name, values_N in self.row_columns.items()}
+
+    terms: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """What each part adds to the reward, by name (`engine.credit.rewards.parts.Rewards.terms`)."""
+    gates: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Factors of the raw score before shaping, by name."""
 
 
 def assign_credit(
@@ -89,25 +95,47 @@ def assign_credit(
     group = Group(tree, scored, limits)
     made = columns_of(group, {*_REWARD, *method.needs, *(ROW_COLUMNS & set(row_columns))})
     own = {name: values_N for name, values_N in made.items() if name in method.needs}
-    context = GroupContext(own, config.options("advantage"))
 
-    rewards = tree_shaping(
-        made["scores"], made["parents"], config.shaping_gamma, config.shaping_lambda
-    )
-    rewards = rewards + overlong_penalty(
-        made["lengths"], made["limits"], config.overlong_buffer_tokens, config.overlong_factor
-    )
-    shaped_N[scored] = rewards
+    nodes = _nodes(group, made)
+    rewards = tree_rewards(nodes, config)
+    context = GroupContext(own, config.options("advantage"), rewards.parts, rewards.weights)
+
+    shaped_N[scored] = rewards.total_N
     over_group = (memory or method).over_group
-    advantages_N[scored] = over_group(rewards, context)
+    advantages_N[scored] = over_group(rewards.total_N, context)
     if method.row_columns:
         made.update(method.row_columns(context))
+
+    def placed(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: _placed(one_N, scored, count) for name, one_N in columns.items()}
+
     return Credit(
         shaped_N,
         advantages_N,
-        filtered=not usable(made["scores"], config),
+        filtered=not usable(nodes.scores_N, config),
         context=context,
-        row_columns={name: _placed(made[name], scored, count) for name in row_columns},
+        row_columns=placed({name: made[name] for name in row_columns}),
+        terms=placed(rewards.terms),
+        gates=placed(rewards.gates),
+    )
+
+
+def _nodes(group: Group, columns: Mapping[str, np.ndarray]) -> Nodes:
+    """Returns the scored nodes as parts of rewards take them; what a record lacks is empty."""
+
+    def further(name: str) -> list[Any]:
+        values = group.tree.further.get(name, ())
+        return [values[row] for row in group.rows] if len(values) else []
+
+    return Nodes(
+        columns["agents"].tolist(),
+        columns["parents"],
+        columns["scores"],
+        columns["lengths"],
+        columns["limits"],
+        further("outcomes"),
+        further("texts"),
+        further("programs"),
     )
 
 

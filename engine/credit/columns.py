@@ -32,8 +32,9 @@ class TreeRecord:
     lengths: Sequence[int]
     """Output tokens."""
     further: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    """Further data by the name of a column (`problems`, `owners`, `prompts`, `tokens`, `logprobs`):
-    one value for each node. Only methods that need them read them."""
+    """Further data by the name of a column (`problems`, `owners`, `prompts`, `tokens`, `logprobs`),
+    or of what parts of rewards read (`outcomes`, `texts`, `programs`): one value for each node.
+    Only methods that need them read them."""
 
     def check(self) -> None:
         """Raises `ValueError` for columns of different lengths."""

@@ -30,6 +30,10 @@ class GroupContext:
     """Those of the method's `NEEDS`, (N,) each."""
     options: Any = None
     """The method's own `Options`; None if it has none."""
+    parts: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Parts of the rewards by name, before their weights (`engine.credit.rewards.parts`)."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Weight of each part."""
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Returns a column.

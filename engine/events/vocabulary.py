@@ -90,6 +90,12 @@ class StepEnded(Payload, tag="step.end"):
     """Trees that were in flight when the step had enough; they are carried over to the next."""
     trees: int = 0
     """Trees that were credited, including filtered and refilled ones."""
+    left: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
+    """Rows of the step's batches that no update learns from, by the reason that the composer
+    (`training.compose`) names, if there are some; stale rows are in `agent.update`."""
+    rows: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
+    """Rows that the step's updates learn from, repeated ones included, by kind, if some are not
+    of its batches: rollout or replay."""
 
 
 class TreeOpened(Payload, tag="tree.open"):
@@ -146,7 +152,13 @@ class NodeClosed(Payload, tag="node.close"):
 
 class NodeCredited(Payload, tag="node.credit"):
     shaped: float
+    """Reward of all its parts."""
     advantage: float
+    parts: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
+    """What each part adds to the reward, by name, if a run gives weight to parts beside the tests;
+    `tests` is the shaped score."""
+    gates: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
+    """Factors of the raw score before shaping, by name, if there are some."""
 
 
 class TreeClosed(Payload, tag="tree.close"):

@@ -102,7 +102,9 @@ class PolicyHandle(Protocol):
     ) -> dict[int, Answer]: ...
 
     @verb
-    def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats: ...
+    def learn(
+        self, owner: str, rows: Sequence[TrainingRow], progress: float, loss: str = ""
+    ) -> UpdateStats: ...
 
     @verb
     def give_weights(self, owner: str) -> Weights: ...
@@ -134,7 +136,7 @@ class RankHandle(Protocol):
 
     @verb
     def update(
-        self, rows: ObjectRef[Sequence[TrainingRow]], progress: float
+        self, rows: ObjectRef[Sequence[TrainingRow]], progress: float, loss: str = ""
     ) -> tuple[UpdateStats, State]: ...
 
     @verb

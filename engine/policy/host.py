@@ -110,9 +110,12 @@ class PolicyHost:
             ended |= policy.write(by_owner[owner], share, urgent, temperature)
         return ended
 
-    def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
-        """Updates one policy's weights from the nodes of its agents."""
-        return self.policies[owner].learn(rows, progress)
+    def learn(
+        self, owner: str, rows: Sequence[TrainingRow], progress: float, loss: str = ""
+    ) -> UpdateStats:
+        """Updates one policy's weights from the nodes of its agents, by the configured policy loss
+        or the one of that name."""
+        return self.policies[owner].learn(rows, progress, loss)
 
     def give_weights(self, owner: str) -> tuple[int, list[Any]]:
         """Returns version and trained weights of a policy, for a generator's `take_weights`."""

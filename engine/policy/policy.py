@@ -197,12 +197,12 @@ class Policy:
         ended, self._ended = self._ended, {}
         return ended
 
-    def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
-        """Updates the weights from the nodes of its agents."""
+    def learn(self, rows: Sequence[TrainingRow], progress: float, loss: str = "") -> UpdateStats:
+        """Updates the weights from the nodes of its agents; `loss` as in `Learner.update`."""
         assert self.learner is not None
         self._clear_generator()
         self.generator.sleep()
-        return self.learner.update(rows, progress)
+        return self.learner.update(rows, progress, loss)
 
     def give_weights(self) -> tuple[int, list[np.ndarray]]:
         """Returns version and trained weights, each as its bytes, which works for every dtype."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from engine.config.schema import RunConfig
 from engine.credit import ADVANTAGES
 from engine.curriculum import SAMPLERS
@@ -15,9 +17,11 @@ ADVANTAGE = "credit.advantage"
 """Settings whose methods have memories."""
 
 
-def memories_of(config: RunConfig, problems: int) -> Memories:
+def memories_of(
+    config: RunConfig, problems: int, others: Mapping[str, Kept] | None = None
+) -> Memories:
     """Returns empty memories of the methods that the settings name; `problems` is the number of
-    problems in the training split."""
+    problems in the training split, `others` the memories of rooms that stand on this one."""
     training, search = config.training, config.search
     sampler = SAMPLERS[training.sampler](problems, config.seed, training)
     kept = {SAMPLER: Kept(training.sampler, Draws(sampler))}
@@ -27,4 +31,4 @@ def memories_of(config: RunConfig, problems: int) -> Memories:
         kept[STRATEGY] = Kept(search.strategy, make(search))
     if make := ADVANTAGES[config.credit.advantage].memory:
         kept[ADVANTAGE] = Kept(config.credit.advantage, make(config.credit))
-    return Memories(kept)
+    return Memories({**kept, **(others or {})})

@@ -26,6 +26,9 @@ def record_of(tree: GrowingTree, owners: Mapping[str, str] | None = None) -> Tre
             "prompts": [one.prompt_ids for one in generations],
             "tokens": [one.output_ids for one in generations],
             "logprobs": [one.logprobs for one in generations],
+            "outcomes": [node.verification for node in nodes],
+            "texts": [node.answer.text for node in nodes],
+            "programs": [node.answer.program for node in nodes],
         },
     )
 

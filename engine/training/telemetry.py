@@ -4,10 +4,12 @@ own objects into telemetry."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
+import numpy as np
 
 from engine.credit.assign import Credit
 from engine.events.vocabulary import (
@@ -19,17 +21,22 @@ from engine.events.vocabulary import (
 from engine.policy.learner.rows import UpdateStats
 from engine.rollout.forest import ClosedNode, GrowingTree
 from engine.rollout.recorder import TreeRecorder, mean
+from engine.training.compose.composer import Composition, RowKind
 
 
 class StepRecorder(TreeRecorder):
     """Emits the events of one step: its trees as they grow, their credit, the updates."""
 
     def credited(self, tree: GrowingTree, credit: Credit) -> None:
-        for node, shaped, advantage in zip(
-            sorted(tree.written), credit.shaped_N, credit.advantages_N, strict=True
-        ):
+        for place, node in enumerate(sorted(tree.written)):
+            advantage = float(credit.advantages_N[place])
             if not math.isnan(advantage):
-                payload = NodeCredited(float(shaped), float(advantage))
+                payload = NodeCredited(
+                    float(credit.shaped_N[place]),
+                    advantage,
+                    _named(credit.terms, place),
+                    _named(credit.gates, place),
+                )
                 self.log.append(payload, tree=tree.id, node=node)
         self.ended(tree, credit.filtered)
 
@@ -69,6 +76,27 @@ class StepRecorder(TreeRecorder):
         for tree, nodes in sorted(by_tree.items()):
             nodes.sort(key=lambda one: one.node)
             self.log.append(TreeLearned(agent, self.step, stats.version, nodes), tree=tree)
+
+
+def _named(columns: Mapping[str, np.ndarray], place: int) -> dict[str, float] | msgspec.UnsetType:
+    """Returns a node's value in each column; unset if there are none."""
+    return {name: float(values_N[place]) for name, values_N in columns.items()} or msgspec.UNSET
+
+
+def composed(compositions: Iterable[Composition]) -> dict[str, dict[str, float]]:
+    """Returns the fields of a step's end that say what composers made of it: `left`, if rows left,
+    and `rows`, if some are not of this step."""
+    left: Counter[str] = Counter()
+    rows: Counter[str] = Counter()
+    for one in compositions:
+        left.update(one.left)
+        rows.update(one.rows())
+    fields: dict[str, dict[str, float]] = {}
+    if left.total():
+        fields["left"] = dict(left)
+    if set(rows) - {RowKind.ROLLOUT}:
+        fields["rows"] = dict(rows)
+    return fields
 
 
 @dataclass

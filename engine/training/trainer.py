@@ -34,7 +34,6 @@ from engine.events.vocabulary import (
 from engine.problems.source import ProblemSet
 from engine.rollout.forest import GrowingTree
 from engine.rollout.memories import memories_of
-from engine.rollout.records import seen
 from engine.rollout.step_rollout import StepRollout
 from engine.rollout.types import Stopped
 from engine.run.checkpoint import Checkpoint, Checkpoints
@@ -43,8 +42,8 @@ from engine.training.compatibility import RunRecord
 from engine.training.evaluation import TEST, VALIDATION, Evaluator
 from engine.training.progress import Progress
 from engine.training.team import Team
-from engine.training.telemetry import StepFigures, StepRecorder
-from engine.training.update_coordinator import UpdateCoordinator
+from engine.training.telemetry import StepFigures, StepRecorder, composed
+from engine.training.update_coordinator import UpdateCoordinator, composer_memory
 
 
 class Trainer:
@@ -72,7 +71,7 @@ class Trainer:
         self.checkpoint = checkpoint
         self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
         self.progress = Progress()
-        self.memories = memories_of(config, len(problems.train))
+        self.memories = memories_of(config, len(problems.train), composer_memory(config))
         self.learning = UpdateCoordinator(config, team, self.memories)
         self.trees = StepRollout(config, team, problems, should_stop, self.memories)
         self.saved_step = -1
@@ -120,7 +119,7 @@ class Trainer:
         trees = self._grow(step, recorder, phases)
         with timed(phases, "credit"):
             credits = self.learning.credit(trees, recorder)
-            self.memories.observe(step, [seen(*both) for both in zip(trees, credits, strict=True)])
+            self.memories.observe(step, self.learning.trees)
         if step == self.first_step:
             # Starting weights: validated as late as possible, so that the first node comes sooner.
             self._validate(phases)
@@ -232,6 +231,7 @@ class Trainer:
                 refilled_trees=self.trees.refilled,
                 carried_trees=len(self.progress.carried),
                 trees=figures.trees,
+                **composed(self.learning.compositions.values()),
             )
         )
         if figures.near_limits and self.config.compute.deterministic:

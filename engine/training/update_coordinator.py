@@ -1,4 +1,5 @@
-"""Coordinator of updates: credit, buffers, learning, and the weights that generators receive.
+"""Coordinator of updates: credit, buffers, composition, learning, and the weights that generators
+receive.
 
 Invariants:
 - The loop knows no method: credit and losses are chosen by name from the config.
@@ -16,39 +17,53 @@ from engine.config.schema import RunConfig
 from engine.config.weight_sharing import weight_groups, weight_owner
 from engine.credit.assign import Credit, assign_credit, credit_batch
 from engine.credit.group import CreditMemory
-from engine.memory.memories import Memories
+from engine.memory.memories import Kept, Memories
+from engine.memory.protocol import SeenTree
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.types import Generation
 from engine.rollout.continuous import ContinuousRollout
 from engine.rollout.forest import GrowingTree
 from engine.rollout.memories import ADVANTAGE
-from engine.rollout.records import record_of
+from engine.rollout.records import record_of, seen
 from engine.run.timing import timed
 from engine.run.waits import of_agents
 from engine.training.buffers import AgentBuffer
+from engine.training.compose import COMPOSERS
+from engine.training.compose.composer import ComposeContext, Composition, checked, stream
 from engine.training.team import Team
 from engine.training.telemetry import StepRecorder
+
+COMPOSE = "training.compose"
+"""Setting whose method may have a memory."""
+
+
+def composer_memory(config: RunConfig) -> dict[str, Kept]:
+    """Returns the empty memory of a run's composer by its setting; nothing if it has none."""
+    name = config.training.compose
+    make = COMPOSERS[name].memory
+    return {COMPOSE: Kept(name, make(config))} if make else {}
 
 
 @dataclass(frozen=True)
 class _Update:
-    """An update in flight, of every policy whose buffer held a batch."""
+    """The updates of a step in flight, in order, of every policy that has some."""
 
     recorder: StepRecorder
-    calls: dict[str, Any]
-    """Calls in flight, by owner of the weights."""
-    trees: dict[str, list[int]]
-    """Ids of the trees whose nodes are learned from, by owner too."""
+    calls: list[Any]
+    owners: list[str]
+    """Owner of the weights that each call updates."""
+    trees: list[list[int]]
+    """Ids of the trees whose nodes each call learns from."""
 
 
 @dataclass(frozen=True)
 class EndedUpdate:
-    """An update whose weights the generators have, and which is not recorded yet."""
+    """Updates whose weights the generators have, and which are not recorded yet."""
 
     recorder: StepRecorder
-    stats: dict[str, UpdateStats]
-    """By owner of the weights."""
-    trees: dict[str, list[int]]
+    stats: list[UpdateStats]
+    owners: list[str]
+    trees: list[list[int]]
 
 
 class UpdateCoordinator:
@@ -57,6 +72,7 @@ class UpdateCoordinator:
     def __init__(self, config: RunConfig, team: Team, memories: Memories):
         """`memories` are the run's (`engine.rollout.memories`)."""
         self.config = config
+        self._memories = memories
         self._memory = cast("CreditMemory | None", memories.get(ADVANTAGE))
         self.team = team
         groups = weight_groups([agent for agent in config.agents if agent.trainable])
@@ -67,6 +83,10 @@ class UpdateCoordinator:
             name: AgentBuffer(plan.batch_nodes, plan.max_batch_nodes, plan.max_staleness)
             for name in self.learners
         }
+        self.trees: list[SeenTree] = []
+        """Trees of the step that was credited last, filtered ones included."""
+        self.compositions: dict[str, Composition] = {}
+        """What the composer made of the step's batches, by owner of the weights."""
         self._update: _Update | None = None
         self._sent: list[Any] = []
         """Calls that give weights to generators or end their step; only checked for failures."""
@@ -89,29 +109,58 @@ class UpdateCoordinator:
             recorder.credited(tree, credit)
             if not credit.filtered:
                 self._keep(tree, credit)
+        self.trees = [seen(tree, credit) for tree, credit in zip(trees, credits, strict=True)]
         return credits
 
     def start(self, recorder: StepRecorder, progress: float) -> None:
-        """Starts an update of every policy whose buffer holds a batch; `progress` is the share of
-        the run that is done."""
-        batches = {name: rows for name, buffer in self.buffers.items() if (rows := buffer.take())}
-        calls = {
-            name: self.team.agents[name].learn.remote(name, rows, progress)
-            for name, rows in batches.items()
+        """Starts the updates that the composer makes of every policy's batch; `progress` is the
+        share of the run that is done.
+
+        Raises:
+            ValueError: the composer loses rows without a reason.
+        """
+        batches = {name: buffer.take() for name, buffer in self.buffers.items()}
+        self.compositions = {
+            name: self._composed(name, rows, recorder.step) for name, rows in batches.items()
         }
-        trees = {name: sorted({row.tree for row in rows}) for name, rows in batches.items()}
-        self._update = _Update(recorder, calls, trees)
+        updates = [
+            (name, update)
+            for name, composition in self.compositions.items()
+            for update in composition.updates
+            if update.rows
+        ]
+        self._update = _Update(
+            recorder,
+            [
+                self.team.agents[name].learn.remote(name, list(one.rows), progress, one.loss)
+                for name, one in updates
+            ],
+            [name for name, _ in updates],
+            [sorted({row.tree for row in one.rows}) for _, one in updates],
+        )
+
+    def _composed(self, owner: str, rows: list[TrainingRow], step: int) -> Composition:
+        plan = self.config.training
+        context = ComposeContext(
+            owner,
+            self.config,
+            stream(self.config.seed, step, list(self.buffers).index(owner)),
+            self.trees,
+            self._memories.get(COMPOSE),
+            plan.options("compose"),
+        )
+        return checked(plan.compose, rows, COMPOSERS[plan.compose].compose(rows, context))
 
     @property
     def calls(self) -> list[Any]:
         """Calls of the update in flight; once all have ended, `send` processes their results."""
-        return list(self._update.calls.values()) if self._update else []
+        return self._update.calls if self._update else []
 
     def wait(self, phases: dict[str, float], growth: ContinuousRollout) -> None:
         """Waits for the update in flight, if there is one; trees that no step waits for keep
         growing meanwhile."""
         if self._update:
-            with timed(phases, "learn"), of_agents(self._update.calls):
+            with timed(phases, "learn"), of_agents(self._update.owners):
                 growth.attend(self.calls, "agents to learn", self._update.recorder)
 
     def send(self, phases: dict[str, float]) -> EndedUpdate | None:
@@ -119,20 +168,20 @@ class UpdateCoordinator:
         `record` is to record of it. They wait for the weights, so that comes later."""
         if self._update is None:
             return None
-        recorder, calls = self._update.recorder, self._update.calls
-        with timed(phases, "learn"), of_agents(calls):
-            updates = self.team.get(list(calls.values()), "agents to learn")
-        trees, self._update = self._update.trees, None
+        ended, owners = self._update, self._update.owners
+        with timed(phases, "learn"), of_agents(owners):
+            stats = self.team.get(ended.calls, "agents to learn")
+        self._update = None
         with timed(phases, "sync"):
-            self.give_weights(calls)
-        return EndedUpdate(recorder, dict(zip(calls, updates, strict=True)), trees)
+            self.give_weights(list(dict.fromkeys(owners)))
+        return EndedUpdate(ended.recorder, stats, owners, ended.trees)
 
     def record(self, update: EndedUpdate) -> None:
         """Emits the events of an ended update, and marks what is now stale in the buffers."""
-        for name, stats in update.stats.items():
+        for name, stats, trees in zip(update.owners, update.stats, update.trees, strict=True):
             stale = stats.stale_nodes + self.buffers[name].record_update(stats.version)
             complete = replace(stats, stale_nodes=stale)
-            update.recorder.updated(name, complete, self.learners[name], update.trees[name])
+            update.recorder.updated(name, complete, self.learners[name], trees)
 
     def give_weights(self, owners: Sequence[str] | dict[str, Any]) -> None:
         """Sends these learners' weights to their generators, for all later requests, without

@@ -56,3 +56,18 @@ test("a centred advantage is explained by the mean alone, and one without a form
   close(creditTerms(tree, node, CONFIG, { form: "centred", of_agent: false }).group.explained, node.advantage, "centred");
   equal(creditTerms(tree, node, CONFIG, { form: "", of_agent: false }).group.explained, null);
 });
+
+test("parts and gates are terms of their own, and the penalty is what they leave", () => {
+  const tree = aTree();
+  const [wrong, repair, other] = [1, 2, 3].map((id) => tree.nodes.get(id));
+  repair.gates = { format: 0.5 };
+  repair.parts = { tests: 0.75, concise: -0.125 };
+  repair.shaped = 0.625;
+  const terms = creditTerms(tree, repair, CONFIG, STANDARDISED);
+  equal([terms.raw, terms.gates, terms.parts], [1, [["format", 0.5]], [["concise", -0.125]]]);
+  equal([terms.baseline, terms.shaping, terms.penalty], [0, 0.25, 0]); // 0.5 + 0.25 - 0.125
+  equal(creditTerms(tree, other, CONFIG, STANDARDISED).baseline, 0.125); // the sibling's, gated
+  wrong.score = 1;
+  wrong.gates = { format: 0 };
+  equal(creditTerms(tree, other, CONFIG, STANDARDISED).parent, 0);
+});

@@ -61,6 +61,14 @@ test("answers without a program are one chart, a line for each reason, in traini
   ]);
 });
 
+test("rows that left are a line for each reason, rows that were learned from one for each kind", () => {
+  const charts = chartsFrom([run("a", "left.low_contrast", "left.unpaired", "rows.replay", "rows.rollout")]);
+  equal(charts.map(({ id, section, title, lines }) => [id, section, title, lines.map(({ label }) => label)]), [
+    ["left", "Training health", "Rows left out, by reason", ["low contrast", "unpaired"]],
+    ["rows", "Training health", "Rows learned from, by kind", ["replay", "rollout"]],
+  ]);
+});
+
 test("machines and their devices are lines of one chart for each figure", () => {
   const names = ["node_cpu_percent.node0", "node_cpu_percent.node1", "gpu_percent.node1:0", "gpu_power_w.node1:3"];
   const charts = chartsFrom([run("a", ...names.map((name) => `system.${name}`), "system.cpu_percent")]);

@@ -117,6 +117,17 @@ def short_log():
     return log
 
 
+def parts_log():
+    """Rewards in parts, gates, and empty ones, which an external engine may send."""
+    named = ({"parts": {"tests": 1.0, "format": 0.5}}, {"gates": {"format": 0.0}, "parts": {}}, {})
+    return [
+        msgspec.structs.replace(event, payload={**event.payload, **named[event.node % 3]})
+        if event.kind == "node.credit"
+        else event
+        for event in short_log()
+    ]
+
+
 LOGS = {
     "whole": lambda: list(
         sample_events(Sample(seed=4, steps=4, trees=3, nodes=5, failure_share=0.1))
@@ -127,6 +138,7 @@ LOGS = {
     "unwell": unwell_log,
     "logged": logged_log,
     "short": short_log,
+    "parts": parts_log,
 }
 
 

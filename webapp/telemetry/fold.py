@@ -214,6 +214,7 @@ _OF_CLOSE = {
 def _node_credit(state: State, payload: Payload, time: int, seq: int) -> None:
     if node := state.touched_node(payload, seq):
         node |= {"shaped": payload["shaped"], "advantage": payload["advantage"]}
+        node |= {name: payload[name] for name in ("parts", "gates") if name in payload}
 
 
 def _tree_close(state: State, payload: Payload, time: int, seq: int) -> None:

@@ -27,7 +27,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "step.end": (
         *("step", "seconds", "phases", "nodes", "reward", "solved", "node_share"),
         *("reward_by_agent", "filtered_trees", "dropped_nodes", "tokens", "training_seconds"),
-        *("refilled_trees", "carried_trees", "trees"),
+        *("refilled_trees", "carried_trees", "trees", "left", "rows"),
     ),
     "tree.open": ("step", "problem", "statement", "difficulty"),
     "node.open": ("agent", "parent", "depth", "draws"),
@@ -36,7 +36,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
         *("program", "verdict", "score", "fraction", "tests", "tokens", "stop", "mean_logprob"),
         *("policy_version", "seconds", "error", "no_program", "pieces"),
     ),
-    "node.credit": ("shaped", "advantage"),
+    "node.credit": ("shaped", "advantage", "parts", "gates"),
     "tree.close": ("nodes", "solved", "mean_score", "filtered"),
     "agent.update": (
         *("agent", "step", "version", "nodes", "loss", "policy_loss", "kl", "clip_fraction"),

@@ -1,4 +1,5 @@
-"""Rewards: from what the tests say of a program to the raw score of its node.
+"""Rewards: from what the tests say of a program to the raw score of its node, and named parts of a
+node's reward beside it.
 
 A new reward is one module here and one line of this registry (docs/extending.md). Source:
 docs/algorithm.md, section 4.
@@ -6,30 +7,21 @@ docs/algorithm.md, section 4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from engine.config.credit import CreditConfig
 from engine.config.methods import Methods
-from engine.credit.rewards import binary, fraction
-from engine.credit.rewards.outcome import Outcome, Reward
-
-
-def reward_of(module: Any) -> Reward:
-    """Returns the reward that a module holds, its function `score`.
-
-    Raises:
-        ValueError: it holds none.
-    """
-    if not callable(score := getattr(module, "score", None)):
-        raise ValueError("has no function score(outcome, options)")
-    return score
-
+from engine.credit.rewards import binary, concise, format, fraction, overlong, public
+from engine.credit.rewards.outcome import Outcome
+from engine.credit.rewards.reward import Reward, reward_of
 
 REWARDS: Methods[Reward] = Methods(
     "rewards",
     reward_of,
     binary,
+    concise,
+    format,
     fraction,
+    overlong,
+    public,
 )
 
 
@@ -39,7 +31,9 @@ def raw_score(outcome: Outcome, config: CreditConfig) -> float:
     Raises:
         ValueError: the reward gives no number from 0 to 1, which posteriors need.
     """
-    score = REWARDS[config.score](outcome, config.options("score"))
+    of_outcome = REWARDS[config.score].score
+    assert of_outcome, "settings refuse a part that is no score"
+    score = of_outcome(outcome, config.options("score"))
     if not 0.0 <= score <= 1.0:
         raise ValueError(f"credit.score = {config.score} gives {score}: it must be from 0 to 1")
     return score

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 
@@ -33,7 +33,3 @@ class Outcome(Protocol):
     def private_passed(self) -> bool:
         """Whether every private test passed."""
         ...
-
-
-Reward = Callable[[Outcome, Any], float]
-"""(outcome, options) -> raw score, from 0 to 1; 1 is right."""

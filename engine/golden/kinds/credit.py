@@ -15,7 +15,7 @@ from engine.credit import ADVANTAGES
 from engine.credit.columns import Group, TreeRecord, columns_of, concatenated
 from engine.credit.filters import informative
 from engine.credit.group import BatchContext, GroupContext
-from engine.credit.overlong import overlong_penalty
+from engine.credit.rewards.overlong import overlong_penalty
 from engine.credit.shaping import tree_shaping
 from engine.losses.methods import zvp
 from engine.losses.ragged import padded, unpadded

@@ -79,7 +79,7 @@ class Learner:
         self.weights = weights
         self.pad_id = pad_id
         self.agent = agent
-        self.loss = loss
+        self.loss = self._configured = loss
         self.training = training
         self.version = 0
         self.progress = 0.0
@@ -101,16 +101,18 @@ class Learner:
             weight_decay=options.weight_decay,
         )
 
-    def update(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
+    def update(self, rows: Sequence[TrainingRow], progress: float, loss: str = "") -> UpdateStats:
         """Updates the weights from a batch of the policy's own nodes.
 
         `progress` is the share of the run that is done. Rows older than `max_staleness` policy
-        versions are dropped and counted.
+        versions are dropped and counted. `loss` names the policy loss of this update, if it is not
+        `loss.policy`.
 
         Raises:
             FloatingPointError: the gradient is not finite; that step does not change the weights.
         """
         self.progress = progress
+        self.loss = self._configured.by(loss) if loss else self._configured
         fresh = [
             row for row in rows if self.version - row.policy_version <= self.training.max_staleness
         ]

@@ -104,12 +104,12 @@ class LearnerRank:
         return os.getpid()
 
     def update(
-        self, rows: Sequence[TrainingRow], progress: float
+        self, rows: Sequence[TrainingRow], progress: float, loss: str = ""
     ) -> tuple[UpdateStats, dict[str, Tensor]]:
         """Learns from this rank's part of the rows; returns the statistics and, on rank 0, the new
         weights by name."""
         torch.manual_seed(hash((self.seed, self.learner.version, self.rank)) % 2**63)
-        stats = self.learner.update(rows, progress)
+        stats = self.learner.update(rows, progress, loss)
         return stats, {name: w.to(self.weights.dtype) for name, w in self._full().items()}
 
     def state(self) -> dict[str, Any]:
@@ -194,14 +194,14 @@ class RankedLearner:
         )  # fmt: skip
         """Process ids of the ranks, on their machines."""
 
-    def update(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
+    def update(self, rows: Sequence[TrainingRow], progress: float, loss: str = "") -> UpdateStats:
         """Does what `Learner.update` does, on all ranks.
 
         Raises:
             RankError: one failed; all of them are stopped.
         """
         given = ray.put(rows)
-        results = self._all("to learn", lambda actor: actor.update.remote(given, progress))
+        results = self._all("to learn", lambda actor: actor.update.remote(given, progress, loss))
         stats, weights = results[0]
         # Each rank saw its own part of the rows.
         stats = replace(stats, tokens=tuple(one for part, _ in results for one in part.tokens))

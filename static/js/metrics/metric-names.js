@@ -8,7 +8,7 @@
 import { isLogged, loggedName } from "../run/logged-names.js";
 
 export const FIGURES = "figures.";
-const FAMILIES = ["phase", "ends", "stops", "best", "within", "hacking", "no_program", "validation.no_program", "test.no_program"];
+const FAMILIES = ["phase", "left", "rows", "ends", "stops", "best", "within", "hacking", "no_program", "validation.no_program", "test.no_program"];
 const BUDGETS = ["best", "within"];
 const PHASES = ["generate", "verify", "credit", "learn", "sync", "validate", "checkpoint"];
 const SPLIT = "(validation|test)(?:\\.(?:stated|underspecified))?";
@@ -24,7 +24,7 @@ const SECTIONS = [
   ["Search quality", [/^(best|within|hacking|search|ends|no_program|stops|cost)/]],
   ["Training health", [
     /^(entropy|kl|clip_fraction|mismatch|lag|stale_nodes|gradient_norm|loss|policy_loss)/,
-    /^step\.(filtered|dropped|refilled|carried)/, /^learning_rate/,
+    /^(left|rows)$/, /^step\.(filtered|dropped|refilled|carried)/, /^learning_rate/,
   ]],
   ["Time", [/^phase/, /^step\./]],
   ["System", [/^system\./]],
@@ -44,6 +44,8 @@ const TITLES = {
   "test.no_program": "Test: answers without a program",
   stops: "Generation stop reasons",
   phase: "Seconds per phase",
+  left: "Rows left out, by reason",
+  rows: "Rows learned from, by kind",
   "validation.agent": "Validation Pass@1",
   "test.agent": "Test Pass@1",
   "validation.stated.agent": "Validation Pass@1, fully stated",

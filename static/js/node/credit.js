@@ -3,7 +3,8 @@
  * sections 5 and 6). Pure.
  *
  * The recorded figures are authoritative. The terms are recomputed from the tree; any difference
- * is reported as such (the overlong penalty, or a method that sees the whole step).
+ * is reported as such (the overlong penalty, or a method that sees the whole step). Parts of a reward
+ * and gates of a score are recorded where a run has them.
  */
 
 const TINY = 1e-6;
@@ -16,10 +17,16 @@ function deviation(values) {
   return Math.sqrt(values.reduce((sum, v) => sum + (v - middle) ** 2, 0) / (values.length - 1));
 }
 
+/** The score that is shaped: the raw one, times the gates of its node. */
+function gated(node) {
+  return Object.values(node.gates ?? {}).reduce((product, gate) => product * gate, node.score);
+}
+
 /**
- * Returns {raw, parent, siblings, siblingCount, baseline, shaping, penalty, shaped, group}: null
- * where a term does not exist. `group` is {count, mean, deviation, method, form, advantage, ofAgent,
- * explained}; it is null before the tree got its credit.
+ * Returns {raw, gates, parent, siblings, siblingCount, baseline, shaping, parts, penalty, shaped,
+ * group}: null where a term does not exist. `gates` and `parts` are [name, value] pairs, parts
+ * without the tests; the penalty is what no term explains. `group` is {count, mean, deviation, method,
+ * form, advantage, ofAgent, explained}; it is null before the tree got its credit.
  *
  * @param config `credit` of the run's settings.
  * @param formula {form, of_agent} of the advantage's method, as the server reports it.
@@ -28,26 +35,35 @@ export function creditTerms(tree, node, config, formula) {
   if (!node.closed || node.score === null || node.score === undefined) return null;
   const scored = [...tree.nodes.values()].filter((one) => one.closed && one.score !== null);
   const around = scored.filter((one) => one.parent === node.parent && one.id !== node.id);
-  const parent = node.parent === 0 ? null : (tree.nodes.get(node.parent)?.score ?? null);
-  const siblings = around.length ? mean(around.map((one) => one.score)) : null;
-  const baseline = baselineOf(node.score, parent, siblings, config.shaping_lambda);
-  const shaping = config.shaping_gamma * (node.score - baseline);
+  const parent = node.parent === 0 ? null : parentScore(tree, node);
+  const siblings = around.length ? mean(around.map(gated)) : null;
+  const score = gated(node);
+  const baseline = baselineOf(score, parent, siblings, config.shaping_lambda);
+  const shaping = config.shaping_gamma * (score - baseline);
+  const parts = Object.entries(node.parts ?? {}).filter(([name]) => name !== "tests");
   const terms = {
     raw: node.score,
+    gates: Object.entries(node.gates ?? {}),
     parent,
     siblings,
     siblingCount: around.length,
     baseline,
     shaping,
+    parts,
     shaped: node.shaped,
     penalty: null,
     group: null,
   };
   if (node.shaped === null) return terms;
-  const penalty = node.shaped - (node.score + shaping);
+  const penalty = node.shaped - parts.reduce((sum, [, value]) => sum + value, score + shaping);
   terms.penalty = Math.abs(penalty) > TINY ? penalty : 0;
   terms.group = groupOf(scored, node, config.advantage, formula);
   return terms;
+}
+
+function parentScore(tree, node) {
+  const parent = tree.nodes.get(node.parent);
+  return parent && parent.score !== null && parent.score !== undefined ? gated(parent) : null;
 }
 
 function baselineOf(raw, parent, siblings, lambda) {

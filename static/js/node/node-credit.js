@@ -2,7 +2,7 @@
 
 import { creditTerms } from "./credit.js";
 import { element } from "../lib/dom.js";
-import { count, number } from "../lib/format.js";
+import { count, number, words } from "../lib/format.js";
 import { trainedBy } from "../run/lineage.js";
 
 /** @param context {state, config, formula}; `toStep(step)` shows the trees of a step. */
@@ -29,7 +29,8 @@ function outsideCredit(node) {
 function rows(terms, { shaping_gamma: gamma, shaping_lambda: lambda }) {
   const { parent, siblings, siblingCount, baseline, group } = terms;
   const result = [row("Raw score", number(terms.raw), "from the tests")];
-  if (baseline !== terms.raw || siblings !== null || parent !== null) {
+  for (const [name, value] of terms.gates) result.push(row(`Gate: ${words(name)}`, `× ${number(value)}`, "of the score, before shaping"));
+  if (siblings !== null || parent !== null) {
     const parts = [];
     if (parent !== null) parts.push(`parent ${number(parent)}`);
     if (siblings !== null) parts.push(`mean of ${count(siblingCount, "sibling")} ${number(siblings)}`);
@@ -37,6 +38,7 @@ function rows(terms, { shaping_gamma: gamma, shaping_lambda: lambda }) {
     result.push(row("Baseline", number(baseline), parts.join(", ") + both));
   } else result.push(row("Baseline", "–", "no parent and no siblings"));
   result.push(row("Shaping", signed(terms.shaping), `γ = ${gamma} × (score − baseline)`));
+  for (const [name, value] of terms.parts) result.push(row(`Part: ${words(name)}`, signed(value), "weight × part"));
   if (terms.shaped === null) {
     result.push(row("Shaped reward", "–", "pending until the step's trees are credited"));
     return result;

@@ -149,7 +149,9 @@ const HANDLERS = {
   },
   "node.credit": (state, payload, time, seq) => {
     const node = touchTree(state, payload, seq)?.nodes.get(payload.node);
-    if (node) Object.assign(node, { shaped: payload.shaped, advantage: payload.advantage });
+    if (!node) return;
+    Object.assign(node, { shaped: payload.shaped, advantage: payload.advantage });
+    for (const name of ["parts", "gates"]) if (name in payload) node[name] = payload[name];
   },
   "tree.close": (state, payload, time, seq) => {
     const tree = touchTree(state, payload, seq);

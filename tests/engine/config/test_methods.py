@@ -25,8 +25,9 @@ FOLDERS = {
     "formats": "engine.problems.formats",
     "environments": "engine.environments.methods",
 }
-HELPERS = {"outcome", "assertions", "fields", "input_output", "numpy_shim", "packed",
-           "pytest_shim", "references", "statements", "visible_tests"}  # fmt: skip
+HELPERS = {"outcome", "nodes", "parts", "reward", "assertions", "fields", "input_output",
+           "numpy_shim", "packed", "pytest_shim", "references", "visible_tests",
+           "statements"}  # fmt: skip
 """Modules beside methods that are none."""
 
 

@@ -56,9 +56,9 @@ def example():
 
 def test_the_example_adds_a_method_to_every_registry(example):
     assert {one.kind: sorted(one.methods.sound()) for one in REGISTRIES} == {
-        "advantages": ["scaled"], "losses": ["reinforce"], "rewards": ["partial"],
+        "advantages": ["scaled"], "losses": ["reinforce"], "rewards": ["brief", "partial"],
         "formats": ["example_rows"], "strategies": ["best_first"], "allocators": ["alternating"],
-        "samplers": ["unsolved"], "environments": ["new_letters"],
+        "samplers": ["unsolved"], "environments": ["new_letters"], "composers": ["again"],
     }  # fmt: skip
 
 
@@ -122,6 +122,19 @@ def test_a_reward_of_a_package_scores_nodes(example):
     assert judge(Verification(Verdict.SANDBOX_FAILURE, 0.0, (None,), 0, False)) is None
 
 
+def test_a_part_of_a_package_is_added_to_the_reward(example):
+    config = load_recipe("demo", {"credit.brief.weight": -0.5, "credit.brief.free": 2}).credit
+    programs = ["a\nb\nc\nd", "a\nb", ""]
+    tree = TreeRecord(
+        [1, 2, 3], [0, 0, 0], ["oak"] * 3, [1.0, 0.0, 0.0], [4, 4, 4], programs=programs
+    )
+    credit = assign_credit(tree, config, 8)
+    assert credit.terms["brief"].tolist() == [-1.0, 0.0, 0.0]
+    assert credit.shaped_N == pytest.approx(sum(credit.terms.values()))
+    with pytest.raises(ConfigError, match=r"credit\.score = 'brief': is a part"):
+        load_recipe("demo", {"credit.score": "brief"})
+
+
 def test_a_strategy_of_a_package_grows_a_tree(example):
     search = SearchConfig(strategy="best_first", nodes_per_tree=4)
     tree = planted(("oak", "elm"), search, np.random.default_rng(0))
@@ -165,8 +178,8 @@ def test_the_engine_lists_plug_ins_with_version_and_origin(example, capsys):
     assert main(["plugins", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["plugins"]
     assert {one["name"] for one in found} == {
-        "scaled", "reinforce", "partial", "example_rows", "best_first", "alternating", "unsolved",
-        "new_letters",
+        "scaled", "reinforce", "brief", "partial", "example_rows", "best_first", "alternating",
+        "unsolved", "new_letters", "again",
     }  # fmt: skip
     for one in found:
         assert (one["package"], one["version"]) == ("grove-example", "0.1")
@@ -223,7 +236,7 @@ FAULTS = {
     "Upper": "write its name in lower-case letters",
     "options": "its name is that of a setting of the same section",
     "aimless": "has no AGGREGATION",
-    "scoreless": "has no function score",
+    "scoreless": "has neither score(outcome, options) nor part",
     "unread": "has no function recognises",
     "nowhere": "has no function environment",
     "any": "there is no group grove.optimisers",
@@ -307,7 +320,7 @@ def test_a_run_trains_two_steps_by_methods_of_a_package(example, tmp_path):
     data["credit"] |= {"shaping_gamma": 0.0, "dynamic_filter": False}
     data["loss"] |= {"policy": "reinforce", "reinforce": {"floor": 0.5}}
     data["search"] |= {"strategy": "best_first", "allocator": "alternating"}
-    data["training"] |= {"sampler": "unsolved"}
+    data["training"] |= {"sampler": "unsolved", "compose": "again"}
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text(json.dumps(data))
     done = subprocess.run([sys.executable, "-m", "engine", "train", str(tmp_path / "run")],
@@ -327,8 +340,14 @@ def test_a_run_trains_two_steps_by_methods_of_a_package(example, tmp_path):
     sizes = [sum(tree == one for tree, _ in closed) for one in opened]
     assert sizes[:4] == [whole, whole // 2] * 2, "problems 0 to 3 come first"
     updates = [event.payload for event in log if event.kind == "agent.update"]
-    assert len(updates) == 2
-    assert all(0 < update["figures"]["unlikely"] <= 1 for update in updates)
+    assert [update["step"] for update in updates] == [1, 2, 2]
+    assert all(0 < update["figures"]["unlikely"] <= 1 for update in updates[:2])
+    ends = [event.payload for event in log if event.kind == "step.end"]
+    assert "figures" not in updates[2], "the replay is by another loss"
+    assert [end.get("rows") for end in ends] == [
+        None, {"rollout": updates[1]["nodes"], "replay": updates[2]["nodes"]},
+    ]  # fmt: skip
+    assert updates[2]["nodes"] == 4
 
 
 @pytest.mark.large

@@ -8,7 +8,7 @@ from engine.credit import ADVANTAGES
 from engine.credit.assign import TreeRecord, assign_credit
 from engine.credit.filters import informative
 from engine.credit.group import BatchContext, GroupContext
-from engine.credit.overlong import overlong_penalty
+from engine.credit.rewards.overlong import overlong_penalty
 from engine.memory.protocol import OnFork
 
 GROUP_METHODS = sorted(

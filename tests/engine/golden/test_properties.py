@@ -586,10 +586,52 @@ def method_loss(luck):
     }  # fmt: skip
 
 
+def component_advantage(luck):
+    """Each part normalised in its tree, their weighted sum over all."""
+    trees = [luck.choice("xyz") for _ in range(luck.randint(1, 12))]
+    parts = {
+        name: [luck.choice([0.0, 1.0, round(luck.random(), 2)]) for _ in trees]
+        for name in "abc"[: luck.randint(1, 3)]
+    }
+    weights = {name: luck.choice([-1.0, 0.25, 1.0, 2.0]) for name in parts}
+    sums = [0.0] * len(trees)
+    for tree in set(trees):
+        mine = [place for place, other in enumerate(trees) if other == tree]
+        for name, values in parts.items():
+            for place, z in zip(mine, z_of([values[i] for i in mine]), strict=True):
+                sums[place] += weights[name] * z
+    inputs = {"components": parts, "weights": weights, "tree_ids": trees, "method": "gdpo"}
+    return inputs, z_of(sums)
+
+
+def z_of(values):
+    if len(values) < 2 or len(set(values)) == 1:
+        return [0.0] * len(values)
+    return [(value - mean(values)) / (stdev(values) + 1e-4) for value in values]
+
+
+def batch_composition(luck):
+    groups = [luck.choice("xyz") for _ in range(luck.randint(2, 16))]
+    advantages = [luck.choice([0.0, round(luck.gauss(0, 1), 2)]) for _ in groups]
+    keep, pairs = luck.choice([0.25, 0.5, 0.9, 1.0]), []
+    for group in dict.fromkeys(groups):
+        left = [i for i, other in enumerate(groups) if other == group]
+        left.sort(key=lambda i: (-advantages[i], i))
+        count = len(left) // 2
+        for _ in range(max(min(1, count), int(count * keep))):
+            pairs.append([left.pop(0), left.pop()])
+    weights = [abs(advantages[i]) + abs(advantages[j]) for i, j in pairs]
+    chances = [w / sum(weights) if any(weights) else 1 / len(pairs) for w in weights]
+    inputs = {"advantages": advantages, "groups": groups, "keep": keep, "method": "shuffle_r1"}
+    return inputs, {"pairs": pairs, "probabilities": chances}
+
+
 MAKERS = {
     "prior": [prior], "posterior": [posterior], "backprop": [backprop], "p_widen": [p_widen],
     "p_agent": [p_agent], "ucb_agent": [ucb_agent], "tree_shaping": [tree_shaping],
-    "advantage": [advantage, per_agent], "group_advantage": [advantage], "overlong": [overlong],
+    "advantage": [advantage, per_agent], "component_advantage": [component_advantage],
+    "batch_composition": [batch_composition],
+    "group_advantage": [advantage], "overlong": [overlong],
     "dynamic_filter": [dynamic_filter], "pass_at_k": [pass_at_k], "tree_select": [tree_select],
     "diversity": [diversity], "depth_weight": [depth_weight], "is_weights": [is_weights],
     "gspo_ratio": [gspo_ratio], "kl": [kl], "policy_loss": [policy_loss],

@@ -253,6 +253,30 @@ def with_values_of_prefixes(rewards, tree):
     return gains / (rewards.std(ddof=1) + 1e-6)
 
 
+def each_part_by_itself(log, config):
+    """For gdpo, over all nodes of a step: (expected, actual) for both steps."""
+    weights = {"tests": 1.0, "format": config.credit.format.weight}
+    for step in (1, 2):
+        sums, advantages = [], []
+        for tree in (t for t, s in zip(log.trees, log.steps, strict=True) if s == step):
+            closed = [kinds["node.close"] for kinds in tree.values()]
+            credits = [kinds["node.credit"] for kinds in tree.values()]
+            parts = {
+                "tests": np.array([one["score"] for one in closed]),
+                "format": np.array([float(bool(one["program"])) for one in closed]),
+            }
+            for one, *values in zip(credits, *parts.values(), strict=True):
+                own = {n: weights[n] * v for n, v in zip(parts, values, strict=True)}
+                assert one["parts"] == own and one["shaped"] == sum(own.values())
+            sums.append(sum(weights[name] * z_of(values) for name, values in parts.items()))
+            advantages += [one["advantage"] for one in credits]
+        yield z_of(np.concatenate(sums)), advantages
+
+
+def z_of(values):
+    return (values - values.mean()) / (values.std(ddof=1) + 1e-4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", large_but(KINDS, TRAINED))
 def test_the_recipe_trains_as_it_claims(runs, name):
@@ -269,6 +293,9 @@ def test_the_recipe_trains_as_it_claims(runs, name):
             assert advantages == pytest.approx(expected, abs=1e-4)
     elif name == "lite-ppo":
         for expected, advantages in over_the_deviation_of_the_step(log):
+            assert advantages == pytest.approx(expected, abs=1e-4)
+    elif name == "gdpo":
+        for expected, advantages in each_part_by_itself(log, config):
             assert advantages == pytest.approx(expected, abs=1e-4)
     elif name == "rae":
         for expected, advantages in over_the_run(log, config.credit.options("advantage").decay):
@@ -291,6 +318,13 @@ def test_the_recipe_trains_as_it_claims(runs, name):
     assert filtered == (uniform if config.credit.dynamic_filter else 0) < len(log.trees)
 
     updates = log.payloads("agent.update")
+    if name == "shuffle-r1":
+        assert all(set(end["left"]) <= {"unpaired", "low_contrast", "not_drawn"} for end in ends)
+        assert all(end["left"]["low_contrast"] > 0 and "rows" not in end for end in ends)
+        learned_from = sum(update["nodes"] for update in updates)
+        assert 0 < learned_from <= sum(map(len, log.trees)) / 2
+    else:
+        assert not any("left" in end for end in ends)
     assert all(update["mismatch"] < 1e-3 for update in updates)
     if name == "rl-zvp":
         assert any(0 < update["figures"]["by_entropy"] < 1 for update in updates)

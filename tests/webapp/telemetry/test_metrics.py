@@ -65,10 +65,11 @@ def named(kind, payload):
 def test_every_number_of_an_event_has_a_name():
     step = {"step": 3, "reward": 0.5, "tokens": 7, "phases": {"learn": 1.5}, "x": "text",
             "node_share": {"oak": 1}, "reward_by_agent": {"oak": 0.25}, "trees": 8,
-            "filtered_trees": 2}  # fmt: skip
+            "filtered_trees": 2, "left": {"low_contrast": 6}, "rows": {"replay": 4}}  # fmt: skip
     assert named("step.end", step) == {
         "step.trees": 8, "step.filtered_trees": 2, "step.filtered_share": 0.25,
         "reward": 0.5, "step.tokens": 7, "phase.learn": 1.5, "share.oak": 1, "reward.oak": 0.25,
+        "left.low_contrast": 6, "rows.replay": 4,
     }  # fmt: skip
     update = {"step": 3, "agent": "oak", "kl": 0.1, "loss": math.nan, "trees": [1], "new": 2}
     assert named("agent.update", update) == {"kl.oak": 0.1, "new.oak": 2}

@@ -1,12 +1,16 @@
 """Soft overlong penalty (DAPO, arXiv 2503.14476; docs/algorithm.md, section 7).
 
 With L output tokens, limit L_max and buffer B: e = min(L - (L_max - B), B); if e > 0 the reward
-gets -(e / B) factor.
+gets -(e / B) factor. B and factor are `credit.overlong_buffer_tokens` and `overlong_factor`.
 """
 
 from __future__ import annotations
 
 import numpy as np
+
+from engine.config.credit import CreditConfig
+from engine.credit.rewards.nodes import Nodes
+from engine.credit.rewards.reward import PartInUse
 
 
 def overlong_penalty(
@@ -22,3 +26,14 @@ def overlong_penalty(
         return np.zeros_like(lengths_N)
     excess_N = np.minimum(lengths_N - (np.asarray(limits_N) - buffer_tokens), buffer_tokens)
     return -np.maximum(excess_N, 0.0) / buffer_tokens * factor
+
+
+def in_use(config: CreditConfig) -> PartInUse | None:
+    """Returns how a run uses the penalty: with weight 1, unless its buffer is 0."""
+    return PartInUse(1.0, False, config) if config.overlong_buffer_tokens else None
+
+
+def part(nodes: Nodes, options: CreditConfig) -> np.ndarray:
+    """Returns the penalty of each node, 0 or less."""
+    buffer, factor = options.overlong_buffer_tokens, options.overlong_factor
+    return overlong_penalty(nodes.lengths_N, nodes.limits_N, buffer, factor)

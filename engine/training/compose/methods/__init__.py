@@ -1,0 +1,1 @@
+"""Composers, one module each."""
