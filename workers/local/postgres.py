@@ -285,7 +285,7 @@ def _a_name() -> Account | None:
     """Returns an account whose name stands in for this one's; None if no account has a name."""
     others = [entry for entry in pwd.getpwall() if entry.pw_uid != 0]
     entry = next((e for e in others if e.pw_name == "nobody"), others[0] if others else None)
-    return entry and Account(entry.pw_uid, entry.pw_gid, is_name=True)
+    return Account(entry.pw_uid, entry.pw_gid, is_name=True) if entry else None
 
 
 def _has_name(uid: int) -> bool:

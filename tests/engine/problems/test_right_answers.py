@@ -242,6 +242,11 @@ def test_lines_of_a_prompt_are_those_that_python_counts(sandbox):
     assert judged(sandbox, row).passed
 
 
+def test_a_solution_with_a_byte_order_mark_is_usable():
+    program = "#!/usr/bin/env python3\nprint(int(input()) * 2)\n"
+    assert usable(["print 1", f"\ufeff{program}", program], "") == (program, ())
+
+
 def test_a_later_solution_takes_the_place_of_a_wrong_first_one(sandbox, tmp_path):
     wrong, right = "print(int(input()) * 2)\n", "print(int(input()) + 1)\n"
     row = apps(wrong, [["1\n", "2\n"], ["5\n", "6\n"]])
