@@ -7,6 +7,7 @@ import pytest
 from engine.problems.check import check
 from engine.problems.formats import FORMATS, format_of
 from engine.problems.formats.fields import Fields, RowError
+from engine.problems.formats.references import usable
 from engine.problems.load import load_dataset
 from engine.sandbox.host.verify import verify
 
