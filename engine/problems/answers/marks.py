@@ -20,8 +20,8 @@ from dataclasses import dataclass
 _KIND = r"(?!begin|start|end|of)[a-z]{1,20}"
 _THOUGHT = (
     rf"(?:\w+:)?(?:(?:{_KIND}[_-]|ant|re)?think(?:ing)?(?:[_ -](?:process|step))?"
-    rf"|(?:{_KIND}[_ -]){{0,2}}thoughts?(?:[_ -]process)?|reason(?:ing)?"
-    r"|analysis|(?:self[_ -]?)?reflection|rationale|scratch_?pad|deliberation|cot"
+    rf"|(?:{_KIND}[_-]|(?:inner|chain[_ -]of)[_ -])?thoughts?(?:[_ -]process)?"
+    r"|reason(?:ing)?|analysis|(?:self[_ -]?)?reflection|rationale|scratch_?pad|deliberation|cot"
     r"|(?:(?:inner|internal)[_ -])?monologue)"
 )
 _WORD = r"(?:THINK(?:ING)?|THOUGHTS?|REASON(?:ING)?|ANALYSIS|SCRATCHPAD)"

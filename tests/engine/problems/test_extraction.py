@@ -229,7 +229,7 @@ THOUGHTS = (
     ("<|channel>thought\n", "<channel|>"), ("<scratchpad>", "</scratchpad>"),
     ('<think time="3">', "</think>"), ("<analysis>", "</analysis>"),
     ("<longcat_think>", "</longcat_think>"), ("<antThinking>", "</antThinking>"),
-    ("<deep_think>", "</deep_think>"), ("<self-reflection>", "</self-reflection>"),
+    ("<deep_think>", "</deep_think>"), ("<chain_of_thought>", "</chain_of_thought>"), ("<self-reflection>", "</self-reflection>"),
     ("<unused94>thought\n", "<unused95>"), ("[BEGIN_THINK]", "[END_THINK]"),
     ("<|im_start|>think\n", "<|im_end|>\n<|im_start|>answer\n"),
     ("Here is my thought process:", "Here is my response:"),
@@ -270,6 +270,8 @@ def test_a_mark_of_many_meanings_is_one_of_a_thought_in_a_pair_alone(start, end)
     assert same(extract_program(f"{FENCED}\n{start}\n{draft}\n{end}", "add"), ADD)
     assert same(extract_program(f"{start}\n{FENCED}", "add"), ADD)
     assert same(extract_program(f"{FENCED}\n{end}\nThat is all.", "add"), ADD)
+    # Words between such brackets that end with "thoughts" are a heading.
+    assert same(extract_program(f"<my final thoughts>\n{FENCED}", "add"), ADD)
     # It ends no other thought.
     assert not extract_program(f"<think>\n{end}\n{FENCED}", "add")
 
