@@ -19,6 +19,8 @@ test("elements show names so, and code as it is", () => {
   equal(svg("text", {}, HIDDEN).textContent, ESCAPED);
   setText(row, HIDDEN);
   equal(row.textContent, ESCAPED);
+  setText(row, null);
+  equal(row.textContent, "");
   const code = element("code");
   setText(code, HIDDEN);
   equal(code.textContent, HIDDEN);

@@ -24,7 +24,8 @@ export function element(tag, attributes = {}, ...children) {
 
 /** Replaces the children of a node only if the text would change. */
 export function setText(node, text) {
-  const next = node.closest?.("pre, code, textarea") ? text : shown(String(text));
+  const given = String(text ?? "");
+  const next = node.closest("pre, code, textarea") ? given : shown(given);
   if (node.textContent !== next) node.textContent = next;
 }
 
