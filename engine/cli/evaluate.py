@@ -96,7 +96,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     config = _config(arguments)
     problem_set = _problems(arguments, config)
     to_stdout = str(arguments.json) == "-"
-    if not to_stdout:
+    if arguments.json and not to_stdout:
         check_writable(arguments.json)
     if note := temperature_note(config):
         print(note, file=sys.stderr)

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 
 from engine.events.states import NoProgram
 from engine.problems.answers import code as codes
-from engine.problems.answers.blocks import INVISIBLE, blocks, cleaned, segments, with_ticks
+from engine.problems.answers.blocks import (
+    INVISIBLE,
+    blocks,
+    cleaned,
+    segments,
+    with_ticks,
+    without_controls,
+)
 from engine.problems.answers.code import Code, Grade
 from engine.problems.answers.completion import Parts
 from engine.problems.answers.marks import turn, without_marks, without_thoughts, wrapped
@@ -48,8 +55,8 @@ def extract(answer: str, entry_point: str | None = None, *, cut: bool = False) -
     The program is the last fenced block that defines the entry point, with what it lacks from the
     other blocks; for stdin, the one that reads and prints. Blocks of other languages never count.
     Without such a block, code within prose counts. A fence that is still open at the end of the
-    answer counts as closed there. Nothing counts in an answer of more than MAX_CHARS outside its
-    thoughts.
+    answer counts as closed there; in an answer that was cut, a closed block comes first. Nothing
+    counts in an answer of more than MAX_CHARS outside its thoughts.
     """
     parser = Parser(len(answer))
     if len(answer) <= MAX_CHARS and _is_program(parser.code(answer), entry_point):
@@ -58,7 +65,7 @@ def extract(answer: str, entry_point: str | None = None, *, cut: bool = False) -
     text = spoken.text.replace("\r\n", "\n").replace("\r", "\n").lstrip(_INVISIBLE)
     found = Extraction("", NoProgram.DOES_NOT_PARSE)
     if len(text) <= MAX_CHARS:
-        found = _found(text, entry_point, parser)
+        found = _found(text, entry_point, parser, cut)
     if found.reason and (cut or spoken.unfinished):
         reason = NoProgram.CUT_AT_LIMIT if cut else NoProgram.NO_CODE
         return Extraction(found.program, reason)
@@ -74,6 +81,8 @@ class _Candidate:
     grade: Grade
     is_tagged: bool = True
     """Whether its block names Python, or no language."""
+    is_cut: bool = False
+    """Whether its block was cut at the answer's limit."""
 
 
 def _is_program(code: Code | None, entry_point: str | None) -> bool:
@@ -86,25 +95,31 @@ def _grade(code: Code, entry_point: str | None) -> Grade:
     return code.grade(entry_point)
 
 
-def _found(text: str, entry_point: str | None, parser: Parser) -> Extraction:
+def _found(text: str, entry_point: str | None, parser: Parser, cut: bool) -> Extraction:
     """Returns the program of an answer without thoughts."""
     own = turn(text)
     readings = [without_marks(one) for one in (wrapped(own), own)]
-    for reading in dict.fromkeys((*readings, text, with_ticks(readings[-1]))):
-        if reading.strip() and (program := _chosen(reading, entry_point, parser)):
+    others = text, with_ticks(readings[-1]), without_controls(readings[-1])
+    for reading in dict.fromkeys((*readings, *others)):
+        if reading.strip() and (program := _chosen(reading, entry_point, parser, cut)):
             return Extraction(program)
     for reading in further(readings[-1], entry_point):
         if not codes.may_define(reading, entry_point):
             continue
-        if program := _chosen(reading, entry_point, parser):
+        if program := _chosen(reading, entry_point, parser, cut):
             return Extraction(program)
     return _rest(readings[-1], parser)
 
 
-def _chosen(text: str, entry_point: str | None, parser: Parser) -> str:
+def _chosen(text: str, entry_point: str | None, parser: Parser, cut: bool) -> str:
     """Returns the program of one reading of an answer; empty if there is none."""
     fenced = [
-        _Candidate(block.code, _grade(block.code, entry_point), block.tag.may_be_python)
+        _Candidate(
+            block.code,
+            _grade(block.code, entry_point),
+            block.tag.may_be_python,
+            cut and block.is_open,
+        )
         for block in blocks(text, parser.code)
         if block.code
     ]
@@ -130,14 +145,15 @@ def _best(
     an excerpt.
     """
     parts = Parts([candidate.code for candidate in candidates], parser)
-    ranked: list[tuple[tuple[Grade, bool, bool, int], _Candidate]] = []
+    ranked: list[tuple[tuple[Grade, bool, bool, bool, int], _Candidate]] = []
     for index, candidate in enumerate(candidates):
         code = candidate.code
         if entry_point == "":
             code = parts.completed(index)
         grade = _grade(code, entry_point)
         if grade:
-            rank = grade, candidate.is_tagged, code is candidate.code, index
+            whole = not candidate.is_cut
+            rank = grade, whole, candidate.is_tagged, code is candidate.code, index
             ranked.append((rank, _Candidate(code, grade)))
     if not ranked:
         return None

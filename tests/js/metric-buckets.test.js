@@ -13,6 +13,14 @@ test("buckets of several series share their slots, and gaps stay gaps", () => {
   equal(columns[0].most, [2, 4]);
 });
 
+test("a gap has a slot of its own, and is one of its series alone", () => {
+  const first = { ...series([0, 4], [0, 40], [1, 3]), gaps: { at: [2], x: [23] } };
+  const { x, columns } = align([first, series([0, 2, 4], [0, 25, 40], [1, 2, 3])], { from: 0, to: 100, points: 10 });
+  equal([x, columns[0].mean, columns[0].gap, columns[1].gap], [[0, 24, 40], [1, null, 3], [false, true, false], [false, false, false]]);
+  equal(band(columns, "std").gap, [false, false, false]);
+  equal(band([columns[0], columns[0]], "std").gap, [false, true, false]);
+});
+
 test("x increases from slot to slot whatever the points are", () => {
   const wide = { buckets: { at: [0, 1], from: [0, 10], to: [25, 11], min: [0, 0], max: [1, 1], mean: [0, 1], count: [9, 2] } };
   const { x } = align([wide], { from: 0, to: 100, points: 10 });
@@ -31,7 +39,7 @@ test("seeds become a mean with deviation or interval", () => {
   equal([std.mean, std.count], [[2, 4], [2, 1]]);
   near(std.most[0], 2 + Math.SQRT2);
   near(band([{ mean: [1] }, { mean: [3] }], "ci").most[0], 2 + 12.706);
-  equal(band([{ mean: [null] }, { mean: [null] }], "std"), { mean: [null], least: [null], most: [null], count: [null] });
+  equal(band([{ mean: [null] }, { mean: [null] }], "std"), { mean: [null], least: [null], most: [null], count: [null], gap: [false] });
 });
 
 test("Wilson's interval matches published values", () => {

@@ -1,4 +1,4 @@
-import { isStacked, linesOf, stack } from "/static/js/metrics/metric-lines.js";
+import { interrupted, isStacked, linesOf, lonely, stack } from "/static/js/metrics/metric-lines.js";
 import { chartsFrom } from "/static/js/metrics/metric-names.js";
 import { equal, test } from "./check.js";
 
@@ -45,4 +45,18 @@ test("parts of one run's whole are stacked, in the order of a step", () => {
   equal(stack([column(1, null), column(2, 3)]), [[1, 0], [3, 3]]);
   const map = new Map([["a", runs[0]]]);
   equal([isStacked("phase", map, VIEW), isStacked("kl", map, VIEW), isStacked("phase", map, { ...VIEW, logY: true })], [true, false, false]);
+});
+
+test("a line ends before a gap, passes over slots of other lines, and points between gaps are drawn", () => {
+  const values = [1, null, 3, null, null, 6, null];
+  equal(interrupted(values, values.map((_, slot) => slot === 4 || slot === 6)), [1, undefined, 3, null, null, 6, undefined]);
+  equal(interrupted(values), [1, undefined, 3, undefined, undefined, 6, undefined]);
+  equal(lonely([1, undefined, 3, null, null, 6, undefined]), [5]);
+  equal(lonely([1, undefined, 3, null, 5, 6]), null);
+  equal(lonely([undefined, 2]), [1]);
+});
+
+test("a stack has no whole where a part of it has a gap", () => {
+  const gap = [false, true, false];
+  equal(stack([{ ...column(1, null, 1), gap }, column(2, 3, 4)]), [[1, null, 1], [3, null, 5]]);
 });

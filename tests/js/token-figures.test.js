@@ -14,6 +14,13 @@ test("a token's description has its recorded figures", () => {
   equal(readOf(learned, 1), '2 of 2: " f", log-prob \u22120.5, p = 0.61, entropy 0.25, ratio 1.5');
 });
 
+test("a figure that was not measured is a gap", () => {
+  const figures = { tokens: ["a", "b"], logprobs: [null], entropy: [null, 0.5], ratio: [1, null] };
+  equal(readOf(figures, 0), '1 of 2: "a", log-prob –, p = –, entropy –, ratio 1');
+  equal(readOf(figures, 1), '2 of 2: "b", log-prob –, p = –, entropy 0.5, ratio –');
+  equal([bounds([null, 0.5, null, 2]), bounds([null])], ["From 0.5 to 2.", ""]);
+});
+
 test("values have bounds where there are any", () => {
   equal([bounds([]), bounds([0.5, 2, 1])], ["", "From 0.5 to 2."]);
 });

@@ -1,11 +1,21 @@
 """Tests of commands in processes that are started strangely: no home, SIGCHLD ignored."""
 
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import httpx
 import pytest
+
+from engine.events.log import read_all
+from tests.e2e.stack import ROOT, Stack
+from tests.helpers.waiting import eventually, patience
+from tests.workers.engines import small_engine
+from workers.local.spawn import Account, command_of
 
 pytestmark = pytest.mark.service
 
@@ -92,3 +102,88 @@ print(subprocess.run([sys.executable, "-c", "raise SystemExit(3)"]).returncode)
         preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
     )  # fmt: skip
     assert done.stdout.splitlines()[-1:] == ["3"], done.stderr
+
+
+UNSHARE = shutil.which("unshare")
+NOBODY_KNOWS = ["unshare", "--user", "--map-user=54321", "--map-group=54321"]
+IGNORING = """
+import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+"""Runs Python with SIGCHLD ignored, as some supervisors of containers start a process."""
+
+in_a_namespace = pytest.mark.skipif(
+    not UNSHARE or subprocess.run([*NOBODY_KNOWS, "true"]).returncode != 0,
+    reason="no account can be made up here: it needs user namespaces",
+)
+
+
+def strange(*command):
+    return [*NOBODY_KNOWS, sys.executable, "-c", IGNORING, *map(str, command)]
+
+
+def environment(**more):
+    """The test's own, without a home and what stands for one."""
+    left_out = ("HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME")
+    return {n: v for n, v in os.environ.items() if n not in left_out} | more
+
+
+def engine(*arguments):
+    done = subprocess.run(
+        strange("-m", "engine", *arguments), cwd=ROOT, env=environment(),
+        capture_output=True, text=True, timeout=240 * patience(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@in_a_namespace
+def test_a_child_sees_an_account_with_a_name_and_its_files_stay_this_ones(tmp_path):
+    made = tmp_path / "made"
+    code = "import os, pwd, sys; open(sys.argv[1], 'w'); print(pwd.getpwuid(os.getuid()).pw_uid)"
+    account = Account(65534, 65534, is_name=True)
+    command = command_of([sys.executable, "-I", "-c", code, str(made)], signal.SIGKILL, account)
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "65534\n"), done.stderr
+    assert made.stat().st_uid == os.geteuid()
+
+
+@pytest.mark.large
+@in_a_namespace
+def test_the_engine_trains_and_evaluates_for_an_account_that_nobody_knows(tmp_path):
+    short = ("steps=1", "minutes=null", "trees_per_step=2", "validate_every=9")
+    few = (
+        "problems.train=9",
+        "problems.validation=1",
+        "problems.test=1",
+        "search.nodes_per_tree=2",
+    )
+    engine("prepare", tmp_path / "run", "demo", *(f"training.{one}" for one in short), *few)
+    engine("train", tmp_path / "run")
+    assert [e.payload["state"] for e in read_all(tmp_path / "run") if e.kind == "run.state"][
+        -1
+    ] == "finished"
+    some = ("--dataset", "generated", "--problems", "2", "--samples", "1", "--no-search")
+    assert "pass@1/oak" in engine("evaluate", "--agents", "starter:oak", *some)
+
+
+@pytest.mark.large
+@pytest.mark.slow
+@pytest.mark.service
+@in_a_namespace
+def test_up_serves_pages_and_trains_for_an_account_that_nobody_knows(tmp_path):
+    var = tmp_path / "var"
+    variables = {"GROVE_VAR": str(var), "GROVE_ENGINE_COMMAND": shlex.join(small_engine(steps=2))}
+    without = ("DATABASE_URL", "BROKER_URL")
+    env = {n: v for n, v in environment(**variables).items() if n not in without}
+    with Stack(var, env, command=strange(ROOT / "manage.py", "up"), directory=ROOT) as stack:
+        with httpx.Client(follow_redirects=True) as browser:
+            assert browser.get(stack.sign_in_link()).status_code == 200
+        run: Path = eventually(lambda: next((var / "runs").glob("*"), None), "a run")
+        eventually(
+            lambda: any(
+                e.kind == "run.state" and e.payload["state"] == "finished" for e in read_all(run)
+            ),
+            "the end of the run",
+        )

@@ -44,13 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Refused, login.NotLoggedIn, models.ImportFailed, InitRefused, Undelivered, OSError,
         ValueError,
     ) as error:  # fmt: skip
-        print(f"grove: {error}", file=sys.stderr)
+        print(f"grove: {_printable(str(error))}", file=sys.stderr)
         return 1
     except hub.NotInstalled as error:
         print(f"grove: {error}", file=sys.stderr)
         return local.NOT_INSTALLED
     except httpx.TransportError as error:
-        print(f"grove: the server cannot be reached: {error}", file=sys.stderr)
+        print(f"grove: the server cannot be reached: {_printable(str(error))}", file=sys.stderr)
         return 3
     except KeyboardInterrupt:
         return 130
@@ -410,7 +410,7 @@ def _push_model(options: argparse.Namespace) -> int:
             grove, options.project, name, source, options.parent, _print_left_out
         )
     for line in made.warnings:
-        print(f"warning: {line}", file=sys.stderr)
+        print(f"warning: {_printable(line)}", file=sys.stderr)
     print(f"{name} v{made.number} {made.sha256}")
     return 0
 
@@ -427,7 +427,7 @@ def _push_gguf(options: argparse.Namespace, file: Path) -> int:
 
     def show(one: ModelImport) -> None:
         nonlocal shown
-        text = f"{one.state} {one.progress:.0%} {one.phase}".strip()
+        text = _printable(f"{one.state} {one.progress:.0%} {one.phase}".strip())
         if text != shown:
             print(text, file=sys.stderr, flush=True)
         shown = text

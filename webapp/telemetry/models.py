@@ -109,6 +109,23 @@ class Chunk(models.Model):
     objects = OfMetricQuerySet.as_manager()
 
 
+class Gap(models.Model):
+    """An event between two points of a metric at which its number was null or not finite, the first
+    of several in a row. No line is drawn across it."""
+
+    pk = models.CompositePrimaryKey("metric_id", "position")
+    metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="+", db_index=False)
+    position = models.BigIntegerField()
+    """Number of the metric's points before it, at least 1."""
+    seq = models.BigIntegerField()
+    step = models.BigIntegerField()
+    time = models.FloatField()
+    tokens = models.BigIntegerField()
+    nodes = models.BigIntegerField()
+
+    objects = OfMetricQuerySet.as_manager()
+
+
 class TakenBack(models.Model):
     """At most 32 consecutive points that a resumed run discarded because it repeated their steps; a
     view as of an earlier event still includes them. Columns as those of a block."""

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from engine.config.names import shown_name
 from engine.config.problems import ProblemsConfig
 from webapp.http.module_preload import imported
 from webapp.markdown import render
@@ -22,6 +23,12 @@ register = template.Library()
 def mail_is_sent() -> bool:
     """Whether mail is configured, for templates that are rendered without a request."""
     return settings.MAIL_IS_SENT
+
+
+@register.filter
+def shown(name: str) -> str:
+    """A name from a log, stored before names with hidden characters were refused, with escapes."""
+    return shown_name(name)
 
 
 @register.filter

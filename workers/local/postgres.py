@@ -7,7 +7,9 @@ Invariants:
 - `directory` never holds an incomplete database: it is made in a sibling folder and renamed.
 - Nothing outside `directory` changes: no account is created, no parent's permissions are touched.
 
-Postgres refuses to run as root, so root starts it as an existing unprivileged account.
+Postgres refuses to run as root, so root starts it as an existing unprivileged account. It also
+refuses an account without a name, as containers have it; there it sees itself as one that has a
+name, in a user namespace.
 """
 
 from __future__ import annotations
@@ -85,6 +87,8 @@ class EmbeddedPostgres:
             if os.geteuid() == 0:
                 account = unprivileged_account([self.data, binaries])
                 _change_owner(self.directory, account)
+            elif not _has_name(os.geteuid()):
+                account = _a_name()
             sockets = self._socket_directory(account)
             self._rotate_log()
         except OSError as error:
@@ -129,14 +133,14 @@ class EmbeddedPostgres:
         """Returns a directory of mode 0700 whose path leaves room for the socket's name."""
         path = self.directory / "socket"
         if len(os.fsencode(path / SOCKET_NAME)) > SOCKET_PATH_LIMIT:
-            owner = account.uid if account else os.geteuid()
+            owner = _uid_of(account)
             digest = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:12]
             path = Path(f"/tmp/grove-{owner}-{digest}")  # nosec B108
         path.mkdir(mode=0o700, exist_ok=True)
         if account and path.lstat().st_uid == 0:
             os.lchown(path, account.uid, account.gid)
         status = path.lstat()
-        owner = account.uid if account else os.geteuid()
+        owner = _uid_of(account)
         private = stat.S_ISDIR(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o700
         if not private or status.st_uid != owner:  # under /tmp somebody else may have made it
             raise OSError(f"{path} belongs to another account or is not private")
@@ -179,14 +183,14 @@ class EmbeddedPostgres:
 
     def _allow_current_account(self, account: Account | None) -> None:
         """Admits this process' account, which may differ from last time."""
-        user = _account_name(os.geteuid())
+        user = _account_name(account.uid if account and account.is_name else os.geteuid())
         for name, text in (
             ("pg_hba.conf", "local all all peer map=holder\n"),
             ("pg_ident.conf", f'holder "{user}" {ROLE}\n'),
         ):
             path = self.data / name
             path.write_text(text)
-            if account:
+            if account and not account.is_name:
                 os.chown(path, account.uid, account.gid)
 
     def _launch(self, binaries: Path, account: Account | None, sockets: Path) -> None:
@@ -240,8 +244,9 @@ class EmbeddedPostgres:
         sentence = f"Postgres did not start in {self.directory}: {cause.rstrip('.')}."
         if "No space left" in cause or "Disk quota" in cause:
             return StartError(sentence, "Free some space on that disk and start again.")
-        if "could not look up effective user" in cause:
-            return StartError(sentence, "Run as an account that has an entry in /etc/passwd.")
+        if "could not look up effective user" in cause or "user namespace" in cause:
+            remedy = "Run as an account that has an entry in /etc/passwd, or set DATABASE_URL."
+            return StartError(sentence, remedy)
         return StartError(sentence, f"See {self.log}.")
 
 
@@ -274,6 +279,24 @@ def unprivileged_account(paths: list[Path]) -> Account:
         if p.exists() and p.stat().st_uid != entry.pw_uid and not p.stat().st_mode & stat.S_IXOTH
     ]
     return Account(entry.pw_uid, entry.pw_gid, reach=bool(closed))
+
+
+def _a_name() -> Account | None:
+    """Returns an account whose name stands in for this one's; None if no account has a name."""
+    others = [entry for entry in pwd.getpwall() if entry.pw_uid != 0]
+    entry = next((e for e in others if e.pw_name == "nobody"), others[0] if others else None)
+    return Account(entry.pw_uid, entry.pw_gid, is_name=True) if entry else None
+
+
+def _has_name(uid: int) -> bool:
+    try:
+        return bool(pwd.getpwuid(uid))
+    except KeyError:
+        return False
+
+
+def _uid_of(account: Account | None) -> int:
+    return account.uid if account and not account.is_name else os.geteuid()
 
 
 def stopping() -> tuple[tuple[signal.Signals, float], ...]:

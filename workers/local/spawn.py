@@ -23,11 +23,13 @@ CHILD = Path(__file__).with_name("child.py")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account of a child. `reach`: it may traverse directories closed to this account."""
+    """The account of a child. `reach`: it may traverse directories closed to this account.
+    `is_name`: the child stays this process's account, and sees itself as that one."""
 
     uid: int
     gid: int
     reach: bool = False
+    is_name: bool = False
 
 
 def command_of(
@@ -35,6 +37,7 @@ def command_of(
 ) -> list[str]:
     """Returns `command` wrapped so that it gets `death_signal` when this process dies."""
     who = f"{account.uid}:{account.gid}" if account else "-"
+    who = f"={who}" if account and account.is_name else who
     reach = "1" if account and account.reach else "0"
     script = [sys.executable, "-I", "-S", str(CHILD)]
     return [*script, str(os.getpid()), str(int(death_signal)), who, reach, *command]

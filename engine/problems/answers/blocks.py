@@ -89,6 +89,8 @@ class Block:
     code: Code | None
     is_inline: bool = False
     """Whether the block is a piece of a line."""
+    is_open: bool = False
+    """Whether it has no end: the answer ends within it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +200,14 @@ def with_ticks(text: str) -> str:
     return re.sub(r"^([ \t]*)(?:'''|\"\"\")(?=[ \t]*(?:py\w*)?[ \t]*$)", r"\1```", text, flags=re.M)
 
 
+def without_controls(text: str) -> str:
+    """Returns the text without colours of a terminal and control characters, among them NUL, which
+    Python does not parse; empty if it has none."""
+    changed = _CONTROLS.sub("", text)
+    return changed if changed != text else ""
+
+
+_CONTROLS = re.compile(r"\x1b\[[\d;]{0,20}[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f]")
 _QUOTE_FENCE = re.compile(r"^[ \t]*(?:'''|\"\"\")py(?:thon)?3?[ \t]*$", re.MULTILINE)
 
 
@@ -238,7 +248,8 @@ class _Reader:
             order += [end for end in ends if end.index > first.index]
         for end in order:
             if code := self._code(self._readings(fence, start, end)):
-                return Block(fence.tag, code), end.resume
+                is_open = end.resume == end.index == len(self.lines)
+                return Block(fence.tag, code, is_open=is_open), end.resume
         return Block(fence.tag, None), first.resume
 
     def _code(self, readings: Iterable[str]) -> Code | None:

@@ -35,7 +35,8 @@ class Grade(IntEnum):
 
     NONE = 0
     PART = 1
-    """A stub, an import or an alias of the entry point; prints without reading input."""
+    """A stub, an import or an alias of the entry point; prints without reading input, or only
+    defines what does both."""
     WHOLE = 2
     """Defines the entry point; reads input and prints."""
 
@@ -77,7 +78,13 @@ class Code:
         names = set(_used_names(self.tree))
         if not names & _PRINTERS:
             return Grade.NONE
-        return Grade.WHOLE if names & _READERS else Grade.PART
+        return Grade.WHOLE if names & _READERS and self._runs else Grade.PART
+
+    @property
+    def _runs(self) -> bool:
+        """Whether it does more than define and import."""
+        idle = (*_DEFINITIONS, ast.Import, ast.ImportFrom)
+        return any(not isinstance(node, idle) for node in self.tree.body if not _is_text(node))
 
     @property
     def defines_functions(self) -> bool:
@@ -221,7 +228,7 @@ def _used_names(tree: ast.AST) -> Iterator[str]:
                 yield "stdin"
             elif _is_of_os(node, "write"):
                 yield "stdout"
-        elif isinstance(node, ast.Call) and _opens_stdin(node):
+        elif isinstance(node, ast.Call | ast.Constant) and _is_stdin(node):
             yield "stdin"
         elif isinstance(node, ast.ImportFrom) and node.module == "sys":
             yield from (alias.name for alias in node.names)
@@ -231,14 +238,17 @@ def _is_of_os(node: ast.Attribute, name: str) -> bool:
     return node.attr == name and isinstance(node.value, ast.Name) and node.value.id == "os"
 
 
-def _opens_stdin(node: ast.Call) -> bool:
+def _is_stdin(node: ast.Call | ast.Constant) -> bool:
+    """Returns whether a node is the path of stdin, or `open(0)`."""
+    if isinstance(node, ast.Constant):
+        return node.value in ("/dev/stdin", "/dev/fd/0")
     first = node.args[0] if node.args else None
-    return (
-        isinstance(node.func, ast.Name)
-        and node.func.id == "open"
-        and isinstance(first, ast.Constant)
-        and first.value in (0, "/dev/stdin", "/dev/fd/0")
-    )
+    opens = isinstance(node.func, ast.Name) and node.func.id == "open"
+    return opens and isinstance(first, ast.Constant) and first.value == 0
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _bound_names(node: ast.stmt) -> Iterator[str]:

@@ -1,10 +1,11 @@
 """Marks of chat templates in an answer: thoughts, wrappers of the answer, ends of a turn.
 
 Sources: the chat templates of the models that write them: `<think>` (DeepSeek-R1, Qwen3 and most
-others), `<thought>`, `<reasoning>`, `<seed:think>` (Seed-OSS), `◁think▷` (Kimi), `[THINK]`
-(Magistral), `<|begin_of_thought|>` (Sky-T1), `<|START_THINKING|>` (Command A), `<|inner_prefix|>`
-(Apertus), `<|channel|>analysis<|message|>` (gpt-oss), `<|channel>thought` (Gemma 4), "Here is my
-thought process:" (Granite 3).
+others), `<thought>`, `<reasoning>`, `<seed:think>` (Seed-OSS), `<longcat_think>`, `◁think▷`
+(Kimi), `[THINK]` (Magistral), `<|begin_of_thought|>` (Sky-T1), `<|START_THINKING|>` (Command A),
+`<|inner_prefix|>` (Apertus), `<|channel|>analysis<|message|>` (gpt-oss), `<|channel>thought`
+(Gemma 4), `<unused94>thought` (MedGemma), `<|im_start|>think` (a turn of its own), "Here is my
+thought process:" (Granite 3), `<details type="reasoning">` (Open WebUI).
 
 A mark that stands within quotes, as code or prose cites it, is no mark.
 """
@@ -16,10 +17,12 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+_KIND = r"(?!begin|start|end|of)[a-z]{1,20}"
 _THOUGHT = (
-    r"(?:\w+:)?(?:think(?:ing)?(?:[_ -]process)?|(?:inner[_ -]|chain[_ -]of[_ -])?thoughts?"
-    r"(?:[_ -]process)?|reason(?:ing)?|analysis|reflection|rationale|scratch_?pad|deliberation|cot"
-    r"|(?:inner|internal)[_ -]monologue)"
+    rf"(?:\w+:)?(?:(?:{_KIND}[_-]|ant|re)?think(?:ing)?(?:[_ -](?:process|step))?"
+    rf"|(?:{_KIND}[_-]|(?:inner|chain[_ -]of)[_ -])?thoughts?(?:[_ -]process)?"
+    r"|reason(?:ing)?|analysis|(?:self[_ -]?)?reflection|rationale|scratch_?pad|deliberation|cot"
+    r"|(?:(?:inner|internal)[_ -])?monologue)"
 )
 _WORD = r"(?:THINK(?:ING)?|THOUGHTS?|REASON(?:ING)?|ANALYSIS|SCRATCHPAD)"
 _THOUGHT_MARK = re.compile(
@@ -27,7 +30,8 @@ _THOUGHT_MARK = re.compile(
     (?P<open>
         [<◁⟨]\s?\|?(?:(?:begin|start)[_-](?:of[_-])?)?{_THOUGHT}(?:[_-](?:start|begin))?
             (?:\s[^<>\n]{{0,100}})?\|?\s?[>▷⟩]
-      | <\|inner_prefix\|>
+      | <\|inner_prefix\|> | <unused94>thought\b
+      | <\|im_start\|>\s*think(?:ing)?(?=[ \t]*(?:\n|\Z))
       | <\|channel\|>\s*(?!final\b)\w(?:(?!<\|message)[^\n]){{0,200}}<\|message\|>
       | <\|channel>\s*(?!final\b)\w+
       | here\ is\ my\ thought\ process:
@@ -35,14 +39,24 @@ _THOUGHT_MARK = re.compile(
         [<◁⟨]\s?\|?/\s?\|?{_THOUGHT}\s?\|?\s?[>▷⟩]
       | [<◁⟨]\|?end[_-](?:of[_-])?{_THOUGHT}\|?[>▷⟩]
       | [<◁⟨]\|?{_THOUGHT}[_-]end\|?[>▷⟩]
-      | <\|inner_suffix\|>
+      | <\|inner_suffix\|> | <unused95> | <\|im_start\|>\s*answer[ \t]*\n
+      | (?-i:\[END_(?:OF_)?{_WORD}\])
       | <\|channel\|>\s*final\b[^<\n]{{0,100}}<\|message\|>
       | <channel\|> | <\|channel>\s*final\b
       | here\ is\ my\ response:
-    ) | (?P<square>(?-i:\[(?P<slash>/?){_WORD}\]))
+    ) | (?P<square>(?-i:\[(?P<slash>/?)(?:(?:BEGIN|START)_(?:OF_)?)?{_WORD}\]))
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_PAIR = re.compile(
+    r"""
+    (?P<open><(?P<first>plan(?:ning)?|brainstorm(?:ing)?|ponder(?:ing)?|draft|critique)>
+      | <(?P<block>details)\ type=["']reasoning["'][^<>\n]{0,100}>)
+    | (?P<close></(?P<last>plan(?:ning)?|brainstorm(?:ing)?|ponder(?:ing)?|draft|critique|details)>)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Marks that count only where one of each stands: alone they may be anything."""
 _BEGINNING = re.compile(r"[<◁⟨\[]")
 _SENTENCE = re.compile(r"[<◁⟨\[]|(?<=\n)[ \t]*(?=[Hh]ere is my )|\A\s*(?=[Hh]ere is my )")
 """Where a mark may begin, so that the patterns of marks are tried there alone."""
@@ -57,7 +71,7 @@ _ANSWER = r"(?:final[_ -])?(?:answer|solution|response|code|program|python(?:[_ 
 _WRAPPER = re.compile(
     rf"""
     (?P<open><(?:{_ANSWER}|final)(?:\s[^<>\n]{{0,100}})?> | <\|(?:begin|start)_(?:of_)?{_ANSWER}\|>
-      | (?-i:\[(?:PYTHON|CODE|ANSWER|SOLUTION|PROGRAM)\]))
+      | (?-i:\[(?:PYTHON|CODE|ANSWER|SOLUTION|PROGRAM)\] | (?<![^\n])\[BEGIN\](?=[ \t]*\n)))
   | (?P<close></(?:{_ANSWER}|final)> | <\|end_(?:of_)?{_ANSWER}\|>
       | (?-i:\[/(?:PYTHON|CODE|ANSWER|SOLUTION|PROGRAM)\]))
     """,
@@ -67,7 +81,8 @@ _WRAPPER = re.compile(
 _END = re.compile(
     r"<[|｜](?:im_)?(?:end(?!_header)|eo[a-z](?![a-z]))[\w▁]*[|｜]>"
     r"|<[|｜](?:return|call|user|im_start|im_sep|start)[|｜]>"
-    r"|<(?:end_of_turn|end_of_text|end_of_utterance|eos|eot|start_of_turn|turn\|)>"
+    r"|<(?:end_of_turn|end_of_text|end_of_utterance|eo[dst]|start_of_turn|turn\|)>"
+    r"|(?<![^\n'\"])\[DONE\](?=\s*(?:\Z|\n))"
     r"|(?:</s>|\[EOS\]|\[/INST\]|\[INST\])(?=\s*(?:\Z|\n|<|\[))",
     re.IGNORECASE,
 )
@@ -100,6 +115,7 @@ def without_thoughts(answer: str) -> Spoken:
         return Spoken("", unfinished=True)
     spoken: list[str] = []
     position, thought = 0, False
+    pair = ""
     fences = _Fences(answer)
     for mark in _thought_marks(answer):
         start = mark.start()
@@ -108,7 +124,9 @@ def without_thoughts(answer: str) -> Spoken:
         if _opens(mark):
             if not thought and not fences.hold(position, mark):
                 spoken.append(answer[position:start])
-                position, thought = mark.end(), True
+                position, thought, pair = mark.end(), True, _paired_word(mark)
+        elif mark.re is _PAIR and (not thought or pair != _paired_word(mark)):
+            continue
         elif thought:
             position, thought = mark.end(), False
         elif not _in_comment(answer, mark):
@@ -117,6 +135,13 @@ def without_thoughts(answer: str) -> Spoken:
     if not thought:
         spoken.append(answer[position:])
     return Spoken("\n".join(spoken), thought)
+
+
+def _paired_word(mark: re.Match[str]) -> str:
+    """Returns the word of a mark of `_PAIR`; empty for other marks."""
+    if mark.re is not _PAIR:
+        return ""
+    return (mark["first"] or mark["block"] or mark["last"]).lower()
 
 
 def is_thought_mark(token: str) -> bool:
@@ -178,15 +203,30 @@ def _marks(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 
 def _thought_marks(text: str) -> Iterator[re.Match[str]]:
+    ends: dict[str, int] = {}
     beginnings = _SENTENCE if "ere is my " in text else _BEGINNING
     for beginning in beginnings.finditer(text):
         start = beginning.start() if text[beginning.start()] in "<◁⟨[" else beginning.end()
-        if mark := _THOUGHT_MARK.match(text, start):
+        mark = _THOUGHT_MARK.match(text, start)
+        if mark is None and (pair := _PAIR.match(text, start)):
+            mark = pair if pair["close"] or _is_closed(text, pair, ends) else None
+        if mark:
             yield mark
 
 
+def _is_closed(text: str, mark: re.Match[str], ends: dict[str, int]) -> bool:
+    """Returns whether the closing mark of a pair stands later in the text; `ends` keeps where the
+    last one of each word stands."""
+    word = _paired_word(mark)
+    if word not in ends:
+        ends[word] = text.lower().rfind(f"</{word}>")
+    return ends[word] > mark.start()
+
+
 def _opens(mark: re.Match[str]) -> bool:
-    return bool(mark["open"]) or (bool(mark["square"]) and not mark["slash"])
+    if mark["open"]:
+        return True
+    return mark.re is not _PAIR and bool(mark["square"]) and not mark["slash"]
 
 
 def _is_cited(text: str, mark: re.Match[str]) -> bool:

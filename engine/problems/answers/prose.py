@@ -62,7 +62,7 @@ _KEYWORDS = frozenset(
 )  # fmt: skip
 _CODE_LIKE = re.compile(r"^[\w.\[\], ]+[-+*/%]?=[^=]|[;{]$|^(?:[\w.]+\.)?\w+\(.*\)$")
 _MARKUP = re.compile(
-    r"#{1,6} \S|[-*+•>] |\d+[.)] |[*_]{2}\S|\||[-=*_#~]{3,}$|</?\w[^<>]*>$|\\|[^\x00-\x7f]"
+    r"#{1,6} \S|[-*+•>] |\d+[.)] |[*_]{2}\S|\||[-=*_#~]+$|</?\w[^<>]*>$|\\|[^\x00-\x7f]"
 )
 """Headings, items, bold text, tables, rules, tags, and what is written in no Latin letters."""
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")

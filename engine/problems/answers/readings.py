@@ -20,7 +20,7 @@ from engine.problems.answers.code import parsed
 
 _READ = {
     "pycon", "console", "terminal", "shell-session", "shellsession", "output", "json",
-    "jsonc", "html", "xml",
+    "jsonc", "html", "xml", "diff", "patch",
 }  # fmt: skip
 """Languages whose blocks may hold Python."""
 _NOT_CODE = OTHERS - _READ
@@ -43,6 +43,7 @@ def further(text: str, entry_point: str | None) -> Iterator[str]:
             _of_spans(one),
             _of_numbered(one),
             _of_labels(one),
+            _of_diff(one),
             _of_quotes(one),
             _of_punctuation(one),
         ):
@@ -102,7 +103,10 @@ def _value_of(text: str) -> Any:
         module = parsed(text) if text[:1] in "\"'" else None
         node = module.body[0] if module and len(module.body) == 1 else None
         constant = node.value if isinstance(node, ast.Expr) else None
-        return constant.value if isinstance(constant, ast.Constant) else None
+        if isinstance(constant, ast.Constant):
+            return constant.value
+        # MBPP's own prompt shows programs of several lines between single quotes.
+        return text[1:-1] if text[:1] in "\"'" and text[-1] == text[0] else None
 
 
 def _strings_in(value: Any, depth: int) -> Iterator[str]:
@@ -260,6 +264,36 @@ def _without_margin(lines: Sequence[str]) -> list[str]:
     margins = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
     margin = min(margins, default=0)
     return [line[margin:] if line.strip() else "" for line in lines]
+
+
+# Diffs.
+
+_HUNK = re.compile(r"[-+ ]|@@ |\\ No newline|diff --git |index [\da-f]+\.\.|\n|$")
+_HEAD = re.compile(r"@@ |\\ No newline|diff --git |index [\da-f]+\.\.|---(?: |$)|\+\+\+(?: |$)")
+
+
+def _of_diff(text: str) -> str:
+    """Returns the text with a block for each unified diff, as the file is once it is applied."""
+    if not re.search(r"^\+", text, re.MULTILINE):
+        return ""
+    pieces: list[str] = []
+    run: list[str] = []
+    for line in [*text.split("\n"), "end"]:
+        if _HUNK.match(line):
+            run.append(line)
+            continue
+        pieces += _applied(run)
+        run = []
+        pieces.append(line)
+    return "\n".join(pieces[:-1])
+
+
+def _applied(lines: Sequence[str]) -> list[str]:
+    """Returns the lines of a diff as a block, those that are none as they are."""
+    if not any(line.startswith("+") for line in lines):
+        return list(lines)
+    kept = [line[1:] for line in lines if not line.startswith("-") and not _HEAD.match(line)]
+    return ["```", *kept, "```"]
 
 
 # Labels, quotes, punctuation.

@@ -44,8 +44,9 @@ MOST_TRIED = 8
 
 def usable(solutions: Iterable[str], entry_point: str) -> tuple[str, tuple[str, ...]]:
     """Returns the first solution that parses and defines the entry point, empty if none does, and
-    the next few that do."""
-    found = (text for text in dict.fromkeys(solutions) if _defines(text, entry_point))
+    the next few that do; without a byte order mark, which Python takes only at a file's start."""
+    plain = (text.removeprefix("\ufeff") for text in solutions)
+    found = (text for text in dict.fromkeys(plain) if _defines(text, entry_point))
     first, *others = list(islice(found, MOST_TRIED)) or [""]
     return first, tuple(others)
 

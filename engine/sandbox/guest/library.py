@@ -106,6 +106,9 @@ def load() -> None:
             is_package = os.path.basename(path) == "__init__.py"
             records[name] = (path, is_package, compiled, end, end + len(data))
             end += len(data)
+    if not records:
+        folders = ", ".join(filter(None, sys.path))
+        raise OSError(f"no file of Python's library can be read in {folders}")
     # Private, so that no program can change it for others; a fork copies nothing of it.
     memory = mmap.mmap(descriptor, end, mmap.MAP_PRIVATE, mmap.PROT_READ)
     os.close(descriptor)

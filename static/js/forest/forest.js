@@ -13,6 +13,7 @@ import { describe, describeTree, defaultNode } from "./describe.js";
 import { listenToKeys } from "./forest-keys.js";
 import { listenToPointer } from "./forest-pointer.js";
 import { ForestStage } from "./forest-stage.js";
+import { setText } from "../lib/dom.js";
 import { descendants, pathTo } from "../run/lineage.js";
 import { readPalette } from "./marks.js";
 import { lookup } from "../node/node-look.js";
@@ -251,7 +252,7 @@ export class Forest {
     this.tip.hidden = !hit;
     if (!hit) return;
     const { tree, node } = hit;
-    this.tip.textContent = node ? describe(node) : describeTree(tree);
+    setText(this.tip, node ? describe(node) : describeTree(tree));
     const left = Math.min(hit.x + hit.r + 8, this.stage.clientWidth - this.tip.offsetWidth - 4);
     this.tip.style.left = `${Math.max(0, left)}px`;
     this.tip.style.top = `${hit.y + hit.r + 8}px`;

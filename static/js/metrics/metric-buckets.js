@@ -6,18 +6,26 @@
 import { t95, Z95 } from "./student.js";
 
 /**
- * Returns the columns of a plot: {x, columns: [{mean, least, most, count}]}, one column per series.
+ * Returns the columns of a plot: {x, columns: [{mean, least, most, count, gap}]}, one column per series.
  *
- * Slots are those buckets in which any series has a point. x of a slot lies within it, where its
- * points are; a column is null where a series has none.
+ * Slots are those buckets in which any series has a point or a gap. x of a slot lies within it, where
+ * its points are; a column is null where a series has none. `gap` says of a slot whether the series
+ * reported that it has no value there, so that its line ends.
  */
 export function align(series, { from, to, points, log = false }) {
-  const slots = [...new Set(series.flatMap(({ buckets }) => buckets.at))].sort((a, b) => a - b);
+  const slots = [...new Set(series.flatMap(({ buckets, gaps }) => [...buckets.at, ...(gaps?.at ?? [])]))].sort((a, b) => a - b);
   const slotOf = new Map(slots.map((at, index) => [at, index]));
   const sums = slots.map(() => [0, 0]);
-  const columns = series.map(({ buckets }) => {
+  const columns = series.map(({ buckets, gaps }) => {
     const column = { mean: [], least: [], most: [], count: [] };
     for (const values of Object.values(column)) values.push(...slots.map(() => null));
+    column.gap = slots.map(() => false);
+    gaps?.at.forEach((at, index) => {
+      const slot = slotOf.get(at);
+      column.gap[slot] = true;
+      sums[slot][0] += gaps.x[index];
+      sums[slot][1] += 1;
+    });
     buckets.at.forEach((at, index) => {
       const slot = slotOf.get(at);
       column.mean[slot] = buckets.mean[index];
@@ -63,11 +71,12 @@ export function smoothed(values, weight) {
  */
 export function band(columns, kind) {
   const length = columns[0]?.mean.length ?? 0;
-  const combined = { mean: [], least: [], most: [], count: [] };
+  const combined = { mean: [], least: [], most: [], count: [], gap: [] };
   for (let slot = 0; slot < length; slot += 1) {
     const present = columns.filter((column) => column.mean[slot] !== null);
     const values = present.map((column) => column.mean[slot]);
     const n = values.length;
+    combined.gap.push(!n && columns.some((column) => column.gap?.[slot] ?? false));
     if (n === 1 && kind === "ci" && present[0].interval) {
       for (const name of ["mean", "least", "most"]) combined[name].push(present[0][name][slot]);
       combined.count.push(1);

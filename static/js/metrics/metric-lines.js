@@ -69,8 +69,38 @@ function grouped(items, keyOf) {
   return groups;
 }
 
-/** Returns cumulative sums of means, the last line on top, as a stacked chart draws them. */
+/**
+ * Returns cumulative sums of means, the last line on top, as a stacked chart draws them; null where a
+ * part has a gap, whose whole nobody knows.
+ */
 export function stack(lines) {
   const sums = [];
-  return lines.map(({ mean }) => mean.map((value, slot) => (sums[slot] = (sums[slot] ?? 0) + (value ?? 0))));
+  const isGap = (slot) => lines.some(({ gap }) => gap?.[slot]);
+  return lines.map(({ mean }) =>
+    mean.map((value, slot) => (isGap(slot) ? null : (sums[slot] = (sums[slot] ?? 0) + (value ?? 0)))),
+  );
+}
+
+/**
+ * Returns values as uPlot draws a line: null between two values if a gap lies there, which ends the
+ * line; else undefined where there is no value, as where only another line has a point.
+ */
+export function interrupted(values, gap) {
+  const drawn = values.map((value) => value ?? undefined);
+  let first = 0;
+  values.forEach((value, slot) => {
+    if (value === null) return;
+    if (first < slot && gap?.slice(first, slot).includes(true)) drawn.fill(null, first, slot);
+    first = slot + 1;
+  });
+  return drawn;
+}
+
+/** Returns the slots of values without a neighbour to which a line could lead; null if there are none. */
+export function lonely(drawn) {
+  const slots = drawn.flatMap((value, slot) => (value === null || value === undefined ? [] : [slot]));
+  const isBroken = (first, after) => after !== undefined && first !== undefined && drawn.slice(first, after).includes(null);
+  const isEnd = (first, after) => first === undefined || after === undefined || isBroken(first, after);
+  const alone = slots.filter((slot, index) => isEnd(slots[index - 1], slot) && isEnd(slot, slots[index + 1]));
+  return alone.length ? alone : null;
 }

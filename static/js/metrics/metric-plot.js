@@ -3,7 +3,7 @@
 import uPlot from "../../vendor/uplot/uPlot.esm.js";
 import { duration, number } from "../lib/format.js";
 import { ALERTS } from "../run/health.js";
-import { stack } from "./metric-lines.js";
+import { interrupted, lonely, stack } from "./metric-lines.js";
 
 const HEIGHT = 210;
 const FEW = 40; // number of points below which each is drawn
@@ -52,7 +52,8 @@ export class MetricPlot {
       return [x, ...stack(lines).flatMap((sums) => [none, none, sums])];
     }
     const positive = (values) => (view.logY ? values.map((value) => (value > 0 ? value : null)) : values);
-    return [x, ...lines.flatMap((line) => [line.most, line.least, line.mean].map(positive))];
+    const drawn = ({ most, least, mean, gap }) => [most, least, mean].map((values) => interrupted(positive(values), gap));
+    return [x, ...lines.flatMap(drawn)];
   }
 
   #build() {
@@ -95,14 +96,19 @@ export class MetricPlot {
 
   #seriesOf(line, colour) {
     const { x, stacked } = this.shown;
-    const edge = { stroke: "transparent", width: 0, spanGaps: true, points: { show: false } };
+    const edge = { stroke: "transparent", width: 0, points: { show: false } };
     const mean = {
       stroke: colour,
       width: 1.6,
       dash: stacked ? [] : DASHES[line.dash % DASHES.length],
       fill: stacked ? `color-mix(in srgb, ${colour} 55%, transparent)` : undefined,
-      spanGaps: true,
-      points: { show: !stacked && x.length < FEW, size: 5, fill: colour },
+      points: {
+        show: !stacked && x.length < FEW,
+        // Of many points those are drawn to which no line leads.
+        filter: (plot, index, show) => (show || stacked ? null : lonely(plot.data[index])),
+        size: 5,
+        fill: colour,
+      },
     };
     return [edge, { ...edge }, mean];
   }

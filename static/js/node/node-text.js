@@ -115,7 +115,7 @@ function shadeChoice(figures, spans, learned) {
     const { shade, hint: description } = columnOf(name);
     spans.forEach((span, index) => {
       const value = figures[name][index];
-      span.className = `token p${value === undefined ? 0 : shade(value)}`;
+      span.className = `token p${value === undefined || value === null ? 0 : shade(value)}`;
     });
     hint.textContent = `${description} ${bounds(figures[name])}`;
   };

@@ -28,8 +28,9 @@ export function columnOf(name) {
   return COLUMNS.find((column) => column.name === name);
 }
 
-/** Formats the range of values: "From 0.1 to 2." */
-export function bounds(values) {
+/** Formats the range of values: "From 0.1 to 2."; those that were not measured are null. */
+export function bounds(all) {
+  const values = all.filter((value) => value !== null);
   if (!values.length) return "";
   const [least, most] = values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
   return `From ${number(least)} to ${number(most)}.`;
@@ -37,10 +38,11 @@ export function bounds(values) {
 
 /** Describes one token in one line. */
 export function readOf({ tokens, logprobs, entropy, ratio }, index) {
-  const p = logprobs[index] === null ? null : Math.exp(logprobs[index]);
+  const logprob = logprobs[index] ?? null;
+  const p = logprob === null ? null : Math.exp(logprob);
   const parts = [
     `${index + 1} of ${tokens.length}: ${JSON.stringify(tokens[index])}`,
-    `log-prob ${number(logprobs[index])}`,
+    `log-prob ${number(logprob)}`,
     `p = ${p === null ? "–" : p.toPrecision(2)}`,
   ];
   if (entropy[index] !== undefined) parts.push(`entropy ${number(entropy[index])}`, `ratio ${number(ratio[index])}`);

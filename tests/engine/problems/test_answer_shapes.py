@@ -31,6 +31,10 @@ def session(text, prompt=">>> ", more="... ", end=True):
     return "\n".join([*lines, more.rstrip()] if end else lines) + "\n"
 
 
+def diff(*changes, head="--- a/add.py\n+++ b/add.py\n@@ -1,2 +1,2 @@\n"):
+    return f"{head}{''.join(changes)}"
+
+
 def numbered(line, text=LOOP):
     return "".join(line % (i, part) + "\n" for i, part in enumerate(text.splitlines(), 1))
 
@@ -39,6 +43,8 @@ def indented(text, by="    "):
     return textwrap.indent(text, by)
 
 
+CHANGES = " def add(a, b):\n", "-    return a - b\n", "+    return a + b\n"
+CHANGE = diff(*CHANGES)
 USED = f"{session(ADD)}>>> add(1, 2)\n3\n"
 FAILED = (
     ">>> add(1)\nTraceback (most recent call last):\n  File \"<stdin>\", line 1, in <module>\n"
@@ -119,6 +125,13 @@ TEXTS = {
     "Windows line ends without a fence": f"So:\n\n{ADD}\nThat is it.\n".replace("\n", "\r\n"),
     "a button's text": f"python\nCopy code\n{ADD}",
     "a magic line": f"```python\n%%time\n{ADD}```",
+    "a diff of a new file": "```diff\n" + diff(indented(ADD, "+")) + "```\n",
+    "a diff of a change": f"```diff\n{CHANGE}```\n",
+    "a diff without a language": f"So:\n```\n{CHANGE}```\nDone.\n",
+    "a diff without a head": "```python\n" + diff(*CHANGES, head="") + "```\n",
+    "a diff without a fence": f"{CHANGE}\nThat is all.\n",
+    "a diff of git": f"diff --git a/add.py b/add.py\nindex 1a2b3c4..5d6e7f8 100644\n{CHANGE}"
+    "\\ No newline at end of file\n",
     "an installation": f"```python\n!pip install numpy\n{ADD}```",
 }
 TAGS = (
@@ -229,6 +242,7 @@ def test_a_proper_block_comes_before_any_other_shape(noise):
         "Call `add(1, 2)` or `add`.",
         "1. add the numbers\n2. return them\n",
         '{"add": 1}',
+        "- add the numbers\n+ return them\n",
     ],
 )
 def test_other_languages_thoughts_and_calls_are_still_no_program(answer):
@@ -253,6 +267,11 @@ HOSTILE = {
     "entities": ("missing\n", "&lt;<pre ", ""),
     "nested JSON": ("", '{"missing": ', ""),
     "scopes": ("missing = ", "lambda: ", "1\n"),
+    "diffs": ("missing\n", "@@ -1 +1 @@\n-x\n+missing\n", ""),
+    "colours": ("missing\n", "\x1b[1mx\x1b[", ""),
+    "pairs": ("</plan>", "<plan><draft>", "missing"),
+    "parts of a mark": ("missing", "<a_b_c_d_", ""),
+    "ends of tasks": ("missing\n", "'[DONE]\n", ""),
     "changes of one name": ("```\ny = {}\n", "y[0] = 1\n", "```\n```\nmissing = lambda: y\n```"),
 }  # fmt: skip
 

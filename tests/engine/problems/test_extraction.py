@@ -139,6 +139,12 @@ FENCES = {
     "a thought that is empty by its mark": f"<think/>\n{FENCED}",
     "python's mark": f"<|python_tag|>{ADD}<|eom_id|>",
     "latex": f"\\begin{{verbatim}}\n{ADD}\\end{{verbatim}}\n",
+    "a thought in bold": f"**<think>**\n```python\n{SUB}```\n**</think>**\n\n{ADD}",
+    "begin and done": f"[BEGIN]\n{ADD}[DONE]\n",
+    "begin and done with quotes": f"[BEGIN]\n'{ADD}'[DONE]\n",
+    "done, then another task": f"{ADD}[DONE]\nYou are asked again:\n[BEGIN]\n{SUB}[DONE]\n",
+    "colours of a terminal": FENCED.replace("def", "\x1b[1;34mdef\x1b[0m"),
+    "NUL": FENCED.replace("return", "return\0"),
     "the next turn": f"{FENCED}<|im_end|>\n<|im_start|>user\nAnother:\n```python\n{SUB}```\n",
 }  # fmt: skip
 
@@ -157,7 +163,7 @@ def test_a_program_is_taken_from_any_fence(name):
 ENDS = (
     "<|im_end|>", "<|eot_id|>", "</s>", "<|endoftext|>", "<end_of_turn>", "<|end|>", "<|eom_id|>",
     "<｜end▁of▁sentence｜>", "<|end_of_text|>", "<eos>", "<|EOT|>", "<|return|>", "[/INST]",
-    "<|END_OF_TURN_TOKEN|>", "<|endofturn|>", "<|im_end|>\n<|endoftext|>",
+    "<|END_OF_TURN_TOKEN|>", "<EOD>", "<|endofturn|>", "<|im_end|>\n<|endoftext|>",
 )  # fmt: skip
 
 
@@ -222,6 +228,11 @@ THOUGHTS = (
     ("<|channel|>commentary to=x <|constrain|>json<|message|>", "<|channel|>final<|message|>"),
     ("<|channel>thought\n", "<channel|>"), ("<scratchpad>", "</scratchpad>"),
     ('<think time="3">', "</think>"), ("<analysis>", "</analysis>"),
+    ("<longcat_think>", "</longcat_think>"), ("<antThinking>", "</antThinking>"),
+    ("<deep_think>", "</deep_think>"), ("<chain_of_thought>", "</chain_of_thought>"),
+    ("<self-reflection>", "</self-reflection>"),
+    ("<unused94>thought\n", "<unused95>"), ("[BEGIN_THINK]", "[END_THINK]"),
+    ("<|im_start|>think\n", "<|im_end|>\n<|im_start|>answer\n"),
     ("Here is my thought process:", "Here is my response:"),
 )  # fmt: skip
 DRAFTS = {
@@ -244,6 +255,26 @@ def test_a_thought_never_counts(start, end, draft):
     assert extract(f"{DRAFTS[draft]}\n{thought}{end}\nI cannot.", "add").program == ""
     unfinished = extract(f"{start}\n{DRAFTS[draft]}\n", "add")
     assert (unfinished.program, unfinished.reason) == ("", NoProgram.NO_CODE)
+
+
+PAIRS = (
+    ("<plan>", "</plan>"), ("<Planning>", "</Planning>"), ("<draft>", "</draft>"),
+    ("<brainstorm>", "</brainstorm>"),
+    ('<details type="reasoning" done="true">\n<summary>Thought for 3 s</summary>', "</details>"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("start", "end"), PAIRS)
+def test_a_mark_of_many_meanings_is_one_of_a_thought_in_a_pair_alone(start, end):
+    draft = DRAFTS["draft"]
+    assert same(extract_program(f"{start}\n{draft}\n{end}\n{ADD}", "add"), ADD)
+    assert same(extract_program(f"{FENCED}\n{start}\n{draft}\n{end}", "add"), ADD)
+    assert same(extract_program(f"{start}\n{FENCED}", "add"), ADD)
+    assert same(extract_program(f"{FENCED}\n{end}\nThat is all.", "add"), ADD)
+    # Words between such brackets that end with "thoughts" are a heading.
+    assert same(extract_program(f"<my final thoughts>\n{FENCED}", "add"), ADD)
+    # It ends no other thought.
+    assert not extract_program(f"<think>\n{end}\n{FENCED}", "add")
 
 
 def test_a_prompt_may_begin_the_thought():
@@ -347,6 +378,7 @@ def test_a_program_for_stdin_reads_and_prints(name):
         "import fileinput\nfor line in fileinput.input():\n    print(line)\n",
         "from sys import stdin, stdout\nstdout.write(stdin.read())\n",
         "def main():\n    print(input())\n\nif __name__ == '__main__':\n    main()\n",
+        "from pathlib import Path\nprint(Path('/dev/stdin').read_text())\n",
     ],
 )
 def test_ways_to_read_and_print(program):
@@ -358,6 +390,14 @@ def test_an_excerpt_of_a_program_for_stdin_is_not_the_program():
     whole = "import sys\n\ndef f(n):\n    return n * 3\n\nfor n in sys.stdin:\n    print(f(n))\n"
     excerpt = "n = int(input())\nprint(f(n))\n"
     assert extract_program(f"```python\n{whole}```\nIt is\n```python\n{excerpt}```\n", "") == whole
+
+
+def test_a_program_for_stdin_that_another_block_starts_is_completed():
+    main = "def main():\n    print(int(input()) * 3)\n"
+    start = "if __name__ == '__main__':\n    main()\n"
+    answer = f"```python\n{main}```\nStart it:\n```python\n{start}```\n"
+    assert same(extract_program(answer, ""), f"{main}{start}")
+    assert extract_program(f"```python\n{main}```\n", "") == main
 
 
 def test_the_last_of_two_programs_for_stdin_counts():
@@ -399,6 +439,10 @@ def test_an_answer_that_was_cut():
     assert (
         extract_program(f"{FENCED}Faster:\n```python\ndef add(a, b):\n    return (a", "add") == ADD
     )
+    # What was cut may still parse.
+    answer = f"{FENCED}Faster:\n```python\ndef add(a, b):\n    retu"
+    assert extract(answer, "add", cut=True).program == ADD
+    assert extract(f"```python\n{SUB}```\n```python\n{ADD}", "add").program == ADD
 
 
 PROGRAMS = (

@@ -7,6 +7,7 @@ import pytest
 from engine.problems.check import check
 from engine.problems.formats import FORMATS, format_of
 from engine.problems.formats.fields import Fields, RowError
+from engine.problems.formats.references import usable
 from engine.problems.load import load_dataset
 from engine.sandbox.host.verify import verify
 
@@ -240,6 +241,11 @@ def test_lines_of_a_prompt_are_those_that_python_counts(sandbox):
     row = human("    return len(FEED + MARK)\n", test, prompt)
     assert read(row).prelude == 'FEED = "\x0c"\nMARK = "\u2028\x85"'
     assert judged(sandbox, row).passed
+
+
+def test_a_solution_with_a_byte_order_mark_is_usable():
+    program = "#!/usr/bin/env python3\nprint(int(input()) * 2)\n"
+    assert usable(["print 1", f"\ufeff{program}", program], "") == (program, ())
 
 
 def test_a_later_solution_takes_the_place_of_a_wrong_first_one(sandbox, tmp_path):

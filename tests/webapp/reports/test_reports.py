@@ -96,6 +96,38 @@ def test_bad_blocks_are_named_by_their_line_and_the_rest_is_shown(client, cast):
     assert "Line 5: series" in page and page.count('<svg class="report-chart"') == 2, "and its key"
 
 
+def test_names_of_stored_events_are_shown_with_escapes(client, cast):
+    client.force_login(cast.vera)
+    run, fencing = a_charted_run(cast, 0.5)
+    hidden = "o\u202eak\x07"
+    ingest(
+        run.pk,
+        fencing,
+        [
+            an_event(6, "tree.open", tree=8, step=1, problem=hidden, statement="Add."),
+            an_event(7, "node.open", tree=8, node=1, **NODE | {"agent": hidden}),
+            an_event(8, "step.end", step=2, reward=1.0, reward_by_agent={hidden: 0.5}),
+        ],
+    )
+    tree = f"```grove tree\nrun: {run.pk}\ntree: 8\n```\n"
+    page = a_report(cast, chart(run) + tree)
+    shown = client.get(f"/reports/{page.pk}/").content.decode()
+    assert "\u202e" not in shown and "\x07" not in shown
+    assert shown.count("o\\u202eak\\x07") >= 4
+
+
+def test_no_line_of_a_chart_crosses_a_gap(client, cast):
+    client.force_login(cast.vera)
+    drawn = {}
+    for rewards in ((0.5, None, 0.75, 1.0), (0.5, 0.75, 1.0)):
+        run, _ = a_charted_run(cast, *rewards)
+        page = a_report(cast, chart(run))
+        shown = client.get(f"/reports/{page.pk}/").content.decode()
+        line = max(re.findall(r'<path class="line of-0" d="([^"]*)"', shown), key=len)
+        drawn[len(rewards)] = line.count("M"), shown.count('<circle class="dot of-0"')
+    assert drawn == {4: (2, 1), 3: (1, 0)}
+
+
 def test_blocks_beyond_the_limit_are_one_error_and_draw_nothing(cast):
     run, _ = a_charted_run(cast, 0.5)
     page = a_report(cast, chart(run) * 19 + "```grove pie\n```\n" * 100)

@@ -15,7 +15,7 @@ from engine.events.vocabulary import Event
 from tests.helpers.builders import a_held_run, an_event
 from tests.helpers.sample_log import Sample, sample_events
 from webapp.telemetry.ingest.ingest import ingest
-from webapp.telemetry.models import Block, Chunk, Clock, Metric
+from webapp.telemetry.models import Block, Chunk, Clock, Gap, Metric
 from webapp.telemetry.presentation import config_hash
 from webapp.telemetry.series.as_of import metric_or_none, metrics_as_of
 from webapp.telemetry.series.metrics import catch_up
@@ -58,7 +58,7 @@ def values_of(run, name):
 
 
 def named(kind, payload):
-    names, values = Scalars().of(kind, payload)
+    names, values, _ = Scalars().of(kind, payload)
     return dict(zip(names, values, strict=True))
 
 
@@ -196,6 +196,39 @@ def test_an_old_log_gives_the_same_series(cast):
     assert all_points(run) == before
     catch_up(run.pk)
     assert all_points(run) == before
+
+
+def gaps_of(run, name="loss.oak"):
+    rows = Gap.objects.filter(metric__run=run, metric__name=name).order_by("position")
+    return list(rows.values_list("position", "step"))
+
+
+@pytest.mark.parametrize("size", [1, 3, 10_000])
+def test_a_number_without_a_value_is_a_gap_between_two_points(cast, size):
+    values = [None, 0.5, None, math.nan, 1.5, math.inf, None, 2.5, 3.5]
+    run, fencing = shipped(cast, updates(values), size)
+    assert values_of(run, "loss.oak") == [0.5, 1.5, 2.5, 3.5]
+    # The first of several in a row; none before the first point.
+    assert gaps_of(run) == [(1, 2), (2, 5)]
+    metric = Metric.objects.get(run=run)
+    assert buckets(metric, Range(points=7))["gaps"] == {"at": [1, 4], "x": [2, 5]}
+    # Where a bucket has a point, its line goes on.
+    assert buckets(metric, Range(points=2))["gaps"] == {"at": [], "x": []}
+    assert buckets(metric, Range(points=7, until=5))["gaps"]["x"] == [2]
+    assert buckets(metric, Range(first=4, last=8, points=7))["gaps"]["x"] == [5]
+    ingest(run.pk, fencing, [an_event(10, "run.resumed", step=4)])
+    assert values_of(run, "loss.oak") == [0.5, 1.5] and gaps_of(run) == [(1, 2)]
+    ingest(run.pk, fencing, [an_event(11, "run.resumed", step=0)])
+    assert not Gap.objects.exists()
+
+
+def test_what_was_logged_as_not_finite_is_a_gap_and_a_text_is_none():
+    logged = {"numbers": {"a": 1.0, "b": None}, "nonfinite": {"c/d": "nan"}, "texts": {"e": "x"}}
+    names, _, missing = Scalars().of("metric.logged", logged)
+    assert names == ("logged.a",) and set(missing) == {"logged.b", "logged.c~1d"}
+    step = {"step": 1, "note": "text", "reward": 0.5, "entropy": None, "phases": {"learn": None}}
+    names, _, missing = Scalars().of("step.end", step)
+    assert names == ("reward",) and missing == ("step.entropy", "phase.learn")
 
 
 def test_resent_events_are_counted_once(cast):
@@ -357,6 +390,8 @@ def test_rest_returns_names_buckets_and_points(client, cast):
         "at": [0, 1], "from": [0, 2], "to": [0, 2], "min": [0.5, 1.5], "max": [0.5, 1.5],
         "mean": [0.5, 1.5], "count": [1, 1],
     }  # fmt: skip
+    assert reply["gaps"] == {"at": [], "x": []}
+    assert client.get(f"{address}/loss.oak?points=3").json()["gaps"] == {"at": [1], "x": [1]}
     raw = client.get(f"{address}/loss.oak/points?limit=1").json()
     assert raw["points"]["value"] == [0.5] and raw["next"] == 0
     raw = client.get(f"{address}/loss.oak/points?limit=1&cursor=0&fields=step,value").json()

@@ -81,6 +81,27 @@ def test_nan_and_infinity_of_pythons_json_are_gaps(engine):
     assert stored["reward"] is None and stored["seconds"] is None and stored["solved"] == 0.25
 
 
+def test_figures_of_single_tokens_may_be_missing(engine):
+    def payload_of(kind, given):
+        from webapp.telemetry.ingest.external_engines import Line, _checked
+
+        return _checked(0, Line(1, 1.0, kind, 1, 1, json.dumps(given).encode())).payload
+
+    text = {"prompt": "p", "tokens": ["a", "b", "c"]}
+    for given, stored in (
+        ([-0.5, None, "NaN"], [-0.5, None, None]), ([None], [None]), (None, []), ([], []),
+        ([-1.0], [-1.0]),
+    ):  # fmt: skip
+        assert payload_of("node.text", {**text, "logprobs": given})["logprobs"] == stored
+    assert payload_of("node.text", text)["logprobs"] == []
+    learned = {"agent": "oak", "step": 1, "version": 2}
+    nodes = [{"node": 1, "entropy": [0.5, None], "ratio": None}, {"node": 2, "ratio": ["inf"]}]
+    assert payload_of("tree.learned", {**learned, "nodes": nodes})["nodes"] == [
+        {"node": 1, "entropy": [0.5, None], "ratio": []},
+        {"node": 2, "entropy": [], "ratio": [None]},
+    ]
+
+
 @pytest.mark.parametrize("kind", sorted(FIGURE_KINDS))
 def test_every_figure_of_the_vocabulary_may_be_missing(kind):
     from webapp.telemetry.ingest.external_engines import Line, _checked
@@ -114,6 +135,17 @@ def test_every_figure_of_the_vocabulary_may_be_missing(kind):
         ("step.end", {"nodes": 1.5}, "nodes"),
         ("step.end", {"phases": {"generate": "x"}}, "phases"),
         ("step.start", {"step": 1, "trees": None}, "trees"),
+        (
+            "tree.learned",
+            {"tree": 1, "agent": "a", "step": 1, "version": None, "nodes": []},
+            "version",
+        ),
+        ("tree.learned", {"tree": 1, "agent": "a", "step": 1, "version": 1, "nodes": [{}]}, "node"),
+        (
+            "node.text",
+            {"tree": 1, "node": 1, "prompt": "", "tokens": [], "logprobs": ["x"]},
+            "logprobs",
+        ),
     ],
 )
 def test_anything_else_is_refused_as_before(engine, kind, fields, named):

@@ -94,6 +94,7 @@ class BucketedSeries(msgspec.Struct, frozen=True, kw_only=True):
     to: float
     points: int
     buckets: Buckets
+    gaps: Gaps
 
 
 class Buckets(msgspec.Struct, frozen=True, kw_only=True):
@@ -391,6 +392,14 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Format = Literal["csv", "jsonl", "parquet"]
+
+
+class Gaps(msgspec.Struct, frozen=True, kw_only=True):
+    """Buckets without a point in which an event reported the number as null or not finite.
+    Columns of equal length; a line ends before a gap."""
+
+    at: list[int]
+    x: list[float]
 
 
 class Hardness(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 WIDTH, HEIGHT = 640, 260
@@ -27,10 +28,11 @@ class Line:
     label: str
     look: int
     mean: str
-    """Path; a single point is a dot at `dot`."""
+    """Path, with a new beginning after each gap."""
     band: str
-    """Path of the area between least and most; empty where they are the same."""
-    dot: tuple[float, float] | None
+    """Path of the areas between least and most; empty where they are the same."""
+    dots: list[tuple[float, float]]
+    """Points that no line leads to."""
     points: int
     first: str
     last: str
@@ -100,18 +102,25 @@ def _line(line: dict[str, Any], index: int, scale: _Scale) -> Line:
     upper, lower, mean = (
         [scale.y(value) for value in line[name]] for name in ("most", "least", "mean")
     )
+    edges = [0, *line.get("breaks", ()), len(x)]
+    pieces = [slice(first, after) for first, after in pairwise(edges)]
     return Line(
         label=line["label"],
         look=index % LOOKS,
-        mean=_path(x, mean),
-        band="" if upper == lower else f"{_path([*x, *x[::-1]], [*upper, *lower[::-1]])}Z",
-        dot=(x[0], mean[0]) if len(x) == 1 else None,
+        mean="".join(_path(x[piece], mean[piece]) for piece in pieces),
+        band="" if upper == lower else "".join(_area(x, upper, lower, piece) for piece in pieces),
+        dots=[(x[one.start], mean[one.start]) for one in pieces if one.stop - one.start == 1],
         points=len(x),
         first=number(line["mean"][0]),
         last=number(line["mean"][-1]),
         least=number(min(line["least"])),
         most=number(max(line["most"])),
     )
+
+
+def _area(x: list[float], upper: list[float], lower: list[float], piece: slice) -> str:
+    outline = [*upper[piece], *lower[piece][::-1]]
+    return f"{_path([*x[piece], *x[piece][::-1]], outline)}Z"
 
 
 def _path(x: Sequence[float], y: Sequence[float]) -> str:

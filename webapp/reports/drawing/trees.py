@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from engine.config.names import shown_name
 from webapp.reports.drawing.charts import number
 
 ACROSS, DOWN, MARGIN, RADIUS = 30, 46, 20, 8.5
@@ -102,10 +103,10 @@ def tree_drawing(data: dict[str, Any]) -> TreeDrawing:
         for key, (x, y) in positions.items()
     }
     agents = [
-        Agent(name, SHAPES[index % len(SHAPES)], index % len(SHAPES))
+        Agent(shown_name(name), SHAPES[index % len(SHAPES)], index % len(SHAPES))
         for index, name in enumerate(data["agents"])
     ]
-    looks = {agent.name: agent for agent in agents}
+    looks = dict(zip(data["agents"], agents, strict=True))
     end = "solved" if data["solved"] else "unsolved" if data["closed"] else "growing"
     shown = len(data["nodes"])
     name = f"tree {data['tree']} of {data['runs'][0]['name']}, step {data['step']}"
@@ -113,7 +114,7 @@ def tree_drawing(data: dict[str, Any]) -> TreeDrawing:
     return TreeDrawing(
         kind="tree",
         name=name,
-        about=f"{name}: problem {data['problem']}, {shown} nodes, {end}",
+        about=f"{name}: problem {shown_name(data['problem'])}, {shown} nodes, {end}",
         statement=data["statement"],
         agents=agents,
         outcomes=[(one, WORDS[one], _SIGNS.get(one, "")) for one in WORDS if one in present],

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from engine.config.names import shown_name
 from webapp.experiments.models import Run
 from webapp.reports.directives import BlockError, Directive
 from webapp.reports.embeds.readers import Reader, common
@@ -22,8 +24,8 @@ _SEARCHED = 200
 
 
 def chart_data(directive: Directive, reader: Reader) -> dict[str, Any]:
-    """Returns {axis, lines: [{label, metric, x, mean, least, most}], left_out} and
-    `readers.common`.
+    """Returns {axis, lines: [{label, metric, x, mean, least, most, breaks}], left_out}
+    and `readers.common`. `breaks` are the indices of points before which the line is interrupted.
 
     A series is a metric of that name, and all its parts (`reward`: also `reward.oak`). Raises
     `BlockError`.
@@ -65,8 +67,10 @@ def _lines(
 ) -> Iterator[dict[str, Any]]:
     names = {metric.name for _, metric in chosen}
     for run, metric in chosen:
-        columns = buckets(metric, Range(axis, points=POINTS))["buckets"]
-        parts = [str(run)] * (len(runs) > 1) + [metric.name] * (len(names) > 1 or len(runs) == 1)
+        response = buckets(metric, Range(axis, points=POINTS))
+        columns = response["buckets"]
+        name = shown_name(metric.name)  # agents of before may have any name
+        parts = [str(run)] * (len(runs) > 1) + [name] * (len(names) > 1 or len(runs) == 1)
         ends = zip(columns["from"], columns["to"], strict=True)
         yield {
             "label": " · ".join(parts),
@@ -75,7 +79,14 @@ def _lines(
             "mean": list(columns["mean"]),
             "least": list(columns["min"]),
             "most": list(columns["max"]),
+            "breaks": _breaks(columns["at"], response["gaps"]["at"]),
         }
+
+
+def _breaks(filled: Sequence[int], gaps: Sequence[int]) -> list[int]:
+    """Returns the indices of the points before which the line breaks."""
+    found = {bisect_left(filled, at) for at in gaps}
+    return sorted(index for index in found if 0 < index < len(filled))
 
 
 def _unknown(directive: Directive, name: str, metrics: Sequence[Metric]) -> BlockError | None:

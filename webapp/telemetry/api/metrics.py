@@ -101,6 +101,16 @@ class Buckets(Schema):
     count: list[int]
 
 
+class Gaps(Schema):
+    """Buckets without a point in which an event reported the number as null or not finite. Columns
+    of equal length; a line ends before a gap."""
+
+    at: list[int]
+    """Index among the requested buckets, from 0."""
+    x: list[float]
+    """x of the first such event."""
+
+
 class BucketedSeries(Schema):
     name: str
     x: reads.Axis
@@ -109,6 +119,7 @@ class BucketedSeries(Schema):
     points: int
     """Number of points in the range: each is in exactly one bucket."""
     buckets: Buckets
+    gaps: Gaps
 
 
 class RangeIn(Schema):

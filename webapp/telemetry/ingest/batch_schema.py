@@ -16,7 +16,12 @@ from webapp.telemetry.ingest.external_engines import (
     NAMING_MANY,
     PAYLOAD_BOUNDS,
 )
-from webapp.telemetry.ingest.figures import FIGURE_KINDS, figures_of
+from webapp.telemetry.ingest.figures import (
+    FIGURE_KINDS,
+    TOKEN_LISTS,
+    figures_of,
+    token_lists_of,
+)
 
 _INT64 = {"minimum": -(2**63), "maximum": 2**63 - 1}
 _TREE = {"minimum": 0, "maximum": 2**63 - 1}
@@ -64,6 +69,8 @@ def _line(kind: str, payload: dict[str, Any], parts: dict[str, Any]) -> dict[str
 
 def _allow_gaps(kind: str, payload: dict[str, Any]) -> None:
     """Figures may be null or left out (`webapp.telemetry.ingest.figures`)."""
+    if kind in TOKEN_LISTS:
+        _allow_gaps_of_tokens(kind, payload)
     if kind not in FIGURE_KINDS:
         return
     numbers, tables, _ = figures_of(KINDS[kind])
@@ -75,6 +82,17 @@ def _allow_gaps(kind: str, payload: dict[str, Any]) -> None:
         properties[name] = {**properties[name], "additionalProperties": figure}
     optional = numbers.keys() | tables.keys()
     payload["required"] = [name for name in payload["required"] if name not in optional]
+
+
+def _allow_gaps_of_tokens(kind: str, payload: dict[str, Any]) -> None:
+    inner = payload if kind == "node.text" else payload["properties"]["nodes"]["items"]
+    names = token_lists_of(kind)
+    for name in names:
+        figure = {"anyOf": [{"type": "number"}, {"type": "null"}]}
+        inner["properties"][name] = {
+            "anyOf": [{**inner["properties"][name], "items": figure}, {"type": "null"}]
+        }
+    inner["required"] = [name for name in inner["required"] if name not in names]
 
 
 def _name_items(schema: dict[str, Any]) -> None:

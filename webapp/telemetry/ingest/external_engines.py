@@ -25,7 +25,12 @@ from webapp.experiments.scheduling.queue import events_of
 from webapp.projects.allowances import refuse_events
 from webapp.rest.json_types import with_integers
 from webapp.rest.problem_details import Invalid
-from webapp.telemetry.ingest.figures import FIGURE_KINDS, WITH_DEFAULTS, without_gaps
+from webapp.telemetry.ingest.figures import (
+    FIGURE_KINDS,
+    TOKEN_LISTS,
+    WITH_DEFAULTS,
+    without_gaps,
+)
 from webapp.telemetry.ingest.ingest import GapError, Unwritable, ingest
 from webapp.telemetry.ingest.logged_checks import refuse_bad_values, refuse_too_many
 from webapp.telemetry.ingest.tree_checks import refuse_broken_trees
@@ -233,7 +238,7 @@ def _typed(kind: str, text: bytes) -> dict[str, Any]:
         try:
             return msgspec.to_builtins(_decoded(_READERS[kind], text))
         except msgspec.ValidationError:
-            if kind not in FIGURE_KINDS:
+            if kind not in FIGURE_KINDS and kind not in TOKEN_LISTS:
                 raise
     given, gaps = without_gaps(kind, msgspec.json.decode(text))
     try:

@@ -1,5 +1,7 @@
 """Figures that an external engine did not compute: absent, null, NaN or infinite. Pure.
 
+Such are also entries of lists that have one figure for each token.
+
 Invariant: such a figure is stored as null, or stays absent where its field has a default. It is a
 gap in every chart, table and file, and never a number that nobody measured. All other fields are
 held to their types as before.
@@ -7,20 +9,21 @@ held to their types as before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, get_args
 
 import msgspec
 
-from engine.events.vocabulary import KINDS, FamilyFigures
+from engine.events.vocabulary import KINDS, FamilyFigures, LearnedNode, NodeText
 
 FIGURE_KINDS = frozenset(
     ("step.end", "agent.update", "eval.result", "system.sample", "node.close", "node.credit",
      "tree.close", "health")
 )  # fmt: skip
 """Kinds of events that report measurements."""
+TOKEN_LISTS = {"node.text": NodeText, "tree.learned": LearnedNode}
+"""Structs of each kind of events whose lists of numbers have one figure for each token."""
 _NO_FIGURES = frozenset(("step", "since", "since_time"))
 """Numbers that say of what an event is, and are needed."""
 _NOT_FINITE = frozenset(("nan", "inf", "-inf", "infinity", "-infinity", "+infinity"))
@@ -54,17 +57,54 @@ def without_gaps(kind: str, payload: Any) -> tuple[Any, Gaps]:
     gaps = Gaps()
     if not isinstance(payload, dict):
         return payload, gaps
+    if kind == "tree.learned":
+        nodes = payload.get("nodes")
+        if isinstance(nodes, list):
+            filled = [_filled_lists(kind, one, gaps, ("nodes", at)) for at, one in enumerate(nodes)]
+            payload = {**payload, "nodes": filled}
+        return payload, gaps
+    if kind in TOKEN_LISTS:
+        return _filled_lists(kind, payload, gaps, ()), gaps
     return _filled(KINDS[kind], payload, gaps), gaps
+
+
+@cache
+def token_lists_of(kind: str) -> tuple[str, ...]:
+    """Returns the fields of a kind's struct that have one figure for each token."""
+    fields = msgspec.structs.fields(TOKEN_LISTS[kind])
+    return tuple(field.name for field in fields if field.type == list[float])
+
+
+def _filled_lists(kind: str, given: Any, gaps: Gaps, path: Path) -> Any:
+    if not isinstance(given, dict):
+        return given
+    filled = dict(given)
+    for name in token_lists_of(kind):
+        figures = given.get(name)
+        if figures is None:
+            filled[name] = []
+        elif isinstance(figures, list):
+            missing = [at for at, value in enumerate(figures) if _is_missing(value)]
+            for at in missing:
+                gaps.add((*path, name, at), is_absent=False)
+            filled[name] = figures.copy()
+            for at in missing:
+                filled[name][at] = 0.0
+    return filled
+
+
+Path = tuple[str | int, ...]
+"""Names of fields and indices of items, from a payload to a figure."""
 
 
 class Gaps:
     """Missing figures of a payload, by the path of the table that holds them."""
 
     def __init__(self) -> None:
-        self._null: list[tuple[str, ...]] = []
-        self._absent: list[tuple[str, ...]] = []
+        self._null: list[Path] = []
+        self._absent: list[Path] = []
 
-    def add(self, path: tuple[str, ...], *, is_absent: bool) -> None:
+    def add(self, path: Path, *, is_absent: bool) -> None:
         """Notes that the figure at a path is missing; `is_absent`: its field has a default."""
         (self._absent if is_absent else self._null).append(path)
 
@@ -76,16 +116,14 @@ class Gaps:
             _table(payload, path).pop(path[-1], None)
 
 
-def _table(payload: dict[str, Any], path: Iterable[str]) -> dict[str, Any]:
+def _table(payload: Any, path: Path) -> Any:
     *parents, _ = path
     for name in parents:
         payload = payload[name]
     return payload
 
 
-def _filled(
-    kind: type, given: dict[str, Any], gaps: Gaps, path: tuple[str, ...] = ()
-) -> dict[str, Any]:
+def _filled(kind: type, given: dict[str, Any], gaps: Gaps, path: Path = ()) -> dict[str, Any]:
     numbers, tables, families = figures_of(kind)
     filled = dict(given)
     for name, has_default in numbers.items():

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from django.db import connection
 
-from webapp.telemetry.models import Metric
+from webapp.telemetry.models import Gap, Metric
 from webapp.telemetry.series.buffer import COLUMNS, PointBuffer, Table
 from webapp.telemetry.series.packing import AXES, FANOUT, Lot, block_rows, chunk_rows, copy_in
 
@@ -59,6 +59,7 @@ FROM unnest(%(ids)s::bigint[], %(from)s::bigint[], %(to)s::bigint[])
     GROUP BY 1
 ) AS part
 """
+_GAPS_CUT = "DELETE FROM telemetry_gap WHERE metric_id = %s AND position >= %s"
 _SHORTENED = f"""
 UPDATE telemetry_block SET {", ".join(f"{name} = {name}[1:%(left)s]" for name in COLUMNS)}
 WHERE metric_id = %(metric)s AND index = %(index)s
@@ -72,9 +73,11 @@ WHERE metric.id = %(metric)s AND block.metric_id = metric.id AND block.index = %
 
 
 def store(run_id: uuid.UUID, buffer: PointBuffer) -> None:
-    """Appends these numbers to the metrics of the run and creates new metrics."""
+    """Appends these numbers to the metrics of the run, creates new metrics, and notes gaps."""
     tables = buffer.tables()
     counts = _counts(run_id, [name for table in tables for name in table.names])
+    if buffer.gaps:
+        _store_gaps(run_id, buffer, tables, counts)
     with connection.cursor() as cursor:
         opened = _take_open(cursor, counts.values())
         lots = [lot for table in tables for lot in _lots(table, counts, opened)]
@@ -90,6 +93,7 @@ def store(run_id: uuid.UUID, buffer: PointBuffer) -> None:
 def cut(cursor: Any, metric: int, kept: int) -> None:
     """Deletes all points of the metric except the first `kept`; if `kept` is 0, the metric too."""
     index, left = divmod(kept, FANOUT)
+    cursor.execute(_GAPS_CUT, [metric, kept])
     values = {"metric": metric, "kept": kept, "index": index, "left": left}
     for level in range(1, LEVELS + 1):
         cursor.execute(
@@ -109,19 +113,48 @@ def cut(cursor: Any, metric: int, kept: int) -> None:
     cursor.execute(_AS_LAST, {**values, "last": last, "position": position + 1})
 
 
+def _store_gaps(
+    run_id: uuid.UUID, buffer: PointBuffer, tables: Sequence[Table], counts: dict[str, Counted]
+) -> None:
+    """Notes where a number had no value, once between two points. Before the first point of a
+    metric there is no gap."""
+    seqs = {name: table.moments[0] for table in tables for name in table.names}
+    known = counts | _stored(run_id, buffer.gaps.keys() - counts.keys())
+    gaps = {}
+    for name, moments in buffer.gaps.items():
+        if name not in known:
+            continue
+        metric, before = known[name]
+        for moment in moments:
+            after = int(np.searchsorted(seqs[name], moment[0])) if name in seqs else 0
+            if position := before + after:
+                gaps.setdefault((metric, position), moment)
+    Gap.objects.bulk_create(
+        [
+            Gap(metric_id=metric, position=position, **dict(zip(COLUMNS, moment, strict=False)))
+            for (metric, position), moment in gaps.items()
+        ],
+        ignore_conflicts=True,
+    )
+
+
+Counted = tuple[int, int]
+"""Id of a metric and number of its points."""
+
+
+def _stored(run_id: uuid.UUID, names: Iterable[str]) -> dict[str, Counted]:
+    rows = Metric.objects.filter(run=run_id, name__in=names)
+    return {name: (pk, points) for name, pk, points in rows.values_list("name", "pk", "points")}
+
+
 def _counts(run_id: uuid.UUID, names: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Returns (id, points) of each of these metrics, creating new ones."""
-
-    def stored() -> dict[str, tuple[int, int]]:
-        rows = Metric.objects.filter(run=run_id, name__in=names)
-        return {name: (pk, points) for name, pk, points in rows.values_list("name", "pk", "points")}
-
     names = list(names)
-    counts = stored()
+    counts = _stored(run_id, names)
     if missing := sorted(set(names) - counts.keys()):
         with connection.cursor() as cursor:
             cursor.execute(_NAMED, [run_id, missing])
-        counts = stored()
+        counts = _stored(run_id, names)
     return counts
 
 

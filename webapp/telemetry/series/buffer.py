@@ -38,9 +38,15 @@ class PointBuffer:
 
     def __init__(self) -> None:
         self._rows: dict[Names, tuple[list[Moment], list[Sequence[float]]]] = {}
+        self.gaps: dict[str, list[Moment]] = {}
+        """By name, the moments at which a number had no value."""
 
-    def add(self, moment: Moment, names: Names, values: Sequence[float]) -> None:
-        """Adds the numbers of one event."""
+    def add(
+        self, moment: Moment, names: Names, values: Sequence[float], missing: Names = ()
+    ) -> None:
+        """Adds the numbers of one event, and the names of those that it reports without a value."""
+        for name in missing:
+            self.gaps.setdefault(name, []).append(moment)
         if names:
             moments, rows = self._rows.setdefault(names, ([], []))
             moments.append(moment)

@@ -67,9 +67,10 @@ def metrics_of(run: Run) -> Any:
 
 
 def buckets(metric: Metric, requested: Range) -> dict[str, Any]:
-    """Returns {name, x, from, to, points, buckets: {at, from, to, min, max, mean, count}}: `points`
-    counts those of the range, `at` is a bucket's index among the requested ones; empty buckets are
-    left out.
+    """Returns {name, x, from, to, points, buckets: {at, from, to, min, max, mean, count},
+    gaps: {at, x}}: `points` counts those of the range, `at` is a bucket's index among the requested
+    ones; empty buckets are left out. `gaps` are buckets without a point in which an event reported
+    the number without a value.
     """
     base = _query_values(metric, requested.until)
     first = _end(base, requested.axis, "min") if requested.first is None else requested.first
@@ -86,7 +87,9 @@ def buckets(metric: Metric, requested: Range) -> dict[str, Any]:
     }
     with connection.cursor() as cursor:
         cursor.execute(_QUERIES[requested.axis, requested.scale], values)
-        columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(_COLUMNS)
+        rows = cursor.fetchall()
+    filled, gaps = ([row for row in rows if bool(row[-1]) is full] for full in (True, False))
+    columns = list(zip(*filled, strict=True)) or [()] * len(_COLUMNS)
     by_name = dict(zip(_COLUMNS, columns, strict=True))
     return {
         "name": metric.name,
@@ -95,6 +98,7 @@ def buckets(metric: Metric, requested: Range) -> dict[str, Any]:
         "to": last,
         "points": sum(by_name["count"]),
         "buckets": by_name,
+        "gaps": {"at": [at for at, *_ in gaps], "x": [x for _, x, *_ in gaps]},
     }
 
 
@@ -195,9 +199,18 @@ def _query(axis: Axis, scale: Scale) -> str:
     )
     parts.append(f"SELECT x, x, y, y, y, 1 FROM ({_taken(axis)}) AS taken WHERE {inside}")
     at = f"least(%(top)s, greatest(0, floor(({scaled('a')} - %(origin)s) / %(width)s)))::int"
+    # A gap counts as no point.
+    parts.append(
+        f"""SELECT {axis}, {axis}, NULL, NULL, NULL, 0 FROM telemetry_gap
+        WHERE metric_id = %(metric)s AND position <= %(stored)s
+          AND (%(until)s = 0 OR seq <= %(until)s) AND {axis} >= %(first)s AND {axis} <= %(last)s"""
+    )
+    start, end = (
+        f"coalesce({one} FILTER (WHERE count > 0), {one})" for one in ("min(a)", "max(b)")
+    )
     return f"""
         WITH {", ".join(withs)}
-        SELECT {at}, min(a), max(b), min(least), max(most), sum(total) / sum(count),
+        SELECT {at}, {start}, {end}, min(least), max(most), sum(total) / nullif(sum(count), 0),
                sum(count)::bigint
         FROM ({" UNION ALL ".join(parts)}) AS part GROUP BY 1 ORDER BY 1"""
 

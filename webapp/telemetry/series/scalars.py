@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import itemgetter
+from types import NoneType
 from typing import Any
 
 Names = tuple[str, ...]
@@ -47,23 +48,27 @@ class Scalars:
     and which values are numbers, are computed once for all of them."""
 
     def __init__(self) -> None:
-        self._alike: dict[Any, tuple[Names, Callable[[Sequence[Any]], Sequence[Any]]]] = {}
+        self._alike: dict[Any, tuple[Names, Callable[[Sequence[Any]], Sequence[Any]], Names]] = {}
 
-    def of(self, kind: str, payload: dict[str, Any]) -> tuple[Names, Sequence[float]]:
-        """Returns names and values of all finite numbers of the event; none for other kinds."""
+    def of(self, kind: str, payload: dict[str, Any]) -> tuple[Names, Sequence[float], Names]:
+        """Returns names and values of all finite numbers of the event, and the names of those that
+        are null or not finite; none for other kinds."""
         if kind not in SCALAR_KINDS:
-            return (), ()
+            return (), (), ()
         fields, values = _flat(payload)
-        if kind == "step.end":
+        if kind == "step.end" and (share := _filtered_share(payload)) is not None:
             fields.append(_SHARE)
-            values.append(_filtered_share(payload))
+            values.append(share)
         owner = str(payload.get("agent") or payload.get("split") or "")
         key = kind, owner, tuple(fields), tuple(map(type, values))
         if key not in self._alike:
             self._alike[key] = _numbers(*key)
-        names, numbers = self._alike[key]
+        names, numbers, missing = self._alike[key]
         selected = numbers(values)
-        return (names, selected) if _all_finite(selected) else _finite(names, selected)
+        if _all_finite(selected):
+            return names, selected, missing
+        finite, left = _finite(names, selected)
+        return finite, left, (*missing, *(name for name in names if name not in finite))
 
 
 @lru_cache(maxsize=4096)
@@ -108,8 +113,9 @@ def _filtered_share(payload: dict[str, Any]) -> float | None:
 
 def _numbers(
     kind: str, owner: str, fields: tuple[Field, ...], types: tuple[type, ...]
-) -> tuple[Names, Callable[[Sequence[Any]], Sequence[Any]]]:
-    """Returns the names of the numbers among such values, and a function that selects them."""
+) -> tuple[Names, Callable[[Sequence[Any]], Sequence[Any]], Names]:
+    """Returns the names of the numbers among such values, a function that selects them, and the
+    names of those without a value."""
     namer = _NAMERS[kind]
     names = [name for field in fields for name in namer(field, owner)]
     # A boolean is no number.
@@ -119,9 +125,16 @@ def _numbers(
         if name is not None and type_ in _NUMBERS
     ]
     selected = tuple(name for index in indices if (name := names[index]) is not None)
+    # Only a number that is not finite is logged as text.
+    empty = (NoneType, str) if kind == "metric.logged" else (NoneType,)
+    missing = tuple(
+        name
+        for name, type_ in zip(names, types, strict=True)
+        if name is not None and type_ in empty
+    )
     if len(indices) > 1:
-        return selected, itemgetter(*indices)
-    return selected, lambda values: [values[index] for index in indices]
+        return selected, itemgetter(*indices), missing
+    return selected, lambda values: [values[index] for index in indices], missing
 
 
 def _all_finite(values: Sequence[Any]) -> bool:
@@ -167,7 +180,7 @@ def _of_sample(field: Field, _: str) -> list[str | None]:
 
 def _of_logged(field: Field, _: str) -> list[str | None]:
     if isinstance(field, tuple):
-        is_number = field[0] == "numbers"
+        is_number = field[0] in ("numbers", "nonfinite")
         return [logged_name(name) if is_number else None for name in field[1:]]
     return [None]
 
