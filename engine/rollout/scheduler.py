@@ -22,13 +22,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
 from engine.policy.types import Answer, Request
 from engine.rollout.types import Program
+from engine.run.spans import phase_span
 from engine.run.timing import timed
 from engine.sandbox.host.verify import Verification
 
@@ -231,4 +232,4 @@ class Scheduler:
 
 
 def _timed(phases: dict[str, float] | None, name: str) -> AbstractContextManager[None]:
-    return nullcontext() if phases is None else timed(phases, name)
+    return phase_span(name) if phases is None else timed(phases, name)

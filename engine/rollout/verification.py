@@ -27,6 +27,7 @@ from engine.resources.bounds import bounds
 from engine.rollout.types import Program
 from engine.rollout.verifier import Verifier
 from engine.run.own_ray import run_nodes
+from engine.run.spans import submitted
 from engine.run.waits import (
     TeamError,
     Waiting,
@@ -188,6 +189,7 @@ class VerifierPool:
             verifier.pieces += 1
             verifier.programs += len(piece)
             call = verifier.actor.verify.remote([program for _, program in piece])
+            submitted(call, "verify", "verify", node=verifier.node, programs=len(piece))
             self._calls[call] = verifier, piece
 
     def _least_loaded(self) -> NodeVerifier | None:

@@ -23,6 +23,7 @@ from engine.rollout.continuous import ContinuousRollout
 from engine.rollout.forest import GrowingTree
 from engine.rollout.memories import ADVANTAGE
 from engine.rollout.records import record_of
+from engine.run.spans import submitted
 from engine.run.timing import timed
 from engine.run.waits import of_agents
 from engine.training.buffers import AgentBuffer
@@ -92,7 +93,13 @@ class UpdateCoordinator:
         the run that is done."""
         batches = {name: rows for name, buffer in self.buffers.items() if (rows := buffer.take())}
         calls = {
-            name: self.team.agents[name].learn.remote(name, rows, progress)
+            name: submitted(
+                self.team.agents[name].learn.remote(name, rows, progress),
+                "learn",
+                "learn",
+                agent=name,
+                rows=len(rows),
+            )
             for name, rows in batches.items()
         }
         trees = {name: sorted({row.tree for row in rows}) for name, rows in batches.items()}
