@@ -83,7 +83,7 @@ def test_nan_and_infinity_of_pythons_json_are_gaps(engine):
 
 @pytest.mark.parametrize("kind", sorted(FIGURE_KINDS))
 def test_every_figure_of_the_vocabulary_may_be_missing(kind):
-    from webapp.telemetry.ingest.external_engines import Line, _checked
+    from webapp.telemetry.ingest.external_engines import Line, checked
 
     numbers, tables, _ = figures_of(KINDS[kind])
     needed = {
@@ -99,7 +99,7 @@ def test_every_figure_of_the_vocabulary_may_be_missing(kind):
         },
     }[kind]  # fmt: skip
     for given in (needed, {**needed, **dict.fromkeys([*numbers, *tables])}):
-        payload = _checked(0, Line(1, 1.0, kind, 1, 1, json.dumps(given).encode())).payload
+        payload = checked(0, Line(1, 1.0, kind, 1, 1, json.dumps(given).encode())).payload
         assert [payload.get(name) for name in numbers] == [None] * len(numbers)
         assert {**payload, **needed} == payload
         assert all(not payload.get(name) for name in tables)
