@@ -30,7 +30,13 @@ TITLES = {
     "hub": "Hugging Face hub",
     "clients": "Clients",
 }
-OF_LIBRARIES = {"HF_TOKEN", "HF_HOME", "HF_HUB_DISABLE_XET"}
+OF_LIBRARIES = {
+    "HF_TOKEN",
+    "HF_HOME",
+    "HF_HUB_DISABLE_XET",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_SERVICE_NAME",
+}
 """Variables that a library reads, which this page describes nevertheless."""
 ABOUT = """
 Everything is embedded until a variable points it elsewhere. A value that cannot be used is refused

@@ -29,6 +29,7 @@ from engine.problems.load import format_names, load_dataset
 from engine.problems.problem import Problem
 from engine.recipes import parse_override
 from engine.resources.whole_files import check_writable, save_json
+from engine.run.spans import run_span
 
 if TYPE_CHECKING:  # the other commands must not import these
     from engine.cli.progress import Progress
@@ -154,7 +155,8 @@ def _search_run_dir(arguments: argparse.Namespace) -> int:
 
     if config and is_given:
         prepare_search(run_dir, config, _one_problem(arguments))
-    code, problem, outcome = search_run(run_dir, arguments.lease_seconds)
+    with run_span("search", run_dir.name):
+        code, problem, outcome = search_run(run_dir, arguments.lease_seconds)
     if outcome:
         _print_result(arguments, problem, summary(outcome))
     return code

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.config.log_lines import configure_engine
+from engine.run.metrics_server import serving
+from engine.run.spans import run_span
 from engine.run.summary import RunDigest
 
 _EVERY_SECONDS = 0.5
@@ -41,10 +43,12 @@ def run(arguments: argparse.Namespace) -> int:
     if (run_dir / EVALUATION).is_file():
         from engine.evaluation.run import evaluate_run
 
-        return evaluate_run(run_dir, arguments.lease_seconds)
+        with serving(run_dir), run_span("evaluate", run_dir.name):
+            return evaluate_run(run_dir, arguments.lease_seconds)
     from engine.training.run import train
 
-    with _progress(run_dir) if sys.stderr.isatty() else _nothing():
+    progress = _progress(run_dir) if sys.stderr.isatty() else _nothing()
+    with progress, serving(run_dir), run_span("train", run_dir.name):
         code = train(run_dir, arguments.lease_seconds)
     if arguments.json:
         print(json.dumps(RunDigest.of(run_dir).result()))

@@ -22,6 +22,7 @@ from engine.policy.handles import PolicyHandle
 from engine.policy.types import Answer, Request
 from engine.rollout.scheduler import Demand, Task
 from engine.rollout.types import RolloutTeam
+from engine.run.spans import submitted
 
 TURN_SECONDS = 0.25
 """Longest turn in which no answer completes, and so the longest wait of a request to join."""
@@ -58,7 +59,8 @@ class GenerationDispatcher:
         due = [a for a, load in self._loads.items() if load >= max(1, share) and a not in busy]
         for actor in due:
             requests = self._waiting.pop(actor, {})
-            self._turns[actor.write.remote(requests, TURN_SECONDS, demand.urgent)] = actor
+            turn = actor.write.remote(requests, TURN_SECONDS, demand.urgent)
+            self._turns[submitted(turn, "generate", "write", answers=self._loads[actor])] = actor
 
     def take(self, ended: Collection[Any]) -> dict[int, Answer]:
         """Returns the answers of ended turns, by number; `send` starts their actors' next turns.

@@ -22,13 +22,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
 from engine.environments.types import Move, Outcome, Settled
 from engine.policy.types import Answer, Request
+from engine.run.spans import phase_span
 from engine.run.timing import timed
 
 
@@ -240,4 +241,4 @@ class Scheduler:
 
 
 def _timed(phases: dict[str, float] | None, name: str) -> AbstractContextManager[None]:
-    return nullcontext() if phases is None else timed(phases, name)
+    return phase_span(name) if phases is None else timed(phases, name)

@@ -28,6 +28,7 @@ from engine.problems.problem import Problem
 from engine.resources.bounds import bounds
 from engine.rollout.verifier import Verifier
 from engine.run.own_ray import run_nodes
+from engine.run.spans import submitted
 from engine.run.waits import (
     TeamError,
     Waiting,
@@ -192,6 +193,7 @@ class VerifierPool:
             verifier.pieces += 1
             verifier.programs += len(piece)
             call = verifier.actor.settle.remote([move for _, move in piece])
+            submitted(call, "verify", "verify", node=verifier.node, programs=len(piece))
             self._calls[call] = verifier, piece
 
     def _least_loaded(self) -> NodeVerifier | None:

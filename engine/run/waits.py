@@ -11,6 +11,7 @@ import ray
 from ray.exceptions import GetTimeoutError
 
 from engine.config.deadlines import CALL, Deadline
+from engine.run.spans import ended as end_spans
 
 REPORT_AFTER = 2.0
 
@@ -57,20 +58,27 @@ def wait_for(
     Raises:
         TeamError: the deadline passed, or the actor failed (with its first cause).
     """
-    seconds = deadline.seconds
+    calls = futures if isinstance(futures, list) else [futures]
     try:
-        try:
-            return ray.get(futures, timeout=min(REPORT_AFTER, seconds))
-        except GetTimeoutError:
-            waiting(name, seconds)
-        try:
-            return ray.get(futures, timeout=max(0.0, seconds - REPORT_AFTER))
-        finally:
-            waiting("", 0.0)
+        results = _get(futures, name, waiting, deadline.seconds)
+        end_spans(calls)
+        return results
     except GetTimeoutError:
-        raise TeamError(f"waited {seconds:g} s for {name}; {deadline.remedy}") from None
+        raise TeamError(f"waited {deadline.seconds:g} s for {name}; {deadline.remedy}") from None
     except ray.exceptions.RayError as error:
+        end_spans(calls, type(error).__name__)
         raise TeamError(f"{name}: {cause_of(error, roles)}", _failed_index(futures)) from error
+
+
+def _get(futures: Any, name: str, waiting: Waiting, seconds: float) -> Any:
+    try:
+        return ray.get(futures, timeout=min(REPORT_AFTER, seconds))
+    except GetTimeoutError:
+        waiting(name, seconds)
+    try:
+        return ray.get(futures, timeout=max(0.0, seconds - REPORT_AFTER))
+    finally:
+        waiting("", 0.0)
 
 
 def _failed_index(futures: Any) -> int | None:
@@ -107,7 +115,9 @@ def wait_for_any(
         if waited and (ended or waited >= seconds):
             waiting("", 0.0)
         if ended:
-            return ended + ended_of(others)
+            ended += ended_of(others)
+            end_spans(ended)
+            return ended
         if waited >= seconds:
             raise TeamError(f"waited {seconds:g} s for {name}; {deadline.remedy}")
 

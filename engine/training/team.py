@@ -34,6 +34,7 @@ from engine.rollout.types import AnswerBatch
 from engine.rollout.verification import VerifierPool
 from engine.run.clock import run_clock
 from engine.run.own_ray import run_nodes
+from engine.run.spans import submitted
 from engine.run.waits import Waiting, wait_for, wait_for_any
 from engine.training.actors import PolicyActor
 from engine.training.cluster import Seat, connect, gpus_of, reserve, seated, seats_of
@@ -108,6 +109,8 @@ class Team:
         for actor, parts in batches.items():
             texts = {name: [requests[name][i] for i in indices] for name, indices in parts.items()}
             future = actor.answer.remote(call.of(texts))
+            count = sum(map(len, texts.values()))
+            submitted(future, "generate", "answer", agents=", ".join(parts), answers=count)
             calls.append((future, parts))
         return AnswerBatch(calls)
 
@@ -155,7 +158,8 @@ class Team:
 
     def save(self, directory: Path) -> None:
         """Saves the state of every set of weights under `directory/OWNER`."""
-        self.get([a.save.remote(directory) for a in self.actors], "agents to save")
+        calls = [submitted(a.save.remote(directory), "checkpoint", "save") for a in self.actors]
+        self.get(calls, "agents to save")
 
     def restore(self, directory: Path, as_fork: bool = False) -> list[str]:
         """Restores every policy from `directory/OWNER`; returns how their platforms differ from

@@ -37,6 +37,7 @@ from engine.rollout.memories import memories_of
 from engine.rollout.step_rollout import StepRollout
 from engine.rollout.types import Stopped
 from engine.run.checkpoint import Checkpoint, Checkpoints
+from engine.run.spans import step_span
 from engine.run.timing import timed
 from engine.training.compatibility import RunRecord
 from engine.training.evaluation import TEST, VALIDATION, Evaluator
@@ -94,7 +95,8 @@ class Trainer:
         self.log.append(RunPlanned(options.steps, names, options.minutes))
         try:
             while not self._is_done():
-                self._step(self.progress.step + 1)
+                with step_span(self.progress.step + 1):
+                    self._step(self.progress.step + 1)
             self._save()
             self._measure_test_split()
         except Stopped:

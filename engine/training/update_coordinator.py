@@ -25,6 +25,7 @@ from engine.rollout.continuous import ContinuousRollout
 from engine.rollout.forest import GrowingTree
 from engine.rollout.memories import ADVANTAGE
 from engine.rollout.records import record_of, seen
+from engine.run.spans import submitted
 from engine.run.timing import timed
 from engine.run.waits import of_agents
 from engine.training.buffers import AgentBuffer
@@ -132,7 +133,13 @@ class UpdateCoordinator:
         self._update = _Update(
             recorder,
             [
-                self.team.agents[name].learn.remote(name, list(one.rows), progress, one.loss)
+                submitted(
+                    self.team.agents[name].learn.remote(name, list(one.rows), progress, one.loss),
+                    "learn",
+                    "learn",
+                    agent=name,
+                    rows=len(one.rows),
+                )
                 for name, one in updates
             ],
             [name for name, _ in updates],

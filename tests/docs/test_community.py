@@ -30,7 +30,10 @@ def test_hooks_have_the_versions_of_the_pins():
 def test_the_workflow_calls_the_whole_check():
     steps = read(".github/workflows/ci.yml")["jobs"]["check"]["steps"]
     commands = [step["run"] for step in steps if "run" in step]
-    check, docs = commands
+    night, check, docs = commands
+    assert "python -m tests.helpers.helm" in night and " prometheus\n" in night
+    (step,) = (one for one in steps if one.get("run") == night)
+    assert step["if"] == "github.event_name == 'schedule'"
     assert ".ci/run ${{ github.event_name == 'schedule' && 'test-all' || 'test' }}" in check
     assert docs.endswith("make docs")
     required = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -25,10 +25,14 @@ from tests.packaging.builds import ROOT, Environment
 ENTRYPOINT = ROOT / "deploy" / "entrypoint.sh"
 UNKNOWN = 23_456
 """An account that no machine of ours has."""
+VAR = "/srv"
+"""Where the data directory is mounted. Its folders are open to every account, as those of the image
+are: access(2) heeds no capability of an account, so it finds nothing in pytest's closed ones."""
 _MOUNTS = """
 set -e
 mount --make-rprivate /
-for folder in {writable}; do mount --bind "$folder" "$folder"; done
+mount --bind {var} {mounted}
+mount --bind /dev/shm /dev/shm
 mount -o remount,bind,ro /
 exec "$@"
 """
@@ -76,8 +80,7 @@ class Container:
 
     def command(self, *words: str, account: int = UNKNOWN) -> list[str]:
         """Returns the command line, without its environment."""
-        folders = [str(self.var), "/dev/shm"]
-        mounts = _MOUNTS.format(writable=" ".join(map(shlex.quote, folders)))
+        mounts = _MOUNTS.format(var=shlex.quote(str(self.var)), mounted=VAR)
         contained = ["unshare", "--mount", "sh", "-c", mounts, "sh", *as_account(account)]
         return [*contained, "sh", str(ENTRYPOINT), *words]
 
@@ -86,7 +89,7 @@ class Container:
         """Returns the variables of the image: neither HOME nor USER is among them."""
         path = f"{self.packages.python.parent}:{os.environ['PATH']}"
         return {
-            "PATH": path, "GROVE_VAR": str(self.var), "GROVE_LOG_FORMAT": "json",
+            "PATH": path, "GROVE_VAR": VAR, "GROVE_LOG_FORMAT": "json",
             "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
             "GROVE_PATIENCE": str(patience()), **self.variables,
         }  # fmt: skip

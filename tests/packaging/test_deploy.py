@@ -188,7 +188,8 @@ def test_what_compose_refers_to_exists():
 def test_ports_of_compose_agree():
     services = compose()["services"]
     dockerfile, nginx = (DEPLOY / "Dockerfile").read_text(), (DEPLOY / "nginx.conf").read_text()
-    web, metrics = re.search(r"^EXPOSE (\d+) (\d+)$", dockerfile, re.MULTILINE).groups()
+    ports = re.search(r"^EXPOSE (\d+) (\d+) (\d+)$", dockerfile, re.MULTILINE).groups()
+    web, metrics, of_engine = ports
     assert set(re.findall(r"proxy_pass http://web:(\d+);", nginx)) == {web}
     assert f"{{GROVE_PORT:-{web}}}" in ENTRYPOINT.read_text()
     assert f"127.0.0.1:{web}/readyz" in services["web"]["healthcheck"]["test"][-1]
@@ -198,11 +199,17 @@ def test_ports_of_compose_agree():
     ]
     address = services["proxy"]["networks"]["grove"]["ipv4_address"]
     assert services["web"]["environment"]["GROVE_TRUSTED_PROXIES"] == address
-    (job,) = compose("prometheus.yml")["scrape_configs"]
+    job, of_engines = compose("prometheus.yml")["scrape_configs"]
     assert job["static_configs"] == [{"targets": [f"web:{web}"]}]
     assert job["dns_sd_configs"] == [{"names": ["worker"], "type": "A", "port": int(metrics)}]
-    token = job["authorization"]["credentials_file"].removeprefix("/run/secrets/")
-    assert token in services["prometheus"]["secrets"]
+    assert services["worker"]["environment"]["GROVE_ENGINE_METRICS"] == f"0.0.0.0:{of_engine}"
+    (at_worker,) = of_engines["dns_sd_configs"]
+    assert at_worker == {"names": ["worker"], "type": "A", "port": int(of_engine)}
+    for one in (job, of_engines):
+        token = one["authorization"]["credentials_file"].removeprefix("/run/secrets/")
+        assert token in services["prometheus"]["secrets"]
+    file = services["worker"]["environment"]["GROVE_ENGINE_METRICS_TOKEN_FILE"]
+    assert file == of_engines["authorization"]["credentials_file"]
 
 
 def test_the_store_of_the_stack_is_the_one_that_grove_is_given():

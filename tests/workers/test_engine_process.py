@@ -141,7 +141,8 @@ SECRETS = (
     "PGPASSWORD", "DJANGO_KEY", "HF_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
     "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "GITHUB_TOKEN",
     "WANDB_API_KEY", "NVIDIA_API_KEY", "VLLM_API_KEY", "RAY_REDIS_PASSWORD", "SLURM_JWT",
-    "SSH_AUTH_SOCK", "HTTPS_PROXY", "PIP_INDEX_URL", "UNHEARD_OF",
+    "OTEL_EXPORTER_OTLP_HEADERS", "SSH_AUTH_SOCK", "HTTPS_PROXY",
+    "PIP_INDEX_URL", "UNHEARD_OF",
 )  # fmt: skip
 DUMP = """
 import json, os, pathlib, subprocess, sys
@@ -158,6 +159,8 @@ def test_an_engine_inherits_what_is_listed_and_no_secret(run_dir, monkeypatch, s
         "RAY_ADDRESS": "ray.example:6379", "CUDA_VISIBLE_DEVICES": "0", "LC_ALL": "C.UTF-8",
         "NCCL_DEBUG": "WARN", "OMP_NUM_THREADS": "2", "VLLM_MAX_TOKENS_PER_EXPERT": "9",
         "GROVE_PATIENCE": "7", "GROVE_RANKS_GRACE_SECONDS": "8",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "GROVE_ENGINE_METRICS": "127.0.0.1:9102",
+        "GROVE_ENGINE_METRICS_TOKEN_FILE": "/run/secrets/metrics_token",
     }  # fmt: skip
     for name, value in needed.items():
         monkeypatch.setenv(name, value)

@@ -34,6 +34,7 @@ SERVER_VERBS = {
     "demo": "run the demo job through the whole stack",
     "backup": "write this installation to one file, while it runs",
     "restore": "restore a backup into an empty installation",
+    "import-workspace": "import the zip of a workspace's export, whole or not at all",
     "upgrade": "migrate the database to this version; --check says what would change",
     "manage": "run a command of Django, for example: grove manage sign_in_link",
 }
@@ -52,7 +53,7 @@ def local_verb(words: Sequence[str]) -> tuple[str, list[str]] | None:
     if verb == "manage":
         return SERVER, rest
     if verb in SERVER_VERBS:
-        return SERVER, [verb, *rest]
+        return SERVER, [verb.replace("-", "_"), *rest]
     if verb == "engine":
         return ENGINE, rest
     if verb in ENGINE_VERBS or (verb == "search" and _is_local(rest)):

@@ -193,12 +193,12 @@ def _stored(
         artifact=store.put_file(reading.problems),
         statistics=reading.statistics,
     )
-    _store_rows(version, reading)
+    store_rows(version, reading)
     request_validation(version, user)
     return version, True
 
 
-def _store_rows(version: DatasetVersion, reading: Reading) -> None:
+def store_rows(version: DatasetVersion, reading: Reading) -> None:
     """Stores rows in batches: a small file may unpack to millions of problems, or to long ones."""
     batch: list[DatasetProblem] = []
     characters = 0

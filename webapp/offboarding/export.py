@@ -1,26 +1,37 @@
 """Export of a whole workspace as one zip, produced while it is sent.
 
-    workspace.json members.jsonl projects.jsonl audit.jsonl comments.jsonl
+    workspace.json                          name, and `format`, the version of this layout
+    members.jsonl projects.jsonl audit.jsonl comments.jsonl
     experiments.jsonl runs.jsonl            settings, state, result, tags, notes
-    runs/ID/events.ndjson                   [seq, ms since 1970, kind, payload], as in REST
+    tracking.jsonl                          ids and settings of runs of other programs
+    runs/ID/events.ndjson                   [seq, ms since 1970, kind, payload], as in REST, but
+                                            with microseconds
     runs/ID/metrics.jsonl                   {name, index, seq, step, time, tokens, nodes, value}
     datasets.jsonl datasets/ID/problems     the content of a stored version
+    datasets/ID/checks.jsonl                {state, reason} of each problem, in order
     models.jsonl models/ID/FILE             the files of a version
+    files.jsonl uses.jsonl                  digests of these files; the versions that agents of runs
+                                            started from
     aliases.jsonl promotions.jsonl evaluations.jsonl searches.jsonl
     reports.jsonl report_versions.jsonl     text; and of frozen figures, the data:
     frozen_figures.jsonl
     missing.jsonl                           files that no longer exist, and why
+    people.jsonl                            {id, name} of all people that rows refer to
+    manifest.json                           {format, members}: size and SHA-256 of all of the above
 
 Invariants: no more than one page or block is in memory; no name consists of a user's text alone; no
 secret or digest of one is included. A completely sent export is recorded (`WorkspaceExport`) with
 the state at its start: after a change in between it counts as an export of the state before.
+`offboarding.imports` reads it; a change of the layout raises `FORMAT`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zipfile
 from collections.abc import AsyncIterator, Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,21 +40,32 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connection
 from django.db.models import QuerySet
 
+from webapp import __version__
 from webapp.accounts.models import User
 from webapp.artifacts.store import open_artifact
 from webapp.audit.selectors import AuditQuery, entries
 from webapp.comments.models import Comment
-from webapp.datasets.models import DatasetVersion
+from webapp.datasets.models import DatasetProblem, DatasetVersion
 from webapp.experiments.models import Experiment, Run, Tracking
 from webapp.offboarding.models import WorkspaceExport
 from webapp.offboarding.state import state_of
 from webapp.projects.models import Workspace
-from webapp.registry.models import Alias, Evaluation, ModelVersion, Promotion, VersionFile
+from webapp.registry.models import (
+    Alias,
+    Evaluation,
+    ModelUse,
+    ModelVersion,
+    Promotion,
+    VersionFile,
+)
 from webapp.reports.models import FrozenFigure, ReportPage, ReportVersion
 from webapp.searches.models import Search
 from webapp.telemetry.ingest import rows
 from webapp.telemetry.models import Block
 
+FORMAT = 1
+"""Version of the layout. Exports without one were made before it could be imported."""
+MANIFEST = "manifest.json"
 _BLOCK = 1 << 20
 _PAGE = 1000
 _AUDIT_PAGE = 200
@@ -73,13 +95,19 @@ class BufferedOutput:
 def export(workspace: Workspace, user: User) -> Iterator[bytes]:
     """The zip, block by block; recorded once the last one was consumed."""
     state, outlet = state_of(workspace), BufferedOutput()
+    members: dict[str, dict[str, Any]] = {}
     with zipfile.ZipFile(outlet, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:  # type: ignore[arg-type]
         for name, blocks in _parts(workspace):
+            size, digest = 0, hashlib.sha256()
             with made.open(name, "w", force_zip64=True) as member:
                 for block in blocks:
                     member.write(block)
+                    digest.update(block)
+                    size += len(block)
                     if data := outlet.taken():
                         yield data
+            members[name] = {"size": size, "sha256": digest.hexdigest()}
+        made.writestr(MANIFEST, _json({"format": FORMAT, "members": members}))
     yield outlet.taken()
     WorkspaceExport.objects.create(workspace=workspace, state=state, made_by=user)
 
@@ -93,7 +121,8 @@ async def streamed(workspace: Workspace, user: User) -> AsyncIterator[bytes]:
 
 
 def _parts(workspace: Workspace) -> Parts:
-    yield "workspace.json", [_json({"name": workspace.name, "slug": workspace.slug})]
+    about = {"name": workspace.name, "slug": workspace.slug}
+    yield "workspace.json", [_json({**about, "format": FORMAT, "grove": __version__})]
     members = workspace.memberships.select_related("user").order_by("pk")
     yield "members.jsonl", (_json({"name": m.user.username, "role": m.role}) for m in members)
     yield "projects.jsonl", _table(workspace.projects.all(), "workspace")
@@ -116,6 +145,7 @@ def _parts(workspace: Workspace) -> Parts:
     yield from _datasets(workspace, missing)
     yield from _models(workspace, missing)
     yield "missing.jsonl", missing
+    yield "people.jsonl", _people(workspace)
 
 
 def _datasets(workspace: Workspace, missing: list[bytes]) -> Parts:
@@ -124,6 +154,7 @@ def _datasets(workspace: Workspace, missing: list[bytes]) -> Parts:
     stored = versions.exclude(artifact=None).order_by("pk")
     for pk, sha256 in list(stored.values_list("pk", "artifact")):
         yield from _file(f"datasets/{pk}/problems", sha256, missing)
+        yield f"datasets/{pk}/checks.jsonl", _checks(pk)
 
 
 def _models(workspace: Workspace, missing: list[bytes]) -> Parts:
@@ -132,7 +163,9 @@ def _models(workspace: Workspace, missing: list[bytes]) -> Parts:
     for name, table in (("aliases", Alias), ("promotions", Promotion)):
         yield f"{name}.jsonl", _table(table.objects.filter(model__project__workspace=workspace))
     yield "evaluations.jsonl", _table(Evaluation.objects.filter(version__in=versions))
+    yield "uses.jsonl", _table(ModelUse.objects.filter(version__in=versions))
     files = VersionFile.objects.filter(version__in=versions).select_related("version")
+    yield "files.jsonl", _table(files, "artifact_id")
     for file in list(files.order_by("version", "name")):
         content = file.artifact_id or Path(file.version.path) / file.name
         yield from _file(f"models/{file.version_id}/{file.name}", content, missing)
@@ -156,7 +189,8 @@ def _blocks(content: IO[bytes]) -> Iterator[bytes]:
 
 def _table(rows: QuerySet[Any], *left_out: str, names: tuple[str, ...] = ()) -> Iterator[bytes]:
     """All columns of all rows, by page."""
-    columns = [f.attname for f in rows.model._meta.concrete_fields if f.name not in left_out]
+    fields = rows.model._meta.concrete_fields
+    columns = [f.attname for f in fields if not {f.name, f.attname} & set(left_out)]
     key = rows.model._meta.pk.attname
     last, ordered = None, rows.order_by("pk")
     while page := list(
@@ -164,6 +198,35 @@ def _table(rows: QuerySet[Any], *left_out: str, names: tuple[str, ...] = ()) -> 
     ):
         last = page[-1][key]
         yield b"".join(map(_json, page))
+
+
+def _checks(version: int) -> Iterator[bytes]:
+    columns = ("number", "check_state", "check_reason")
+    rows = DatasetProblem.objects.filter(version=version).order_by("number").values_list(*columns)
+    last = 0
+    while page := list(rows.filter(number__gt=last)[:_PAGE]):
+        last = page[-1][0]
+        yield b"".join(_json({"state": state, "reason": reason}) for _, state, reason in page)
+
+
+def _people(workspace: Workspace) -> Iterator[bytes]:
+    """Everybody whom a row of the workspace refers to, and nobody else of the installation."""
+    inside = {"project__workspace": workspace}
+    sources = (
+        (workspace.memberships, "user"), (workspace.projects, "created_by"),
+        (Experiment.objects.filter(**inside), "created_by"),
+        (Run.objects.filter(experiment__project__workspace=workspace), "created_by"),
+        (Comment.objects.filter(run__experiment__project__workspace=workspace), "author"),
+        (DatasetVersion.objects.filter(dataset__project__workspace=workspace), "created_by"),
+        (ModelVersion.objects.filter(model__project__workspace=workspace), "created_by"),
+        (Promotion.objects.filter(model__project__workspace=workspace), "asked_by"),
+        (Promotion.objects.filter(model__project__workspace=workspace), "decided_by"),
+        (ReportPage.objects.filter(**inside), "created_by"),
+        (ReportPage.objects.filter(**inside), "edited_by"),
+    )  # fmt: skip
+    ids = {pk for rows, field in sources for pk in rows.values_list(field, flat=True)} - {None}
+    names = User.objects.filter(pk__in=ids).order_by("pk").values_list("pk", "username")
+    yield b"".join(_json({"id": pk, "name": name}) for pk, name in names)
 
 
 def _audit(workspace: Workspace) -> Iterator[bytes]:
@@ -179,7 +242,7 @@ def _events(run_id: Any) -> Iterator[bytes]:
     last = 0
     while True:
         with connection.cursor() as cursor:
-            cursor.execute(rows.AFTER, [run_id, last, _PAGE])
+            cursor.execute(rows.EXACT_AFTER, [run_id, last, _PAGE])
             events = cursor.fetchall()
         if not events:
             return
@@ -196,5 +259,11 @@ def _metrics(run_id: Any) -> Iterator[bytes]:
         yield b"".join(_json({"name": row.pop("metric__name"), **row}) for row in page)
 
 
+class _Encoder(DjangoJSONEncoder):
+    def default(self, o: Any) -> Any:
+        # Django's own keeps milliseconds only.
+        return o.isoformat() if isinstance(o, datetime) else super().default(o)
+
+
 def _json(value: Any) -> bytes:
-    return json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(value, cls=_Encoder, ensure_ascii=False).encode() + b"\n"

@@ -45,12 +45,18 @@ def open_workspace(name: str, owner: User) -> Workspace:
     Raises:
         AllowanceSpent: `owner` has as many as one may.
     """
+    workspace = add_workspace(name, owner)
+    create_project(workspace, "First project", "first-project", created_by=owner)
+    return workspace
+
+
+@transaction.atomic
+def add_workspace(name: str, owner: User) -> Workspace:
+    """Creates an empty workspace of that name. Raises as `open_workspace`."""
     refuse_workspace(name, owner)
     # A random end of the slug: a number would reveal that others have a workspace of that name.
     slug = f"{slugify(name)[:50] or 'workspace'}-{secrets.token_hex(4)}"
-    workspace = create_workspace(name, slug, owner)
-    create_project(workspace, "First project", "first-project", created_by=owner)
-    return workspace
+    return create_workspace(name, slug, owner)
 
 
 @transaction.atomic

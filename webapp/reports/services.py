@@ -66,7 +66,7 @@ def create_report(project: Project, author: User, draft: Draft) -> ReportPage:
         project=project, title=draft.title, text=draft.text,
         created_by=author, edited_by=author, edited=now,
     )  # fmt: skip
-    _store_version(page, author)
+    store_version(page, author)
     _notify(page, "", draft)
     return page
 
@@ -89,7 +89,7 @@ def change_report(page: ReportPage, author: User, version: int, draft: Draft) ->
     page.title, page.text, page.version = draft.title, draft.text, version + 1
     page.edited, page.edited_by = timezone.now(), author
     page.save(update_fields=["title", "text", "version", "edited", "edited_by"])
-    _store_version(page, author)
+    store_version(page, author)
     _notify(page, before, draft)
     return page
 
@@ -101,15 +101,15 @@ def delete_report(page: ReportPage) -> None:
     page.delete()
 
 
-def _store_version(page: ReportPage, author: User) -> None:
+def store_version(page: ReportPage, author: User, reader: User | None = None) -> None:
     """Stores the text of the page as its newest version, and what is frozen in it, which is read
-    with the rights of `author`."""
+    with the rights of `reader`, by default the author's."""
     keys = sorted({one.key for one in directives_in(page.text) if one.frozen})
     ReportVersion.objects.create(
         page=page, number=page.version, title=page.title, text=page.text,
         frozen=keys, made_by=author, made=page.edited,
     )  # fmt: skip
-    _freeze(page, author)
+    _freeze(page, reader or author)
     _prune(page)
 
 

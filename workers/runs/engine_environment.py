@@ -32,19 +32,23 @@ ALLOWED = {
     "GROVE_ENGINE_MEMORY_MIB",
     # How long it waits on a busy machine.
     *deadlines.VARIABLES,
+    # Where it serves its metrics.
+    "GROVE_ENGINE_METRICS", "GROVE_ENGINE_METRICS_TOKEN_FILE",
     # How to join the operator's cluster.
     "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH",
 }  # fmt: skip
 FAMILIES = re.compile(
     r"(LC|CUDA|CUBLAS|CUDNN|NVIDIA|NVTE|ROCR|ROCM|HIP|HSA|MIOPEN|RCCL|NCCL|GLOO|UCX|FI|OMP|KMP|GOMP"
-    r"|MKL|OPENBLAS|NUMEXPR|ATEN|TORCH|TORCHINDUCTOR|TORCHELASTIC|PYTORCH|TRITON|VLLM|RAY|MALLOC"
+    r"|MKL|OTEL|OPENBLAS|NUMEXPR|ATEN|TORCH|TORCHINDUCTOR|TORCHELASTIC|PYTORCH|TRITON|VLLM|RAY|MALLOC"
     r"|SLURM)_[A-Za-z0-9_]+"
 )
 """Settings of libraries, by the prefix that each gives to all of its own."""
 SECRET = re.compile(
-    r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?|AUTH|JWT)(_|$)", re.I
+    r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?|AUTH|JWT|HEADERS)(_|$)",
+    re.I,
 )
-"""Names within a family that hold a secret, such as NVIDIA_API_KEY or SLURM_JWT."""
+"""Names within a family that may hold a secret, such as NVIDIA_API_KEY, SLURM_JWT or
+OTEL_EXPORTER_OTLP_HEADERS."""
 DOWNLOADS = re.compile(
     r"PIP_[A-Z_]+|(HTTP|HTTPS|ALL|NO)_PROXY|(http|https|all|no)_proxy|SSL_CERT_(FILE|DIR)"
     r"|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE"

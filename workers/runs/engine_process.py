@@ -22,6 +22,7 @@ from pathlib import Path
 
 import psutil
 
+from engine.config import tracing
 from engine.config.deadlines import ENGINE_LEASE, ENGINE_START, ENGINE_STOP, KILL
 from engine.config.log_lines import is_json_line
 from workers.processes import family, has_ended, kill_all, wait_ended
@@ -224,7 +225,12 @@ def touch_lease(run_dir: Path) -> None:
 def first_cause(run_dir: Path) -> str:
     """Returns the last traceback's error at the end of `engine.log`, else its last line that is no
     JSON line of a log."""
-    printed = [line for line in log_tail(run_dir).splitlines() if not is_json_line(line)]
+    about_traces = (tracing.OFF, tracing.LOST)
+    printed = [
+        line
+        for line in log_tail(run_dir).splitlines()
+        if not is_json_line(line) and not any(one in line for one in about_traces)
+    ]
     text = "\n".join(printed)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     if TRACEBACK not in text:

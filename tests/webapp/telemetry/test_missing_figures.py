@@ -104,7 +104,7 @@ def test_figures_of_single_tokens_may_be_missing(engine):
 
 @pytest.mark.parametrize("kind", sorted(FIGURE_KINDS))
 def test_every_figure_of_the_vocabulary_may_be_missing(kind):
-    from webapp.telemetry.ingest.external_engines import Line, _checked
+    from webapp.telemetry.ingest.external_engines import Line, checked
 
     numbers, tables, _ = figures_of(KINDS[kind])
     needed = {
@@ -120,7 +120,7 @@ def test_every_figure_of_the_vocabulary_may_be_missing(kind):
         },
     }[kind]  # fmt: skip
     for given in (needed, {**needed, **dict.fromkeys([*numbers, *tables])}):
-        payload = _checked(0, Line(1, 1.0, kind, 1, 1, json.dumps(given).encode())).payload
+        payload = checked(0, Line(1, 1.0, kind, 1, 1, json.dumps(given).encode())).payload
         assert [payload.get(name) for name in numbers] == [None] * len(numbers)
         assert {**payload, **needed} == payload
         assert all(not payload.get(name) for name in tables)

@@ -86,6 +86,21 @@ def read(sources: Sequence[Source], request: Request, format: str = DETECTED) ->
         yield _result(out)
 
 
+@contextmanager
+def read_now(sources: Sequence[Source], format: str) -> Iterator[Reading]:
+    """Reads the problems of some files for the server's operator, who waits for no turn.
+
+    Raises:
+        DatasetRefused: as `read`, or other files of the server are being read (status 409).
+    """
+    settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="reading-", dir=settings.UPLOADS_DIR) as folder:
+        out = Path(folder)
+        with parsing_slot():
+            _run(sources, format, out)
+        yield _result(out)
+
+
 def _run(sources: Sequence[Source], format: str, out: Path) -> None:
     job = {
         "files": [{"path": str(one.path), "name": one.name} for one in sources],

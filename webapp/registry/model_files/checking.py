@@ -14,6 +14,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,10 +42,25 @@ def checked(
         WeightsError: the first fault, or that the check exceeds its limits.
         Queued: it is not its turn.
     """
-    from django.conf import settings  # the process itself has no Django
+    from webapp.projects.turns import in_turn  # the process itself has no Django
+
+    return _checked(paths, in_turn(QUEUE, project.workspace, user, work))
+
+
+def checked_now(paths: Mapping[str, Path]) -> Layout:
+    """Checks the files of a model for the server's operator, who waits for no turn.
+
+    Raises:
+        WeightsError: as `checked`.
+    """
+    return _checked(paths, nullcontext())
+
+
+def _checked(paths: Mapping[str, Path], turn: AbstractContextManager[None]) -> Layout:
+    """Checks the files; `turn` is held while the process is at work."""
+    from django.conf import settings
 
     from engine.config.deadlines import MODEL_CHECK
-    from webapp.projects.turns import in_turn
 
     refuse_names(list(paths))
     settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
@@ -53,7 +69,7 @@ def checked(
     with tempfile.TemporaryDirectory(prefix="checking-", dir=settings.UPLOADS_DIR) as folder:
         out = Path(folder) / "result.json"
         job = {"files": files, "out": str(out), "most_bytes": _OUT_BYTES, **limits}
-        with in_turn(QUEUE, project.workspace, user, work):
+        with turn:
             done = run_limited("webapp.registry.model_files.checking", job)
         if not done or not out.exists():
             what = (

@@ -31,7 +31,7 @@ from webapp.telemetry.ingest.figures import (
     WITH_DEFAULTS,
     without_gaps,
 )
-from webapp.telemetry.ingest.ingest import GapError, Unwritable, ingest
+from webapp.telemetry.ingest.ingest import GapError, Unwritable, ingest, ingest_history
 from webapp.telemetry.ingest.logged_checks import refuse_bad_values, refuse_too_many
 from webapp.telemetry.ingest.tree_checks import refuse_broken_trees
 
@@ -104,7 +104,7 @@ def read_batch(body: bytes) -> Sent:
     events = batch.events
     if len(events) > MOST_EVENTS:
         raise Invalid("events", len(events), f"send at most {MOST_EVENTS} at once")
-    return Sent([_checked(index, line) for index, line in enumerate(events)], batch.session)
+    return Sent([checked(index, line) for index, line in enumerate(events)], batch.session)
 
 
 def _batch(body: bytes) -> Batch:
@@ -157,6 +157,24 @@ def store_batch(run_id: uuid.UUID, sent: Sent) -> Run:
     return Run.objects.get(pk=run_id)
 
 
+def store_history(run: Run, events: Sequence[Event], where: str) -> None:
+    """Stores the next events of the log of a run that ended elsewhere, which are checked as those
+    of an external engine. The caller has just created the run; `where` names the events.
+
+    Raises:
+        Invalid: one of them cannot be stored.
+        AllowanceSpent: the workspace's runs have reached their limit of events.
+    """
+    stored = events_of(run.project.workspace_id)
+    refuse_events("events", len(events), stored, len(events))
+    try:
+        refuse_broken_trees(run.pk, events, run.head_seq)
+        refuse_too_many(run, events, 0)
+        ingest_history(run, events)
+    except (GapError, Unwritable, DataError, OverflowError, ValueError) as error:
+        raise Invalid(where, "", printable(str(error))) from None
+
+
 def _refuse_session(run: Run, session: uuid.UUID | None) -> None:
     """Raises `WrongSession` unless the process of a tracked run names itself; no other run has one.
     The run's row is locked, so no other process takes over meanwhile."""
@@ -193,7 +211,9 @@ def _decoded(decoder: msgspec.json.Decoder, text: bytes) -> Any:
             raise refusal from None
 
 
-def _checked(index: int, event: Line) -> Event:
+def checked(index: int, event: Line) -> Event:
+    """Returns an event whose payload is complete and of its kind. Raises `Invalid`, which names the
+    event by `index`."""
     for name, (smallest, largest) in _BOUNDS.items():
         value = getattr(event, name)
         if value is not None and not smallest <= value <= largest:

@@ -66,12 +66,28 @@ def ingest(run_id: uuid.UUID, fencing: int, events: Sequence[Event], *, notify: 
     new = [event for event in events if event.seq > run.head_seq]
     _require_contiguous(run, new)
     if new:
-        _store(run, new)
-        _update(run, new)
+        _append(run, new)
         events_stored.send(sender=Run, run=run, events=new)
     if notify:
         announce(run_id)
     return run.head_seq
+
+
+@transaction.atomic
+def ingest_history(run: Run, events: Sequence[Event]) -> None:
+    """Stores further events of a run that ended elsewhere, and that nothing else writes to. They
+    happened long ago, so nobody is notified and no alert sees them.
+
+    Raises:
+        GapError, Unwritable: as `ingest`.
+    """
+    _require_contiguous(run, events)
+    _append(run, events)
+
+
+def _append(run: Run, events: Sequence[Event]) -> None:
+    _store(run, events)
+    _update(run, events)
 
 
 def _require_contiguous(run: Run, events: Sequence[Event]) -> None:

@@ -14,12 +14,13 @@ from engine.events.vocabulary import KINDS, Event
 
 Row = tuple[int, int, str, int | None, int | None, str]
 
-SELECT = (
-    "SELECT seq, (extract(epoch FROM time) * 1000)::bigint, kind, tree, node, payload::text"
-    " FROM telemetry_event AS event"
-)
-AFTER = f"{SELECT} WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s"
+_COLUMNS = "kind, tree, node, payload::text FROM telemetry_event AS event"
+_AFTER = "WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s"
+SELECT = f"SELECT seq, (extract(epoch FROM time) * 1000)::bigint, {_COLUMNS}"
+AFTER = f"{SELECT} {_AFTER}"
 """Rows after a cursor: run, seq, limit."""
+EXACT_AFTER = f"SELECT seq, extract(epoch FROM time) * 1000, {_COLUMNS} {_AFTER}"
+"""The same with the stored microseconds, as a decimal fraction of a millisecond."""
 
 
 def topics_match(topics: frozenset[str], kind: str) -> bool:
@@ -47,7 +48,7 @@ def encode_row(row: Row) -> bytes:
     return f"[{seq},{milliseconds},{_kind(kind)},{payload}]".encode()
 
 
-def decode_event(seq: int, milliseconds: int, kind: str, payload: dict[str, Any]) -> Event:
+def decode_event(seq: int, milliseconds: float, kind: str, payload: dict[str, Any]) -> Event:
     """Inverts `encode_row`, for a client. An evaluation's own `tree` stays in its payload."""
     own = KINDS[kind].__struct_fields__ if kind in KINDS else ()
     tree, node = (payload.get(name) if name not in own else None for name in ("tree", "node"))
