@@ -22,6 +22,7 @@ import msgspec
 from webapp import __version__
 from webapp.client import deletion, doctor, hub, local, login, models, pushing
 from webapp.client.client import Grove
+from webapp.client.extras import NotInstalled
 from webapp.client.imports import verbs as imports
 from webapp.client.tracking import InitRefused, sync
 from webapp.client.tracking.sender import Undelivered
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ) as error:  # fmt: skip
         print(f"grove: {error}", file=sys.stderr)
         return 1
-    except hub.NotInstalled as error:
+    except NotInstalled as error:
         print(f"grove: {error}", file=sys.stderr)
         return local.NOT_INSTALLED
     except httpx.TransportError as error:

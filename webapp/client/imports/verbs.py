@@ -10,7 +10,7 @@ from typing import Any
 
 from webapp.client import login
 from webapp.client.client import Grove
-from webapp.client.imports import rollouts, wandb_history
+from webapp.client.imports import boards, rollouts, wandb_history
 from webapp.client.imports.whole import (
     Target,
     digest_of,
@@ -29,6 +29,7 @@ def add_verbs(add: Add) -> None:
     )
     command.add_argument("file", type=Path, help="JSON lines: problem, parent, agent, text, ...")
     _add_target(command)
+    boards.add_verb(add)
     command = add("import-wandb", _wandb, "import the history of a run of W&B, a CSV file")
     command.add_argument("file", type=Path, help="as run.history().to_csv of W&B's API writes it")
     _add_target(command)
