@@ -24,6 +24,7 @@ from webapp.client import deletion, doctor, hub, local, login, models, pushing
 from webapp.client.client import Grove
 from webapp.client.extras import NotInstalled
 from webapp.client.imports import verbs as imports
+from webapp.client.mirrors import copying
 from webapp.client.tracking import InitRefused, sync
 from webapp.client.tracking.sender import Undelivered
 from webapp.client.types import Event, ModelImport, Refused, Run, Waiting
@@ -86,6 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     deletion.add_verbs(verbs.add)
     _add_logs(verbs)
     imports.add_verbs(verbs.add)
+    copying.add_verbs(verbs.add)
     _add_datasets(verbs)
     _add_models(verbs)
     _add_hub(verbs)

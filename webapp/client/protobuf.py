@@ -25,21 +25,21 @@ class Malformed(ValueError):
 class Message:
     """Fields of a message; one that is absent has its type's default."""
 
-    def __init__(self, raw: bytes):
+    def __init__(self, content: bytes):
         """Raises `Malformed`."""
         self._fields: dict[int, list[Value]] = {}
-        for number, value in _fields(raw):
+        for number, value in _fields(content):
             self._fields.setdefault(number, []).append(value)
 
     def __contains__(self, number: int) -> bool:
         return number in self._fields
 
-    def bytes(self, number: int) -> bytes:
+    def raw(self, number: int) -> bytes:
         value = self._last(number, b"")
         return value if isinstance(value, bytes) else b""
 
     def text(self, number: int) -> str:
-        return self.bytes(number).decode("utf-8", "replace")
+        return self.raw(number).decode("utf-8", "replace")
 
     def integer(self, number: int) -> int:
         """Returns a signed integer."""
@@ -48,16 +48,13 @@ class Message:
         return value - 2**64 if value >= 2**63 else value
 
     def message(self, number: int) -> Message:
-        return Message(self.bytes(number))
+        return Message(self.raw(number))
 
     def messages(self, number: int) -> Iterator[Message]:
         return (Message(one) for one in self._raws(number))
 
     def texts(self, number: int) -> list[str]:
         return [one.decode("utf-8", "replace") for one in self._raws(number)]
-
-    def blobs(self, number: int) -> list[bytes]:
-        return list(self._raws(number))
 
     def double(self, number: int) -> float:
         return self._number(number, "d")
@@ -73,7 +70,7 @@ class Message:
         return [one for raw in self._raws(number) for one in unpacked(raw, "f")]
 
     def _number(self, number: int, code: str) -> float:
-        raw = self.bytes(number)
+        raw = self.raw(number)
         return unpacked(raw, code)[-1] if raw else 0.0
 
     def _raws(self, number: int) -> Iterator[bytes]:

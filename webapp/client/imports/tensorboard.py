@@ -90,7 +90,7 @@ class EventFile:
         name = self._plugins.setdefault(tag, plugin.text(1)) or plugin.text(1)
         if name == "hparams":
             if tag == _HPARAMS:
-                record.config.update(_settings(plugin.bytes(2)))
+                record.config.update(_settings(plugin.raw(2)))
         elif 2 in value:
             record.values[tag] = value.single(2)
         elif 5 in value:
@@ -113,14 +113,14 @@ def _scalar(tensor: Message) -> Any:
 def _numbers(tensor: Message) -> list[Any] | None:
     """Returns the numbers of a tensor, flattened; None of a type that holds none."""
     kind = tensor.integer(1)
-    if kind in _VALUES and not tensor.bytes(4):
+    if kind in _VALUES and not tensor.raw(4):
         number, code = _VALUES[kind]
         return tensor.singles(number) if code == "f" else tensor.doubles(number)
     if kind == _BFLOAT16:
-        halves = unpacked(tensor.bytes(4), "H")
+        halves = unpacked(tensor.raw(4), "H")
         return [struct.unpack("<f", struct.pack("<I", one << 16))[0] for one in halves]
     code = _CODES.get(kind)
-    return unpacked(tensor.bytes(4), code) if code and tensor.bytes(4) else None
+    return unpacked(tensor.raw(4), code) if code and tensor.raw(4) else None
 
 
 def _histogram(tensor: Message) -> Any:
