@@ -23,6 +23,7 @@ MEASUREMENTS = {
     "pretrained": "pretrained",
     "vllm": "vllm",
     "api": "api",
+    "tracking": "tracking",
     "ui": "ui",
 }
 """The module of each measurement, by its name on the command line."""

@@ -46,7 +46,7 @@ GOALS = {
 }
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = ROOT / "var" / "peers"
-PINS = ("mlflow==3.17.2", "trackio==0.43.0")
+PINS = ("mlflow==3.17.2", "trackio==0.43.0", "wandb==0.31.0")
 PAGES = 60
 _FIXED = ("seconds", "nodes", "filtered_trees", "dropped_nodes", "tokens", "training_seconds",
           "refilled_trees", "carried_trees", "reward", "solved")  # fmt: skip
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Returns ratios and figures of all; the peers run first, so that a missing one fails early."""
     load = (arguments.listed, arguments.steps, 100, arguments.points)
-    python = None if arguments.without_peers else _peers()
+    python = None if arguments.without_peers else peers_python()
     with tempfile.TemporaryDirectory(prefix="grove-bench-") as folder:
         peers = {name: _peer_result(python, name, folder, load) for name in ("mlflow", "trackio")
                  if python}  # fmt: skip
@@ -95,8 +95,8 @@ def _results(ours: dict[str, Any], peers: dict[str, dict[str, Any]]) -> dict[str
     return {"ratios": ratios, "figures": figures, "versions": versions}
 
 
-def _peers() -> Path:
-    """Returns the Python that has the peers, which are installed on first use.
+def peers_python() -> Path:
+    """Returns the Python that has the peers of logging, which are installed on first use.
 
     Raises:
         PeerMissing: they cannot be installed here.

@@ -79,6 +79,13 @@ def test_a_ratio_settles_once_its_rounds_agree_despite_an_outlier():
 
 
 @pytest.mark.large
+def test_logging_from_any_program_reads_back_what_it_timed():
+    done = run("tracking", "--json", "--steps", "40", "--rounds", "1", "--without-peers")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout.splitlines()[-1])["figures"]
+    assert 0 < figures["grove_call_ms_per_step"] <= figures["grove_stored_ms_per_step"]
+
+
 @pytest.mark.slow
 def test_siblings_are_guarded_and_measured_against_every_way():
     done = run("siblings", "--json", "--prompt", "40", "--rounds", "1")

@@ -16,7 +16,7 @@ from tests.helpers.extras import needs_vllm
 from tests.helpers.waiting import patience
 
 pytestmark = pytest.mark.service
-STARTED_ELSEWHERE = {"sandbox", "search", "expansion", "siblings", "api"}
+STARTED_ELSEWHERE = {"sandbox", "search", "expansion", "siblings", "api", "tracking"}
 """Started in `test_small.py`."""
 
 

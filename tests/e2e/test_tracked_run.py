@@ -1,4 +1,7 @@
-"""Tests of the page of a run that another program logs: what it logged, and the groups of TRL."""
+"""Tests of the page of a run that another program logs: what it logged, and the groups of TRL.
+
+With GROVE_SHOTS=FOLDER each saves its picture there; docs/trl.png is `trl.png` of the last one.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ import os
 import pytest
 
 import grove
+from engine.policy.starters import starter_directory
 from tests.e2e.wellness import accessibility_errors
 from tests.helpers.builders import a_token
+from tests.helpers.extras import needed
 from webapp.accounts.models import Scope
 from webapp.client.tracking.trees import Node, Tree, record_step
 from webapp.experiments.models import Run
@@ -144,3 +149,54 @@ def test_groups_are_trees_in_both_schemes_and_widths(program, window):
     page.set_viewport_size({"width": 400, "height": 800})
     assert accessibility_errors(page, "groups at 400 pixels") == []
     shot(page, "groups-narrow")
+
+
+def different_letters(completions, **_):
+    """Reward: the share of 20 different characters that an answer has."""
+    return [min(1.0, len(set(one)) / 20) for one in completions]
+
+
+def train_with_trl(folder):
+    """Trains a starter by GRPO, two groups of six a step, logged as `trl`."""
+    from datasets import Dataset
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from trl import GRPOConfig, GRPOTrainer
+
+    from grove.integrations.trl import follow
+
+    starter = starter_directory("oak")
+    args = GRPOConfig(
+        str(folder), max_steps=4, per_device_train_batch_size=12, num_generations=6, bf16=False,
+        max_completion_length=24, gradient_checkpointing=False, use_cpu=True, report_to="none",
+        save_strategy="no", disable_tqdm=True, logging_steps=1, dataloader_pin_memory=False,
+    )  # fmt: skip
+    prompts = [{"prompt": f"def solve(x):  # {n}\n"} for n in range(12)]
+    trainer = GRPOTrainer(
+        AutoModelForCausalLM.from_pretrained(starter), different_letters, args=args,
+        train_dataset=Dataset.from_list(prompts),
+        processing_class=AutoTokenizer.from_pretrained(starter),
+    )  # fmt: skip
+    follow(trainer, id="trl", name="GRPO with TRL", tags=["oak"])
+    trainer.train()
+
+
+def test_a_training_of_trl_is_seen_with_its_groups(program, window, tmp_path):
+    needed("trl", "pip install 'grove-rl[bench]'")
+    train_with_trl(tmp_path / "out")
+    run = grove.run
+    grove.finish()
+    page = window(run.url, 1440, 1200)
+    shown(page, "trl")
+    opened = Run.objects.get(tracking__key="trl").events.filter(kind="tree.open").order_by("seq")
+    assert [one.payload["step"] for one in opened] == [step for step in range(1, 5) for _ in "ab"]
+    newest = opened.last()
+    page.locator('[data-part="team"]').wait_for()
+    for chart in ("reward", "solved", "logged.train~1loss"):
+        page.locator(f'[data-metric="{chart}"]').first.wait_for()
+    page.goto(f"{run.url}#tree={newest.tree}&node=1")
+    panel = page.locator('[data-part="panel"]')
+    panel.get_by_text("by the program that trains").wait_for()
+    first = page.get_by_role("treeitem").filter(has_text="def solve(x):").first
+    first.wait_for(state="attached")
+    if folder := os.environ.get("GROVE_SHOTS"):
+        page.locator('[data-part="bench"]').screenshot(path=f"{folder}/trl.png")

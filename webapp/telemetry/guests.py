@@ -81,7 +81,7 @@ _SERIES = frozenset({
     "reward", "solved", "phase", "share", "validation", "test", "search", "best", "within", "ends",
     "stops", "no_program", "hacking", "cost", "logged", *EVENT_FIELDS["agent.update"],
 }) - {"step"}  # fmt: skip
-"""First words of the names of series (`telemetry.series.scalars`), but for `step.FIELD`."""
+"""First words of the names of series (`webapp.scalars`), but for `step.FIELD`."""
 _STEP_SERIES = frozenset({"filtered_share", *EVENT_FIELDS["step.end"]})
 
 _SETTINGS = re.compile(

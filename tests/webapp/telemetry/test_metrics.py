@@ -14,13 +14,13 @@ from django.test.utils import CaptureQueriesContext
 from engine.events.vocabulary import Event
 from tests.helpers.builders import a_held_run, an_event
 from tests.helpers.sample_log import Sample, sample_events
+from webapp.scalars import Scalars
 from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.models import Block, Chunk, Clock, Gap, Metric
 from webapp.telemetry.presentation import config_hash
 from webapp.telemetry.series.as_of import metric_or_none, metrics_as_of
 from webapp.telemetry.series.metrics import catch_up
 from webapp.telemetry.series.reads import Axis, Range, Scale, buckets, metrics_of, points
-from webapp.telemetry.series.scalars import Scalars
 
 SAMPLE = Sample(seed=5, steps=4, trees=3, nodes=5)
 

@@ -123,26 +123,51 @@ def trees_of(rows: Iterable[tuple[str, Mapping[str, Any], int]]) -> dict[int, li
 
 
 def rows_of(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Mapping[str, Any], int]]:
-    """Yields the rollouts of a file's lines, those of traces too; empty lines are skipped. Raises
-    `Broken`."""
-    for number, line in enumerate(lines, 1):
-        place = f"{name}, line {number}"
-        if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        if not line.strip():
-            continue
-        try:
-            row = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Broken(place, "", None, f"this is no JSON: {error}") from None
-        if not isinstance(row, dict):
-            reason = f"give a JSON object, not {_shown(row)}"
-            raise Broken(place, "", None, reason)
+    """Yields the rollouts of a file's lines, those of traces too; empty lines are skipped. A file
+    that begins with a brace alone is what `trackio list traces --json` prints. Raises `Broken`."""
+    for place, number, row in _objects(iter(lines), name):
         try:
             for rollout in rollouts_in(row, number):
                 yield place, rollout, number
         except NoTrace as trace:
             raise Broken(place, trace.field, trace.value, trace.reason) from None
+
+
+def _objects(lines: Iterator[bytes], name: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Yields place, number and fields of each JSON object."""
+    for number, line in enumerate(lines, 1):
+        place = f"{name}, line {number}"
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+            if line.strip() == b"{":
+                yield from _exported(b"".join([line, *lines]), name)
+                return
+        if line.strip():
+            yield place, number, _object(place, _decoded(place, line))
+
+
+def _exported(document: bytes, name: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Yields the traces that Trackio's command printed as one document."""
+    traces = _object(name, _decoded(name, document)).get("traces")
+    if not isinstance(traces, list):
+        reason = "give a list of traces, as of trackio list traces --json, or one object a line"
+        raise Broken(name, "traces", traces, reason)
+    for number, trace in enumerate(traces, 1):
+        place = f"{name}, trace {number}"
+        yield place, number, _object(place, trace)
+
+
+def _decoded(place: str, text: bytes) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Broken(place, "", None, f"this is no JSON: {error}") from None
+
+
+def _object(place: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Broken(place, "", None, f"give a JSON object, not {_shown(value)}")
+    return value
 
 
 def events_of(

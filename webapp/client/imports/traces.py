@@ -5,7 +5,9 @@
   columns that are not numbers are left out.
 - Trackio's traces: the `messages` of a chat, and `metadata` with its `reward`, and `step`, `agent`
   and `tokens` if it has them. What comes before the first answer is the problem. Each answer is a
-  node below the one before it, begins with what came in between, and has the reward of its trace.
+  node below the one before it, begins with what came in between, and has the reward of its trace;
+  the tokens are the last one's. As Trackio exports it, a trace has its `step` itself, the tokens in
+  its `summary`, and no reward if its metadata have none.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from typing import Any
 
 _OF_TRL = {"step", "prompt", "completion", "advantage"}
 _ANSWER = "assistant"
-_KEPT = ("step", "agent", "tokens")
+_KEPT = ("step", "agent")
+_OF_EXPORT = "run_id"
+"""Field of a trace that Trackio exported."""
 
 
 class NoTrace(ValueError):
@@ -50,22 +54,32 @@ def _of_trl(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _of_trackio(row: Mapping[str, Any], line: int) -> Iterator[Mapping[str, Any]]:
     messages, about = row["messages"], row.get("metadata") or {}
-    if not isinstance(about, Mapping) or "reward" not in about:
+    if not isinstance(about, Mapping) or ("reward" not in about and _OF_EXPORT not in row):
         raise NoTrace("metadata", about, "it has no reward: give a number, or null")
     _text("messages", messages)
     answers = [n for n, one in enumerate(messages) if one.get("role") == _ANSWER]
     if not answers:
         raise NoTrace("messages", len(messages), f"none of them has the role {_ANSWER}")
     problem = _text("messages", messages[: answers[0]])
-    kept = {name: about[name] for name in _KEPT if about.get(name) is not None}
+    kept = {name: about.get(name, row.get(name)) for name in _KEPT}
+    kept = {name: one for name, one in kept.items() if one is not None}
     begin, parent = answers[0], None
     for turn, end in enumerate(answers, 1):
         key = f"{line}.{turn}"
+        counted = {"tokens": _tokens(row, about)} if end == answers[-1] else {}
         yield {
-            **kept, "problem": problem, "text": _text("messages", messages[begin : end + 1]),
-            "reward": about["reward"], "id": key, "parent": parent,
+            **kept, **counted, "problem": problem,
+            "text": _text("messages", messages[begin : end + 1]),
+            "reward": about.get("reward"), "id": key, "parent": parent,
         }  # fmt: skip
         begin, parent = end + 1, key
+
+
+def _tokens(row: Mapping[str, Any], about: Mapping[str, Any]) -> Any:
+    summary = row.get("summary")
+    summary = summary if isinstance(summary, Mapping) else {}
+    counted = about.get("tokens", summary.get("output_tokens"))
+    return 0 if counted is None else counted
 
 
 def _is_number(value: Any) -> bool:
@@ -79,12 +93,28 @@ def _text(field: str, content: Any) -> str:
     is_list = isinstance(content, Sequence)
     if not is_list or not all(isinstance(one, Mapping) for one in content):
         raise NoTrace(field, content, "give a text, or a list of messages with role and content")
-    shown = [_content(field, one.get("content")) for one in content]
+    shown = [_message(field, one) for one in content]
     if len(shown) == 1:
         return shown[0]
     return "\n\n".join(
         f"{one.get('role', '')}: {text}" for one, text in zip(content, shown, strict=True)
     )
+
+
+def _message(field: str, message: Mapping[str, Any]) -> str:
+    """Returns what a message says, and below it the tools that it calls."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list):
+        calls = []
+    lines = [_content(field, message.get("content")), *map(_call, calls)]
+    return "\n".join(line for line in lines if line)
+
+
+def _call(call: Any) -> str:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return "[a tool]"
+    return f"[{function.get('name', '')}({function.get('arguments', '')})]"
 
 
 def _content(field: str, content: Any) -> str:

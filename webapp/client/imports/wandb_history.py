@@ -20,7 +20,8 @@ class BadHistory(ValueError):
     """Raised for a table that is no history of W&B; names line, field, value and remedy."""
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_own(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values without those that W&B adds itself."""
     return {name: value for name, value in values.items() if name not in _OF_WANDB}
 
 
@@ -53,7 +54,7 @@ def _rows(name: str, reader: csv.DictReader) -> Iterator[tuple[float, int, dict[
         at = _number(place, "_timestamp", row.get("_timestamp") or "0")
         if step < 0 or step != int(step):
             raise BadHistory(f"{place}: _step = {row['_step']!r}: give a whole number from 0")
-        values = {key: _cell(text) for key, text in _plain(row).items() if key and text}
+        values = {key: _cell(text) for key, text in without_own(row).items() if key and text}
         yield at, int(step), values
 
 

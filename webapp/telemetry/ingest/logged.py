@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from engine.events.vocabulary import Event
 from webapp.experiments.models import Run
+from webapp.scalars import LONGEST_NAME
 from webapp.telemetry.models import LoggedName, LoggedValue
-from webapp.telemetry.series.scalars import LONGEST_NAME
 
 KINDS = ("texts", "tables", "histograms", "images", "nonfinite")
 """Fields of `engine.events.vocabulary.MetricLogged` whose values are looked up by name."""

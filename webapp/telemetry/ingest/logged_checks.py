@@ -24,9 +24,9 @@ from webapp.experiments.annotations.annotations import (
 from webapp.experiments.models import Run
 from webapp.experiments.tracked_runs import config_of
 from webapp.rest.problem_details import Invalid
+from webapp.scalars import LARGEST, LOGGED, logged_name
 from webapp.telemetry.ingest.logged import KINDS, MOST_NAMES, count_with, names_in
 from webapp.telemetry.models import Metric
-from webapp.telemetry.series.scalars import LARGEST, LOGGED, logged_name
 
 LONGEST_NAME = 180
 """Characters of a name, "/" and "~" counted twice."""

@@ -18,12 +18,12 @@ from django.db import connection, transaction
 
 from engine.events.vocabulary import Event
 from webapp.experiments.models import Run
+from webapp.scalars import SCALAR_KINDS, SYSTEM, Scalars
 from webapp.telemetry.models import Clock, TakenBack
 from webapp.telemetry.quality import ClosedNode, quality
 from webapp.telemetry.series import blocks
 from webapp.telemetry.series.buffer import COLUMNS, Moment, PointBuffer
 from webapp.telemetry.series.packing import FANOUT
-from webapp.telemetry.series.scalars import SCALAR_KINDS, SYSTEM, Scalars
 
 KINDS = frozenset((*SCALAR_KINDS, "step.start", "node.close", "run.resumed"))
 """Kinds of events that metrics are computed from."""

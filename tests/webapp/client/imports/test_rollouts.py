@@ -97,6 +97,48 @@ def test_a_trace_of_trackio_is_a_chain_of_its_answers():
     assert alone.problem == "system: Be brief.\n\nuser: 1?" and alone.nodes[0].reward is None
 
 
+# As Trackio 0.43 exports it: test_trackio_traces.py has the library itself write such a trace.
+EXPORTED = {
+    "id": "r:1:rollout", "key": "rollout", "index": None, "run": "r", "run_id": "r", "step": 3,
+    "timestamp": "2026-11-28T09:36:43+00:00", "spans": [], "metadata": {"agent": "oak"},
+    "summary": {"output_tokens": 7, "span_count": 0},
+    "messages": [
+        {"role": "user", "content": "2 + 2?"},
+        {"role": "assistant", "content": None,
+         "tool_calls": [{"function": {"name": "add", "arguments": "2, 2"}}, "odd"]},
+        {"role": "tool", "content": "4"}, {"role": "assistant", "content": "4"},
+    ],
+}  # fmt: skip
+
+
+def test_a_trace_that_trackio_exported_has_its_step_and_its_tokens():
+    document = json.dumps({"project": "p", "run": None, "traces": [EXPORTED]}, indent=2)
+    ways = [json.dumps(EXPORTED).encode()], document.encode().splitlines(keepends=True)
+    for lines in ways:
+        steps = rollouts.trees_of(rollouts.rows_of(lines, "traces.json"))
+        ((step, (tree,)),) = steps.items()
+        assert (step, tree.problem) == (3, "2 + 2?")
+        assert [(n.text, n.reward, n.parent, n.agent, n.tokens) for n in tree.nodes] == [
+            ("[add(2, 2)]\n[a tool]", None, 0, "oak", 0),
+            ("tool: 4\n\nassistant: 4", None, 1, "oak", 7),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ('{\n"traces": 3}', "traces.json: traces = 3: give a list of traces"),
+        ('{\n"traces": [3]}', "traces.json, trace 1: give a JSON object, not 3"),
+        ('{\n"traces": [{"messages": []}]}', "traces.json, trace 1: metadata = {}: it has no"),
+        ('{\n"traces": [', "traces.json: this is no JSON"),
+    ],
+)
+def test_a_broken_export_of_trackio_is_named(document, message):
+    with pytest.raises(Broken) as refusal:
+        rollouts.trees_of(rollouts.rows_of(document.encode().splitlines(), "traces.json"))
+    assert message in str(refusal.value)
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [

@@ -1,0 +1,198 @@
+"""Tests of mirrors of a run in other trackers, each in the real library, on this machine."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import grove
+from tests.helpers.extras import of_extra
+from tests.packaging.builds import ROOT
+from tests.webapp.client.conftest import tracked
+from webapp.client import wandb_files
+from webapp.client.cli import main
+from webapp.client.imports import tensorboard as event_files
+from webapp.client.mirrors import TRACKERS
+
+
+@pytest.fixture
+def trackers(here, tmp_path, monkeypatch):
+    """Each tracker stores its data below the test's folder."""
+    monkeypatch.chdir(tmp_path)
+    places = {
+        "MLFLOW_TRACKING_URI": f"file:{tmp_path}/mlruns", "MLFLOW_ALLOW_FILE_STORE": "true",
+        "TRACKIO_DIR": str(tmp_path / "trackio"), "WANDB_MODE": "offline",
+        "WANDB_DIR": str(tmp_path), "WANDB_SILENT": "true",
+    }  # fmt: skip
+    for name, value in places.items():
+        monkeypatch.setenv(name, value)
+    return tmp_path
+
+
+def log(key, steps, **init):
+    with grove.init(id=key, name="A run", config={"lr": 0.5}, **init) as run:
+        for step in steps:
+            run.log({"train/loss": 1 / (step + 1), "odd~name": step}, step=step)
+        run.log({"note": "a text", "bad": math.nan, "h": grove.Histogram([1, 2, 2], num_bins=2),
+                 "t": grove.Table(columns=["a"], data=[[1.0], ["x"]])}, step=steps[-1])  # fmt: skip
+    return str(tracked(key).pk)
+
+
+def in_mlflow():
+    from mlflow import MlflowClient
+
+    client = MlflowClient()
+    (run,) = client.search_runs([client.get_experiment_by_name("grove").experiment_id])
+    assert run.data.params["lr"] == "0.5" and run.info.status == "FINISHED"
+    assert math.isnan(run.data.metrics["bad"]) and "odd_name" in run.data.metrics
+    assert [one.path for one in client.list_artifacts(run.info.run_id, "texts/note")]
+    points = client.get_metric_history(run.info.run_id, "train/loss")
+    return [(one.step, one.value) for one in points]
+
+
+def in_tensorboard():
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.util.tensor_util import make_ndarray
+
+    (folder,) = event_files.directories(Path("grove"))
+    read = EventAccumulator(str(folder), {"tensors": 0}).Reload()
+    tags = read.Tags()["tensors"]
+    assert {"h", "bad", "odd~name", "note", "t", "settings"} <= set(tags)
+    (note,) = read.Tensors("note")
+    assert make_ndarray(note.tensor_proto).item() == b"a text"
+    assert make_ndarray(read.Tensors("h")[0].tensor_proto).shape == (2, 3)
+    points = read.Tensors("train/loss")
+    return [(one.step, make_ndarray(one.tensor_proto).item()) for one in points]
+
+
+def in_trackio():
+    with closing(sqlite3.connect("trackio/grove.db")) as database:
+        (config,) = database.execute("SELECT config FROM configs").fetchone()
+        rows = database.execute("SELECT step, metrics FROM metrics ORDER BY id").fetchall()
+    assert json.loads(config)["lr"] == 0.5
+    found = [(step, json.loads(metrics)) for step, metrics in rows]
+    return [(step, row["train/loss"]) for step, row in found if "train/loss" in row]
+
+
+def in_wandb():
+    found = []
+    for path in wandb_files.files(Path("wandb")):
+        for one in wandb_files.records(path):
+            row = wandb_files.values_of(one.message(wandb_files.HISTORY).messages(1))
+            if "train/loss" in row:
+                found.append((row["grove/step"], row["train/loss"]))
+    return found
+
+
+STORED = {
+    "mlflow": in_mlflow, "tensorboard": in_tensorboard, "trackio": in_trackio, "wandb": in_wandb,
+}  # fmt: skip
+
+KILLED = """
+    import os, signal, sys
+    from importlib import import_module
+    from webapp.client import Grove, login
+    from webapp.client.mirrors.copying import mirror
+
+    tracker = import_module(f"webapp.client.mirrors.{sys.argv[2]}").Tracker
+    class Killed(tracker):
+        def write(self, entries):
+            super().write(entries[: len(entries) // 2])
+            self.end("")  # so that half of a batch is surely stored
+            os.kill(os.getpid(), signal.SIGKILL)
+    import_module(tracker.__module__).Tracker = Killed
+    mirror(Grove(*login.credentials()), sys.argv[1], sys.argv[2], "grove")
+"""
+
+
+def test_a_mirror_follows_a_run_and_goes_on_when_it_does(trackers, capsys):
+    run = log("mirrored", range(3))
+    assert main(["mirror", run, "--to", "tensorboard"]) == 0
+    assert f"{run}: 5 events to tensorboard, finished" in capsys.readouterr().out
+    log("mirrored", range(3, 5), resume="must")
+    assert main(["mirror", run, "--to", "tensorboard"]) == 0
+    (folder,) = event_files.directories(Path("grove"))
+    records = (one for path in event_files.files(folder)
+               for one in event_files.EventFile(path).records())  # fmt: skip
+    losses = [(one.step, one.values["train/loss"]) for one in records if "train/loss" in one.values]
+    assert losses == [(step, 1 / (step + 1)) for step in range(5)]
+    (trackers / "file").write_text("")
+    assert main(["mirror", run, "--to", "tensorboard", "--into", "file"]) == 1
+    stderr = capsys.readouterr().err
+    assert "grove: tensorboard: NotADirectoryError" in stderr
+    assert "The run goes on, and nothing is lost: repeat the command" in stderr
+
+
+def test_a_tracker_that_is_not_installed_is_named_with_its_extra(monkeypatch, capsys):
+    monkeypatch.setitem(TRACKERS, "wandb", "no_package_has_this_name")
+    assert main(["mirror", "x", "--to", "wandb"]) == 2
+    assert "pip install 'grove-rl[no_package_has_this_name]'" in capsys.readouterr().err
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("tracker", STORED)
+def test_a_run_is_mirrored_once_though_the_mirror_is_killed(trackers, tracker):
+    of_extra(tracker, "peers")
+    run = log("mirrored", range(8))
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), run, tracker]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    killed = subprocess.run(command, env=environment, timeout=120)
+    assert killed.returncode == -signal.SIGKILL
+    # In a process of its own: Trackio reads its variables when it is imported.
+    again = [sys.executable, "-m", "webapp.client", "mirror", run, "--to", tracker]
+    for count in (5, 0):
+        done = subprocess.run(again, env=environment, timeout=120, check=True, capture_output=True)
+        assert f"{run}: {count} events to {tracker}, finished" in done.stdout.decode()
+    stored = sorted(STORED[tracker]())
+    assert [step for step, _ in stored] == list(range(8))
+    assert [value for _, value in stored] == pytest.approx([1 / (step + 1) for step in range(8)])
+
+
+@pytest.mark.large
+def test_half_of_a_write_to_mlflow_is_not_written_again(trackers):
+    of_extra("mlflow", "peers")
+    from webapp.client.mirrors import Entry, Mirrored
+    from webapp.client.mirrors.mlflow import Tracker
+
+    entries = [Entry(seq, 10.0 + seq, seq, {"loss": float(seq)}) for seq in range(1, 7)]
+    run = Mirrored("r", "r", "", "grove", {})
+    Tracker(run).write(entries[:2])
+    cut = Tracker(run)
+    assert cut.head() == 2
+    cut._client.log_batch(cut._id, metrics=[_metric(one) for one in entries[2:4]])
+    again = Tracker(run)
+    assert again.head() == 2
+    again.write(entries[2:])
+    history = again._client.get_metric_history(again._id, "loss")
+    assert [point.step for point in history] == [1, 2, 3, 4, 5, 6] and Tracker(run).head() == 6
+
+
+def _metric(entry):
+    from mlflow.entities import Metric
+
+    return Metric("loss", entry.numbers["loss"], round(entry.time * 1000), entry.step)
+
+
+@pytest.mark.large
+def test_a_tracker_that_is_gone_ends_the_mirror_and_not_the_run(trackers, monkeypatch, capsys):
+    of_extra("mlflow", "peers")
+    run = log("goes-on", range(2))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    assert main(["mirror", run, "--to", "mlflow"]) == 1
+    stderr = capsys.readouterr().err
+    assert "grove: mlflow: " in stderr and "The run goes on, and nothing is lost" in stderr
+    assert log("goes-on", range(2, 4), resume="must") == run
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{trackers}/mlruns")
+    assert main(["mirror", run, "--to", "mlflow"]) == 0
+    assert [step for step, _ in in_mlflow()] == [0, 1, 2, 3]
