@@ -28,6 +28,7 @@ FREE_TEXTS = {
     "search.strategy": "looked up in the registry of strategies",
     "search.allocator": "looked up in the registry of allocators",
     "training.sampler": "looked up in the registry of samplers",
+    "environment.name": "looked up in the registry of environments",
     "compute.device": "one of a few, by a pattern",
     "compute.dtype": "one of a few, by a pattern",
     "compute.strategy": "one of a few, by a pattern",
