@@ -36,6 +36,7 @@ MODULES = (
     "transformers.models.auto.tokenization_auto",
     "engine.policy.host",
     "engine.policy.generators.torch_generator",
+    "engine.environments",
     "engine.training.actors",
 )
 """Imports of an actor with a model; some of them happen only when it loads the model."""

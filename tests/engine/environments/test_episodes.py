@@ -153,6 +153,16 @@ def test_an_answer_without_an_action_ends_the_episode_with_its_worth(tmp_path):
             assert {tree.written[turn].score for turn in turns} == {1 / 3}
 
 
+def test_a_search_enters_no_episode_that_its_first_turn_ended(tmp_path):
+    def mostly_silent(prompt, name):
+        return "pass" if name[-1] % 4 else right(prompt, name)
+
+    for tree in Play(mostly_silent, tmp_path, SearchConfig(nodes_per_tree=30)).grow():
+        ended = [node for node in tree.search.nodes if node.state is NodeState.FINAL]
+        assert sum(node.depth == 1 for node in ended) > 3
+        assert not any(node.children for node in ended)
+
+
 def test_a_technical_failure_drops_the_whole_episode_and_is_no_loss(tmp_path):
     def broken(prompt, name):
         return "9" if "digit 2" in prompt and name[-1] % 2 else right(prompt, name)

@@ -32,7 +32,7 @@ class Entries:
             numbers = dict(payload.get("numbers", {}))
             numbers |= {name: float(text) for name, text in payload.get("nonfinite", {}).items()}
             return Entry(event.seq, time, step, numbers, **fields)
-        names, values = self._scalars.of(event.kind, payload)
+        names, values, _gaps = self._scalars.of(event.kind, payload)
         numbers = dict(zip(names, map(float, values), strict=True))
         return Entry(event.seq, time, step, numbers) if numbers else None
 
