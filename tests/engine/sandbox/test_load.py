@@ -1,4 +1,4 @@
-"""Test of a thousand programs at once, a tenth of them hostile."""
+"""Test of many programs at once, a tenth of them hostile."""
 
 import psutil
 import pytest
@@ -8,9 +8,10 @@ from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Limits, Problem
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import verify
+from tests.helpers.large import large_but
 from tests.helpers.waiting import patience
 
-PROGRAMS, HOSTILE_EVERY = 1000, 10
+FEW, MANY, HOSTILE_EVERY = 200, 1000, 10
 LIMITS = {"cpu_seconds": 0.2, "memory_mb": 64, "output_bytes": 4096}
 WALL_OF_WAITING = 0.6
 TESTS = tuple(CallTest(([n, 1],), [1, n]) for n in range(2, 4))
@@ -39,14 +40,15 @@ def cpu_seconds(process):
 
 
 @pytest.mark.slow
-def test_a_thousand_programs_a_tenth_hostile_end_with_cpu_and_memory_bounded():
+@pytest.mark.parametrize("number", large_but([FEW], [FEW, MANY]))
+def test_many_programs_a_tenth_hostile_end_with_cpu_and_memory_bounded(number):
     """Only the program that waits for ever has a short wall limit: it ends by nothing else."""
     wall_seconds = 60 * patience()
     of_waiting = Limits(seconds=LIMITS["cpu_seconds"] * WALL_OF_WAITING / wall_seconds)
     waiting = Problem("wait", "Sort.", "solve", TESTS[:1], TESTS[1:], limits=of_waiting)
     programs = [
         HOSTILE[i // HOSTILE_EVERY % len(HOSTILE)] if i % HOSTILE_EVERY == 0 else GOOD.format(i)
-        for i in range(PROGRAMS)
+        for i in range(number)
     ]
     with Sandbox(SandboxConfig(workers=2, wall_seconds=wall_seconds, **LIMITS)) as sandbox:
         verify(sandbox, [(SORT, GOOD)] * 2)
@@ -57,8 +59,8 @@ def test_a_thousand_programs_a_tenth_hostile_end_with_cpu_and_memory_bounded():
         family = [p for zygote in zygotes for p in (zygote, *zygote.children(recursive=True))]
         theirs = [p.memory_info().rss for p in family]
         used = sum(map(cpu_seconds, family))
-    hostile = PROGRAMS // HOSTILE_EVERY
-    assert used < hostile * MOST_ENDINGS * LIMITS["cpu_seconds"] + PROGRAMS * 0.05
+    hostile = number // HOSTILE_EVERY
+    assert used < hostile * MOST_ENDINGS * LIMITS["cpu_seconds"] + number * 0.05
     assert grown < OURS_MB << 20
     assert max(theirs) < OURS_MB << 20
     for i, result in enumerate(results):
