@@ -74,6 +74,14 @@ def test_a_run_is_read_whole(tmp_path):
     assert all(len(values["note"]) == 30_000 for _, _, values in one.rows)
 
 
+@pytest.mark.parametrize("left", range(HEAD + 1))
+def test_a_block_is_padded_where_no_record_can_begin(tmp_path, left):
+    overhead = len(field(99, bytes(BLOCK - 50))) - (BLOCK - 50)
+    first = field(99, bytes(BLOCK - left - 2 * HEAD - overhead))
+    path = write(tmp_path / "run-abc.wandb", first, run(), record(18, field(1, 0)))
+    assert len(list(records(path))) == 3 and read(tmp_path)[0].state == "finished"
+
+
 def test_values_of_every_kind_are_read():
     typed = [
         field(1, "flag") + field(4, 1), field(1, "minus") + field(5, 9),
