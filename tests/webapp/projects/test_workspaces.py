@@ -13,7 +13,7 @@ from webapp.artifacts.models import Artifact
 from webapp.comments.models import ComparedRun
 from webapp.experiments.models import Turn
 from webapp.idempotency.models import KeptAnswer
-from webapp.offboarding.models import WorkspaceExport
+from webapp.offboarding.models import WorkspaceExport, WorkspaceImport
 from webapp.projects.membership import accept_invitation, invite
 from webapp.projects.models import (
     Invitation,
@@ -234,6 +234,7 @@ def test_every_table_declares_who_sees_it(cast):
         SecondPairOfEyes,
         Turn,
         WorkspaceExport,
+        WorkspaceImport,
         DeletedRun,
         RetentionPolicy,
     }

@@ -83,9 +83,9 @@ def test_nan_and_infinity_of_pythons_json_are_gaps(engine):
 
 def test_figures_of_single_tokens_may_be_missing(engine):
     def payload_of(kind, given):
-        from webapp.telemetry.ingest.external_engines import Line, _checked
+        from webapp.telemetry.ingest.external_engines import Line, checked
 
-        return _checked(0, Line(1, 1.0, kind, 1, 1, json.dumps(given).encode())).payload
+        return checked(0, Line(1, 1.0, kind, 1, 1, json.dumps(given).encode())).payload
 
     text = {"prompt": "p", "tokens": ["a", "b", "c"]}
     for given, stored in (
