@@ -156,7 +156,8 @@ class UpdateCoordinator:
             self._memories.get(COMPOSE),
             plan.options("compose"),
         )
-        return checked(plan.compose, rows, COMPOSERS[plan.compose].compose(rows, context))
+        composition = COMPOSERS[plan.compose].compose(rows, context)
+        return checked(plan.compose, rows, composition, self.config.loss)
 
     @property
     def calls(self) -> list[Any]:

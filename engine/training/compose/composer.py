@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.config.loss import LossConfig
 from engine.config.methods import NAME, registry
 from engine.config.schema import RunConfig
 from engine.memory.protocol import Memory, SeenTree
@@ -102,12 +103,14 @@ def composer_of(module: Any) -> Composer:
     return Composer(compose, getattr(module, "memory", None))
 
 
-def checked(name: str, rows: Sequence[TrainingRow], composition: Composition) -> Composition:
-    """Returns the composition that the composer of this name made of a batch.
+def checked(
+    name: str, rows: Sequence[TrainingRow], composition: Composition, loss: LossConfig
+) -> Composition:
+    """Returns the composition that the composer of this name made of a batch; `loss` is the run's.
 
     Raises:
         ValueError: a row is neither learned from nor counted, a reason is no name, or a loss is
-            unknown.
+            unknown or needs what this run does not have.
     """
     learned = {id(row) for update in composition.updates for row in update.rows}
     missing = sum(1 for row in rows if id(row) not in learned)
@@ -122,10 +125,31 @@ def checked(name: str, rows: Sequence[TrainingRow], composition: Composition) ->
             f"training.compose = {name!r}: left has {wrong}; name reasons by lower-case letters, "
             "digits and _"
         )
-    for loss in (update.loss for update in composition.updates if update.loss):
-        if reason := registry("losses").error(loss):
-            raise ValueError(f"training.compose = {name!r}: loss = {loss!r} of an update: {reason}")
+    for update in composition.updates:
+        if update.loss and (reason := _refused(update, loss)):
+            raise ValueError(
+                f"training.compose = {name!r}: loss = {update.loss!r} of an update: {reason}"
+            )
     return composition
+
+
+def _refused(update: Update, configured: LossConfig) -> str | None:
+    """Returns why a run of these settings cannot learn by the loss that an update names."""
+    if reason := registry("losses").error(update.loss):
+        return reason
+    own = configured.by(update.loss)
+    if missing := sorted(set(own.row_columns) - set.intersection(*_columns(update))):
+        return (
+            f"needs {', '.join(missing)} of every row, which they do not have; choose an advantage "
+            "that makes it, or another loss"
+        )
+    if own.reads_reference and not configured.reads_reference:
+        return "needs the starting weights; set loss.kl_coefficient above 0, so that a run has them"
+    return None
+
+
+def _columns(update: Update) -> list[set[str]]:
+    return [set(row.columns) for row in update.rows] or [set()]
 
 
 def stream(seed: int, step: int, policy: int) -> np.random.Generator:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,6 +31,8 @@ from engine.training.update_coordinator import COMPOSE, UpdateCoordinator, compo
 from tests.engine.memory.runs import Run
 from tests.helpers.plugin_packages import EXAMPLE, a_package, installed
 
+LOSS = load_recipe("demo").loss
+
 
 def rows_of(advantages_by_tree):
     return [
@@ -54,7 +57,7 @@ def test_all_is_one_update_from_the_whole_batch_and_says_nothing():
     rows = rows_of({1: [1.0, -1.0], 2: [0.0]})
     composition = COMPOSERS["all"].compose(rows, context())
     assert [update.rows for update in composition.updates] == [rows]
-    assert composed([checked("all", rows, composition)]) == {}
+    assert composed([checked("all", rows, composition, LOSS)]) == {}
     assert load_recipe("demo").training.compose == "all"
 
 
@@ -67,14 +70,24 @@ def test_each_policy_and_step_has_random_numbers_of_its_own():
 def test_a_row_that_is_not_learned_from_needs_a_counted_reason():
     rows = rows_of({1: [1.0, -1.0, 0.0]})
     half = Composition([Update(rows[:1])], {"dull": 2})
-    assert checked("some", rows, half) is half
+    assert checked("some", rows, half, LOSS) is half
     for left in ({}, {"dull": 1}, {"dull": 3}):
         with pytest.raises(ValueError, match=r"training.compose = 'some': 2 of 3 rows .* count"):
-            checked("some", rows, Composition([Update(rows[:1])], left))
+            checked("some", rows, Composition([Update(rows[:1])], left), LOSS)
     with pytest.raises(ValueError, match=r"loss = 'none' of an update: choose one of"):
-        checked("some", rows, Composition([Update(rows, loss="none")]))
+        checked("some", rows, Composition([Update(rows, loss="none")]), LOSS)
     with pytest.raises(ValueError, match=r"left has \['Too dull'\]; name reasons"):
-        checked("some", rows, Composition([Update(rows[:1])], {"Too dull": 2}))
+        checked("some", rows, Composition([Update(rows[:1])], {"Too dull": 2}), LOSS)
+
+
+def test_an_update_by_another_loss_needs_what_the_run_has():
+    rows = rows_of({1: [1.0, -1.0]})
+    by_labels = Composition([Update(rows, loss="pacs")])
+    with pytest.raises(ValueError, match=r"loss = 'pacs' of an update: needs scores of every row"):
+        checked("some", rows, by_labels, LOSS)
+    labelled = [replace(row, columns={"scores": 1.0}) for row in rows]
+    whole = Composition([Update(labelled, loss="pacs")])
+    assert checked("some", labelled, whole, LOSS) is whole
 
 
 def test_the_step_counts_rows_by_reason_and_by_kind_over_all_policies():
@@ -97,7 +110,7 @@ def test_every_composer_repeats_itself_and_loses_no_row_without_a_reason(name):
         made = []
         for _ in range(2):
             one = ComposeContext("oak", load_recipe("demo"), stream(0, 1, 0), options=options)
-            made.append(checked(name, batch, COMPOSERS[name].compose(batch, one)))
+            made.append(checked(name, batch, COMPOSERS[name].compose(batch, one), LOSS))
         assert [names(u) for u in made[0].updates] == [names(u) for u in made[1].updates]
         assert batch or not any(update.rows for update in made[0].updates)
 
@@ -119,7 +132,7 @@ def test_a_composer_of_a_package_learns_again_from_what_its_memory_kept():
             one = ComposeContext(
                 "oak", config, stream(0, number, 0), memory=memories[COMPOSE], options=options
             )
-            result = checked("again", rows, COMPOSERS["again"].compose(rows, one))
+            result = checked("again", rows, COMPOSERS["again"].compose(rows, one), LOSS)
             memories.observe(number, [])
             return [(update.kind, names(update)) for update in result.updates if update.rows]
 
@@ -174,7 +187,7 @@ def test_a_composer_sees_all_trees_of_the_step_filtered_ones_too_and_without_a_b
 
 def test_shuffle_keeps_the_pairs_of_most_contrast_in_each_tree_and_counts_the_rest():
     rows = rows_of({1: [1.2, -0.7, 0.1, -0.2], 2: [0.9, -0.9, 0.0, 0.0, 0.0], 3: [5.0]})
-    composition = checked("shuffle", rows, shuffle.compose(rows, context(rounds=1)))
+    composition = checked("shuffle", rows, shuffle.compose(rows, context(rounds=1)), LOSS)
     (update,) = composition.updates
     assert sorted(names(update)) == [(1, 1), (1, 2), (2, 1), (2, 2)]
     assert composition.left == {"unpaired": 2, "low_contrast": 4}
@@ -185,7 +198,7 @@ def test_shuffle_draws_as_many_pairs_as_stay_and_none_twice_in_a_round():
     for rounds, sizes in ((1, [11]), (2, [6, 5]), (8, [2, 2, 2, 1, 1, 1, 1, 1]), (99, [1] * 11)):
         rows = rows_of(advantages)
         composition = checked(
-            "shuffle", rows, shuffle.compose(rows, context(keep=1.0, rounds=rounds))
+            "shuffle", rows, shuffle.compose(rows, context(keep=1.0, rounds=rounds)), LOSS
         )
         (update,) = composition.updates
         pairs = [{one, two} for one, two in zip(*[iter(names(update))] * 2, strict=True)]
