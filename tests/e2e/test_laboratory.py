@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -212,6 +213,8 @@ def test_node_colours_show_credit_and_the_team_panel_shows_roles(page, events):
     last = {e.tree for e in events if e.kind == "tree.open" and e.payload["step"] == SAMPLE.steps}
     solved = sum(e.payload["solved"] for e in events if e.kind == "tree.close" and e.tree in last)
     assert f"{len(last)} trees of step {SAMPLE.steps}, {solved} solved" in team.inner_text()
+    ratio = r"Right: \d+ of \d+ repairs?, \d+ of \d+ fresh answers?(: a repair is right \d.*|\.)"
+    assert re.search(ratio, team.inner_text())
     nodes = [int(cell) for cell in team.locator("tbody tr td:nth-child(2)").all_inner_texts()[:2]]
     assert sum(nodes) == SAMPLE.trees * SAMPLE.nodes
 

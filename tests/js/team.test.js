@@ -1,4 +1,4 @@
-import { firstPassed, teamFigures } from "/static/js/run/team.js";
+import { allRepairs, firstPassed, repairRatio, teamFigures } from "/static/js/run/team.js";
 import { equal, test } from "./check.js";
 
 const tree = (rows) => ({
@@ -17,7 +17,8 @@ test("solvers, repairs and winning paths are counted by hand", () => {
     [5, 0, "oak", 1, 50],
   ]);
   const unsolved = tree([[1, 0, "fern", 0, 5], [2, 1, "fern", 0, 6], [3, 1, "oak", null, 7]]);
-  const { trees, solved, agents, repairs, pathNodes } = teamFigures([repaired, unsolved], ["oak", "fern"]);
+  const figures = teamFigures([repaired, unsolved], ["oak", "fern"]);
+  const { trees, solved, agents, repairs, fresh, pathNodes } = figures;
   equal([trees, solved, pathNodes], [2, 1, 2]);
   equal(agents, [
     { name: "oak", nodes: 5, passed: 1, first: 0, path: 1 },
@@ -25,6 +26,15 @@ test("solvers, repairs and winning paths are counted by hand", () => {
   ]);
   equal(repairs.fern, { oak: { tried: 1, done: 1 }, fern: { tried: 1, done: 0 } });
   equal(repairs.oak, { oak: { tried: 1, done: 0 }, fern: { tried: 0, done: 0 } });
+  equal([allRepairs(figures), fresh], [{ tried: 3, done: 1 }, { tried: 3, done: 1 }]);
+});
+
+test("a repair is compared with a fresh answer, with an interval", () => {
+  const { ratio, low, high } = repairRatio({ tried: 20, done: 9 }, { tried: 40, done: 12 });
+  // 0.45 / 0.3; the deviation of the logarithm is sqrt(1/9 - 1/20 + 1/12 - 1/40) = 0.3456
+  equal([ratio, low, high].map((value) => value.toFixed(3)), ["1.500", "0.762", "2.953"]);
+  equal(repairRatio({ tried: 20, done: 0 }, { tried: 40, done: 12 }), null);
+  equal(repairRatio({ tried: 0, done: 0 }, { tried: 0, done: 0 }), null);
 });
 
 test("the first passing node is the one that was closed first", () => {

@@ -1,9 +1,9 @@
 /** The team's card: who solved, who repaired whom, whose nodes are on the winning paths. */
 
 import { element } from "../lib/dom.js";
-import { count, percent } from "../lib/format.js";
+import { count, number, percent } from "../lib/format.js";
 import { markIcon } from "../forest/marks.js";
-import { teamFigures } from "./team.js";
+import { allRepairs, repairRatio, teamFigures } from "./team.js";
 
 const PAUSE_FACTOR = 20; // multiple of the figures' cost before they are computed again
 let resumeAt = 0;
@@ -33,7 +33,17 @@ function draw(host, trees, agents, palette) {
       element("span", { class: "muted small" }, about),
     ),
     element("div", { class: "team" }, solvers(figures, agents, palette), repairTable(figures, agents, palette)),
+    element("p", { class: "team-ratio small muted" }, ratioText(allRepairs(figures), figures.fresh)),
   );
+}
+
+/** A tree pays where a repair is right more often than a fresh answer. */
+function ratioText(repaired, fresh) {
+  const counts = `Right: ${repaired.done} of ${count(repaired.tried, "repair")}, ${fresh.done} of ${count(fresh.tried, "fresh answer")}`;
+  const found = repairRatio(repaired, fresh);
+  if (!found) return `${counts}.`;
+  const [ratio, low, high] = [found.ratio, found.low, found.high].map(number);
+  return `${counts}: a repair is right ${ratio} times as often (95 % ${low} to ${high}). A tree pays above 1.`;
 }
 
 const iconOf = (agent, palette) => markIcon({ ...agent, outcome: "open" }, palette);
