@@ -86,6 +86,7 @@ def test_logging_from_any_program_reads_back_what_it_timed():
     assert 0 < figures["grove_call_ms_per_step"] <= figures["grove_stored_ms_per_step"]
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_siblings_are_guarded_and_measured_against_every_way():
     done = run("siblings", "--json", "--prompt", "40", "--rounds", "1")

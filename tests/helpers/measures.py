@@ -1,7 +1,7 @@
 """What each test costs, in seconds and CPU seconds, and what failed: a plugin of the suite.
 
-`--results FILE` writes one JSON line per test when the run ends; `tests.run` reads them, and
-`tests.times` prints them by room and file.
+`--results FILE` gets one JSON line per test as it ends, so that a run which is cut off keeps them;
+`tests.run` reads them, and `tests.times` prints them by room and file.
 """
 
 from __future__ import annotations
@@ -46,6 +46,11 @@ class Results:
     found: dict[str, Result] = field(default_factory=dict)
     _cpu_seconds: float = 0.0
 
+    def pytest_sessionstart(self) -> None:
+        if self.file:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self.file.write_text("")
+
     def pytest_runtest_logstart(self) -> None:
         self._cpu_seconds = cpu_seconds()
 
@@ -76,11 +81,19 @@ class Results:
         elif report.skipped and result.outcome == "passed":
             result.outcome = "skipped"
 
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        if nodeid in self.found:
+            self._write(self.found.pop(nodeid))
+
     def pytest_sessionfinish(self) -> None:
+        for result in self.found.values():  # of processes that crashed
+            self._write(result)
+        self.found.clear()
+
+    def _write(self, result: Result) -> None:
         if self.file:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            lines = [json.dumps(vars(result)) for result in self.found.values()]
-            self.file.write_text("".join(line + "\n" for line in lines))
+            with self.file.open("a") as file:
+                file.write(json.dumps(vars(result)) + "\n")
 
 
 def cpu_seconds() -> float:
@@ -90,7 +103,7 @@ def cpu_seconds() -> float:
 
 
 def read_results(file: Path) -> list[Result]:
-    """Returns the results of a run, in the order in which its tests began; none if it wrote none"""
+    """Returns the results of a run, in the order in which its tests ended; none without a file."""
     if not file.exists():
         return []
     return [Result(**json.loads(line)) for line in file.read_text().splitlines()]

@@ -216,6 +216,7 @@ def test_a_cancelled_import_ends_its_engine(cast, tiny, client):
     assert done(one).state == "done"
 
 
+@pytest.mark.large
 def test_an_import_whose_row_is_deleted_ends_its_engine(cast, tiny):
     one = requested(cast, tiny)
     with under_way(one):

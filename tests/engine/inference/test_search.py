@@ -358,6 +358,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.large
 @pytest.mark.slow
 def test_models_of_this_machine_live_in_processes_of_their_own(files, tmp_path):
     """The whole command, as a user starts it: the driver never imports torch, and if it is killed

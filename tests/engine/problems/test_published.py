@@ -104,6 +104,7 @@ def test_all_974_references_of_mbpp_pass(mbpp, sandbox):
     assert result.passed, result.error
 
 
+@pytest.mark.large
 @needs_mbpp
 def test_no_problem_of_mbpp_passes_with_a_function_that_does_nothing(mbpp, sandbox):
     some = mbpp.problems[::4]  # each runs apart from all others, which takes a while
