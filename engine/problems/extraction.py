@@ -61,8 +61,8 @@ def extract(answer: str, entry_point: str | None = None, *, cut: bool = False) -
     parser = Parser(len(answer))
     if len(answer) <= MAX_CHARS and _is_program(parser.code(answer), entry_point):
         return Extraction(answer)
-    spoken = without_thoughts(answer)
-    text = spoken.text.replace("\r\n", "\n").replace("\r", "\n").lstrip(_INVISIBLE)
+    spoken = without_thoughts(answer.replace("\r\n", "\n").replace("\r", "\n"))
+    text = spoken.text.lstrip(_INVISIBLE)
     found = Extraction("", NoProgram.DOES_NOT_PARSE)
     if len(text) <= MAX_CHARS:
         found = _found(text, entry_point, parser, cut)

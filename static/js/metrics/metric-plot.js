@@ -7,6 +7,7 @@ import { interrupted, lonely, stack } from "./metric-lines.js";
 
 const HEIGHT = 210;
 const FEW = 40; // number of points below which each is drawn
+const FOLLOWED = new Set(["mousemove", "mouseleave"]);
 export const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [1, 4]];
 
 export class MetricPlot {
@@ -69,7 +70,8 @@ export class MetricPlot {
       height: HEIGHT,
       legend: { show: false },
       cursor: {
-        sync: { key: "grove", scales: ["x", null] },
+        // The other charts follow the pointer, not its buttons: each would zoom by a scale of its own.
+        sync: { key: "grove", scales: ["x", null], filters: { pub: (type) => FOLLOWED.has(type) } },
         y: false,
         drag: { x: true, y: false, setScale: false },
         points: { size: 6 },

@@ -297,7 +297,8 @@ def environment(*folders):
     return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (*folders, ROOT)))}
 
 
-def test_a_plug_in_that_imports_what_the_site_never_loads_is_broken(tmp_path):
+def test_a_plug_in_that_imports_what_the_site_never_loads_is_broken(tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "vllm", raising=False)  # an earlier test may have loaded it
     points = {"grove.advantages": {"heavy": "grove_toy.heavy"}}
     folder = a_package(tmp_path, {"heavy": f"import vllm\n{ADVANTAGE}"}, points)
     (folder / "vllm.py").touch()  # torch is in this process already

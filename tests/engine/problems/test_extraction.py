@@ -250,6 +250,8 @@ def test_a_thought_never_counts(start, end, draft):
     assert same(extract_program(f"{thought}\n{FENCED}", "add"), ADD)
     assert same(extract_program(f"{thought}\n{ADD}", "add"), ADD)
     assert same(extract_program(f"{thought}{FENCED}{thought}", "add"), ADD)
+    lines = f"{thought}\n{FENCED}".replace("\n", "\r\n")
+    assert same(extract_program(lines, "add"), ADD)
     assert same(extract_program(f"{DRAFTS[draft]}\n{end}\n{FENCED}", "add"), ADD)
     assert extract(f"{thought}I cannot.", "add").program == ""
     assert extract(f"{DRAFTS[draft]}\n{thought}{end}\nI cannot.", "add").program == ""
