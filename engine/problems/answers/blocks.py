@@ -43,6 +43,7 @@ OTHERS = frozenset({
     "stdin", "stdout", "svg", "swift", "tcl", "terminal", "terraform", "tex", "toml",
     "traceback", "ts", "tsv", "tsx", "typescript", "v", "vb", "vba", "verilog", "vhdl", "vim",
     "wasm", "xml", "yaml", "yml", "zig", "zsh",
+    "reasoning", "scratchpad", "think", "thinking", "thought", "thoughts",
 })  # fmt: skip
 _NEUTRAL = frozenset({"text", "txt", "plain", "plaintext", "none", "code", "input", "example"})
 
@@ -168,6 +169,24 @@ def without_languages(text: str, names: frozenset[str]) -> str:
         elif fence and fence.is_bare and fence.ends(skipped):
             skipped = None
     return "".join(pieces)
+
+
+def contents(text: str) -> list[str]:
+    """Returns the texts of the fenced blocks that may be Python, whether they parse or not."""
+    found: list[str] = []
+    opening: _Fence | None = None
+    lines: list[str] = []
+    for line in _lines(text):
+        fence = _fence(line) if "```" in line or "~~~" in line else None
+        if opening is None:
+            opening, lines = fence, []
+        elif fence and fence.ends(opening):
+            if opening.tag.may_be_python:
+                found.append(_without_lead(*_unquoted(lines, opening.lead)))
+            opening = None
+        else:
+            lines.append(line)
+    return found
 
 
 def spans(text: str, least: int, most: int = MAX_TICKS) -> Iterator[str]:
@@ -336,21 +355,31 @@ def _fence_after_text(line: str) -> _Fence | None:
 def _unindented(lines: Sequence[str], lead: str) -> list[str]:
     """Returns the readings of a block's lines: as they are, without the indentation of the fence,
     without their own."""
-    depth = lead.count(">")
-    if depth:
-        quote = re.compile(rf"[ \t]*(?:>[ \t]?){{1,{depth}}}")
-        lines = [quote.sub("", line, count=1) for line in lines]
-        lead = lead.rpartition(">")[2][1:]
+    lines, lead = _unquoted(lines, lead)
     plain = "".join(lines)
     readings: dict[str, None] = {}
     for text in (plain, *cleaned(plain)):
         own = _lines(text)
         readings[text] = None
         if lead:
-            width = len(lead.expandtabs(4))
-            readings["".join(_outdented(line, lead, width) for line in own)] = None
+            readings[_without_lead(own, lead)] = None
         readings[dedented(own)] = None
     return list(readings)
+
+
+def _unquoted(lines: Sequence[str], lead: str) -> tuple[Sequence[str], str]:
+    """Returns a block's lines, and the indentation of its fence, without marks of a quote."""
+    depth = lead.count(">")
+    if not depth:
+        return lines, lead
+    quote = re.compile(rf"[ \t]*(?:>[ \t]?){{1,{depth}}}")
+    return [quote.sub("", line, count=1) for line in lines], lead.rpartition(">")[2][1:]
+
+
+def _without_lead(lines: Sequence[str], lead: str) -> str:
+    """Returns lines without the indentation of their fence."""
+    width = len(lead.expandtabs(4))
+    return "".join(_outdented(line, lead, width) for line in lines)
 
 
 def _outdented(line: str, lead: str, width: int) -> str:
