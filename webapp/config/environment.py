@@ -25,6 +25,7 @@ from engine.config import deadlines
 from engine.config.deadlines import DATABASE_CONNECTION
 from engine.config.errors import ConfigError, printable, shown
 from engine.config.log_lines import JSON, TEXT, VARIABLE, log_format
+from engine.config.secrets import bare
 from engine.resources.machine_memory import machine_memory
 from engine.sandbox.limits import DEFAULTS, MAX_CAPS, SandboxCaps, variable
 from webapp.config.installation import default_var
@@ -37,7 +38,8 @@ _FALSE = {"0", "false", "no", "off", ""}
 _BROKERS = ("filesystem", "redis", "rediss", "sentinel", "amqp", "amqps")
 _PASSWORD = re.compile(
     r"(?P<before>:(?!//))(?P<password>.+)(?=@)"
-    r"|(?P<name>(?i:password\s*=\s*))(?P<value>'(?:[^'\\]|\\.)*'?|[^&\s]+)"
+    r"|(?P<name>(?i:password\s*=\s*))(?P<value>'(?:[^'\\]|\\.)*'?|[^&\s]+)",
+    re.DOTALL,
 )
 """Passwords in addresses, which may hold `@` and `/` themselves, and in their parameters."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -66,9 +68,9 @@ def read_flag(env: Environment, name: str, default: bool) -> bool:
 
 
 def read_secret(env: Environment, name: str) -> str:
-    """A key, an id or a token of another service, without the blanks and the line end that a
-    mounted file has around it; empty if it is not set."""
-    value = env.get(name, "").strip()
+    """A key, an id or a token of another service, without what a mounted file or a copy has around
+    it (`engine.config.secrets`); empty if it is not set."""
+    value = bare(env.get(name, ""))
     if not value.isprintable():
         place = next(i for i, one in enumerate(value, start=1) if not one.isprintable())
         remedy = f"its character {place} cannot be part of a key; copy the key again"
