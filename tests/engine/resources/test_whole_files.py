@@ -1,6 +1,7 @@
 """Tests of files that are written whole, in the engine and in the client."""
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -46,6 +47,17 @@ def test_a_link_stays_one_and_its_target_is_written(module, tmp_path):
         write(module, link, text)
         assert link.is_symlink() and (tmp_path / "there" / "rows").read_bytes() == text
     assert names(tmp_path) == ["link", "there"]
+
+
+@BOTH
+def test_what_can_be_no_file_is_refused_by_its_name_and_stays(module, tmp_path):
+    folder, loop, lost = tmp_path / "folder", tmp_path / "loop", tmp_path / "none" / "rows"
+    folder.mkdir()
+    loop.symlink_to(loop)
+    for path in (folder, loop, lost):
+        with pytest.raises(OSError, match=re.escape(repr(str(path)))):
+            write(module, path, b"rows")
+    assert folder.is_dir() and loop.is_symlink() and names(tmp_path) == ["folder", "loop"]
 
 
 @BOTH
