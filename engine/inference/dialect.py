@@ -168,7 +168,7 @@ def answer_of(choice: Any) -> str:
 
 
 def retry_after(response: httpx.Response) -> float:
-    """Returns the seconds that a server asks to wait, as a number or until a date; 0 without."""
+    """Returns the seconds of Retry-After, a number or a date; 0 without the header."""
     value = response.headers.get("retry-after", "")
     try:
         seconds = float(value)

@@ -102,7 +102,7 @@ def build_parser() -> argparse.ArgumentParser:
 _OUTPUT = "written, or through a FIFO or a device; - for stdout"
 
 
-def _output(text: str) -> Path:
+def _path(text: str) -> Path:
     return Path("/dev/stdout" if text == "-" else text)
 
 
@@ -164,7 +164,7 @@ def _add_runs(verbs: _Verbs) -> None:
 def _add_logs(verbs: _Verbs) -> None:
     command = verbs.add("pull", _pull, "write a run's events to a file, from where the file ends")
     command.add_argument("run")
-    command.add_argument("file", type=_output, help=_OUTPUT)
+    command.add_argument("file", type=_path, help=_OUTPUT)
     command = verbs.add(
         "export",
         _export,
@@ -199,7 +199,7 @@ def _add_datasets(verbs: _Verbs) -> None:
     command.add_argument("--note", default="")
     command = verbs.add("pull-dataset", _pull_dataset, "write the problems of a version to a file")
     command.add_argument("version", type=int, help="its id, as push-dataset prints it")
-    command.add_argument("file", type=_output, help=_OUTPUT)
+    command.add_argument("file", type=_path, help=_OUTPUT)
 
 
 def _add_models(verbs: _Verbs) -> None:
@@ -215,7 +215,7 @@ def _add_models(verbs: _Verbs) -> None:
     command = verbs.add("pull-model", _pull_model, "write a version as a zip")
     command.add_argument("model", type=int)
     command.add_argument("number", type=int)
-    command.add_argument("file", type=_output, help=_OUTPUT)
+    command.add_argument("file", type=_path, help=_OUTPUT)
 
 
 def _add_hub(verbs: _Verbs) -> None:

@@ -179,7 +179,7 @@ def contents(text: str) -> list[str]:
     for line in _lines(text):
         fence = _fence(line) if "```" in line or "~~~" in line else None
         if opening is None:
-            opening, lines = fence, []
+            opening, lines = fence, list[str]()
         elif fence and fence.ends(opening):
             if opening.tag.may_be_python:
                 found.append(_without_lead(*_unquoted(lines, opening.lead)))

@@ -24,7 +24,7 @@ def without_own_imports(codes: Sequence[Code], parse: Callable[[str], Code | Non
     changed: list[Code] = []
     for code, imports, mine in zip(codes, importing, defined, strict=True):
         own = [node for node in imports if _is_own(node, counts, mine)]
-        changed.append((own and parse(_without(code, own))) or code)
+        changed.append((parse(_without(code, own)) if own else None) or code)
     return changed
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.config import encoding as of_engine
 from webapp.client import encoding as of_client
-from webapp.client.cli import _format_event, _line, _output, _print_about
+from webapp.client.cli import _format_event, _line, _path, _print_about
 from webapp.client.client import _check
 from webapp.client.connecting import clean_token
 from webapp.client.tracking.runs import tags_of
@@ -54,7 +54,7 @@ def test_what_is_said_of_a_file_does_not_mix_with_it(tmp_path, capsys):
     file = tmp_path / "log"
     file.touch()
     _print_about(file, "file")
-    _print_about(_output("-"), "stdout")
+    _print_about(_path("-"), "stdout")
     assert capsys.readouterr() == ("file\n", "stdout\n")
 
 
