@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.problems.answers.code import Code
 
@@ -92,6 +92,8 @@ class Block:
     """Whether the block is a piece of a line."""
     is_open: bool = False
     """Whether it has no end: the answer ends within it."""
+    is_rejected: bool = False
+    """Whether the line above it calls it wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,13 @@ _CONTROLS = re.compile(r"\x1b\[[\d;]{0,20}[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f]")
 _QUOTE_FENCE = re.compile(r"^[ \t]*(?:'''|\"\"\")py(?:thon)?3?[ \t]*$", re.MULTILINE)
 
 
+_REJECTED = re.compile(
+    r"[\s>#*_]*(?:❌|✗|✘|(?:[Ii]ncorrect|[Ww]rong|[Bb]ad|[Bb]uggy|[Bb]roken)"
+    r"(?: (?:answer|approach|attempt|code|example|solution|version|way))?[\s:.*_]*$)"
+)
+"""Labels that consist of the judgement alone."""
+
+
 class _Reader:
     def __init__(self, lines: Sequence[str], code_of: CodeOf):
         self.lines, self.code_of = lines, code_of
@@ -251,8 +260,14 @@ class _Reader:
             if fence is None or fence.tag.is_markdown:
                 index += 1
                 continue
+            is_rejected = self._is_rejected(index)
             block, index = self._block(fence, index + 1)
-            yield block
+            yield replace(block, is_rejected=True) if is_rejected else block
+
+    def _is_rejected(self, index: int) -> bool:
+        """Returns whether the label of the fence in line `index` calls the block wrong."""
+        above = (line for line in self.lines[max(0, index - 2) : index][::-1] if line.strip())
+        return bool(_REJECTED.match(next(above, "")))
 
     def _block(self, fence: _Fence, start: int) -> tuple[Block, int]:
         """Returns the block that begins at line `start`, and the line after it."""

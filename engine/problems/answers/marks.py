@@ -22,7 +22,7 @@ _THOUGHT = (
     rf"(?:\w+:)?(?:(?:{_KIND}[_-]|ant|re)?think(?:ing)?(?:[_ -](?:process|step))?"
     rf"|(?:{_KIND}[_-]|(?:inner|chain[_ -]of)[_ -])?thoughts?(?:[_ -]process)?"
     r"|reason(?:ing)?|analysis|(?:self[_ -]?)?reflection|rationale|scratch_?pad|deliberation|cot"
-    r"|(?:(?:inner|internal)[_ -])?monologue)"
+    r"|(?:(?:inner|internal)[_ -])?monologue|思考(?:过程)?)"
 )
 _WORD = r"(?:THINK(?:ING)?|THOUGHTS?|REASON(?:ING)?|ANALYSIS|SCRATCHPAD)"
 _THOUGHT_MARK = re.compile(

@@ -136,7 +136,10 @@ def _strings_in(value: Any, depth: int) -> Iterator[str]:
             for item in value:
                 yield from _strings_in(item, depth + 1)
     elif depth < MAX_DEPTH and isinstance(value, dict):
-        for item in value.values():
+        # Of a notebook's cells, the code.
+        is_cell = "cell_type" in value and "source" in value
+        items = [value["source"]] if is_cell and value["cell_type"] == "code" else []
+        for item in items if is_cell else value.values():
             yield from _strings_in(item, depth + 1)
 
 

@@ -1,5 +1,7 @@
 """Tests of programs in several blocks, in files of their own, within other texts and turns."""
 
+import json
+
 import pytest
 
 from engine.events.states import NoProgram
@@ -37,6 +39,7 @@ EMBEDDED = {
     "a Jira block": f"{{noformat}}\n{ADD}{{noformat}}",
     "teletype": f"<tt>{ADD.rstrip()}</tt>",
     "fences of colons": f":::python\n{ADD}:::\n",
+    "Chinese thoughts": f"<思考>\n```python\n{SUB}```\n</思考>\n{ADD}",
     "a margin": f"```\n{indented(ADD, '| ')}```\n",
     "prose that begins as an import": f"Sum:\n\nimport math is not needed.\n\n{ADD}\nThat is it.\n",
     "a block of thoughts": f"```thinking\n{SUB}```\n{ADD}",
@@ -49,6 +52,16 @@ def test_a_program_is_taken_from_within_another_text(name):
     answer = f"{EMBEDDED[name]}\n\n```python\n{LOOP}```\n"
     if "thoughts" not in name and "prose" not in name:  # their code is a block's equal
         assert_is(extract(answer, "add"), LOOP)
+
+
+def test_of_a_notebook_the_cells_of_code_are_the_program():
+    cell = {"cell_type": "code", "outputs": [{"name": "stdout", "text": ["3"]}]}
+    cells = [
+        {"cell_type": "markdown", "source": ["# Sum\n"]},
+        cell | {"source": ["import os"]},
+        cell | {"source": ADD.splitlines(True)},
+    ]
+    assert_is(extract(json.dumps({"cells": cells}), "add"), f"import os\n{ADD}")
 
 
 def test_words_before_numbers_of_lines():
@@ -70,6 +83,9 @@ PIECES = {
     "a file": ("add", PLUS, "from utils import plus\n\ndef add(a, b):\n    return plus(a, b)\n"),
     "a file of the package": (
         "add", PLUS, "from .utils import plus\n\ndef add(a, b):\n    return plus(a, b)\n"),
+    "a module": (
+        "add", f"ZERO = 0\n{PLUS}", "import utils\nfrom lib import utils as u\n\n"
+        "def add(a, b):\n    return utils.plus(a, b) + u.ZERO  # ä: utils.plus\n"),
     "all of a file": (
         "add", f"ZERO = 0\n{PLUS}", "from a.b import *\ndef add(a, b): return plus(a, b) + ZERO\n"),
     "a file that imports another": (
@@ -96,8 +112,14 @@ def test_imports_of_others_stay():
     gcd = "from math import gcd\n\ndef add(a, b):\n    return gcd(a, b)\n"
     own = "```python\ndef gcd(a, b):\n    return 7\n```\n"
     assert extract(f"{own}```python\n{gcd}```\n", "add").program == gcd
-    for line in ("from numpy import array", "from utils import plus as p", "import utils"):
-        program = f"{line}\n\ndef add(a, b):\n    return array([a, b]).sum()\n"
+    for line, use in {
+        "from numpy import array": "array([a, b]).sum()",
+        "from utils import plus as p": "p(a, b)",
+        "import utils": "utils.minus(a, b)",
+        "import utils as u": "u.plus(a, b) + u",
+        "import json": "json.plus(a, b)",
+    }.items():
+        program = f"{line}\n\ndef add(a, b):\n    return {use}\n"
         found = extract(f"```python\n{PLUS}```\n```python\n{program}```\n", "add")
         assert found.program == program
 
@@ -106,6 +128,17 @@ def test_a_value_below_is_of_a_use_of_the_program():
     main = "def add(a, b):\n    return a + b + offset\n"
     found = extract(f"```python\n{main}```\n```python\noffset = 5\nprint(add(1, 2))\n```\n", "add")
     assert found.program == main
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["❌ Wrong:", "## Incorrect attempt", "**Bad:**", "Buggy version:", "Wrong", "> ✗ Do not:"],
+)
+def test_a_block_whose_label_calls_it_wrong_comes_last(label):
+    assert_is(extract(f"Good:\n{FENCED}\n{label}\n\n{SUB_BLOCK}", "add"), ADD)
+    assert_is(extract(f"{label}\n{SUB_BLOCK}", "add"), SUB)
+    loop = f"It was wrong:\n```python\n{LOOP}```\n"
+    assert_is(extract(f"{label}\n{SUB_BLOCK}{loop}", "add"), LOOP)
 
 
 TURNS = {
