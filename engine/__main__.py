@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.config import deadlines
 from engine.config.encoding import escape_what_cannot_be_encoded
+from engine.config.printable import printable
 from engine.config.schema import RunConfig
 from engine.config.setting_warnings import setting_warnings
 from engine.recipes import load_recipe, parse_override, recipe_data, recipe_names
@@ -41,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
         deadlines.check()
         return int(arguments.run(arguments) or 0)
     except (ValueError, OSError, SandboxUnavailable) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print(f"{type(error).__name__}: {printable(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

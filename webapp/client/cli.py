@@ -22,7 +22,7 @@ import msgspec
 from webapp import __version__
 from webapp.client import deletion, doctor, hub, local, login, models, pushing
 from webapp.client.client import Grove
-from webapp.client.encoding import escape_what_cannot_be_encoded
+from webapp.client.encoding import escape_what_cannot_be_encoded, for_terminal
 from webapp.client.extras import NotInstalled
 from webapp.client.imports import verbs as imports
 from webapp.client.mirrors import copying
@@ -304,7 +304,7 @@ def _search(options: argparse.Namespace) -> int:
     if answer is None or answer.node is None:
         print(f"no answer{': ' + _printable(error) if error else ''}", file=sys.stderr)
         return 1
-    print(answer.program.rstrip())
+    print(for_terminal(answer.program.rstrip()))
     summary = (
         f"node {answer.node} by {answer.agent}: {answer.passed} of {answer.tests} public tests"
     )

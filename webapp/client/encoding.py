@@ -18,6 +18,14 @@ def escape_what_cannot_be_encoded() -> None:
             stream.reconfigure(errors=_ERRORS)
 
 
+def for_terminal(text: str) -> str:
+    """Returns a model's text as it is; on a terminal, which it could steer, with escapes but for
+    line ends and tabs."""
+    if not sys.stdout.isatty():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
 def _escaped(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from pathlib import Path
 
 import httpx
 import pytest
@@ -38,7 +39,10 @@ def test_tags_are_such_as_the_server_takes():
     assert tags_of(["wide trees", "a\u202eb", "\u3164", " ", "c"]) == ["wide-trees", "a_b", "c"]
 
 
-@pytest.mark.parametrize("module", [of_client, of_engine], ids=["client", "engine"])
+BOTH = pytest.mark.parametrize("module", [of_client, of_engine], ids=["client", "engine"])
+
+
+@BOTH
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_a_name_that_a_terminal_lacks_is_escaped_and_stays_json(monkeypatch, encoding, module):
     stdout = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
@@ -48,6 +52,15 @@ def test_a_name_that_a_terminal_lacks_is_escaped_and_stays_json(monkeypatch, enc
     written = stdout.buffer.getvalue().decode(encoding)
     assert json.loads(written) == "Käfer ☕ 👩"
     assert ("☕" in written) == (encoding == "utf-8")
+
+
+@BOTH
+def test_a_program_is_written_as_it_is_but_on_a_terminal(monkeypatch, module):
+    program = "print('\x1b[2J\u202e')\n\tä"
+    assert module.for_terminal(program) == program
+    with Path("/dev/ptmx").open("r+b", buffering=0) as terminal:
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(terminal, write_through=True))
+        assert module.for_terminal(program) == "print('\\x1b[2J\\u202e')\n\tä"
 
 
 def test_what_is_said_of_a_file_does_not_mix_with_it(tmp_path, capsys):
