@@ -53,6 +53,7 @@ def further(text: str, entry_point: str | None) -> Iterator[str]:
             _of_numbered(one),
             _of_labels(one),
             _of_diff(one),
+            _of_margins(one),
             _of_quotes(one),
             _of_punctuation(one),
             _of_values(one),
@@ -340,12 +341,21 @@ def _of_labels(text: str) -> str:
     return changed if changed != text else ""
 
 
-def _of_quotes(text: str) -> str:
-    """Returns the text without the marks of quoted lines and margins; fences for lines of three
-    quotes or colons."""
-    changed = re.sub(r"^[ \t]*[>|│┃][ ]?", "", text, flags=re.MULTILINE)
-    changed = _QUOTE_FENCE.sub("```", changed)
+def _of_margins(text: str) -> str:
+    """Returns the text without the marks of quoted lines and margins."""
+    changed = _MARGIN.sub("", text)
     return changed if changed != text else ""
+
+
+def _of_quotes(text: str) -> str:
+    """Returns the text without such marks, and with fences for lines of three quotes or colons, of
+    which the former may also end a docstring."""
+    plain = _MARGIN.sub("", text)
+    changed = _QUOTE_FENCE.sub("```", plain)
+    return changed if changed != plain else ""
+
+
+_MARGIN = re.compile(r"^[ \t]*[>|│┃][ ]?", re.MULTILINE)
 
 
 _QUOTE_FENCE = re.compile(

@@ -54,6 +54,11 @@ def test_a_program_is_taken_from_within_another_text(name):
         assert_is(extract(answer, "add"), LOOP)
 
 
+def test_a_quoted_docstring_is_no_fence():
+    program = 'def add(a, b):\n    """Adds.\n    >>> add(1, 2)\n    3\n    """\n    return a + b\n'
+    assert_is(extract(indented(program, "> "), "add"), program)
+
+
 def test_of_a_notebook_the_cells_of_code_are_the_program():
     cell = {"cell_type": "code", "outputs": [{"name": "stdout", "text": ["3"]}]}
     cells = [
