@@ -107,13 +107,13 @@ def _check(arguments: argparse.Namespace) -> int:
             lambda done: _report_progress(status, arguments, done, total),
         )
         cuts = sandbox.caps.cuts(SandboxConfig(), dataset.problems)
-    if arguments.keep:
-        save_problems(arguments.keep, report.passed)
     if arguments.json:
         print(json.dumps({**_report_data(arguments.file, report), "cuts": cuts}))
     else:
         _print_report(arguments.file, report)
         print(*cuts, sep="\n", end="\n" if cuts else "")
+    if arguments.keep:  # last: a full disk takes no report away
+        save_problems(arguments.keep, report.passed)
     return 0 if report.clean else 1
 
 

@@ -128,12 +128,13 @@ def _search(arguments: argparse.Namespace) -> int:
             progress = TreeProgress(config.search.nodes_per_tree, line)
             with stopping(team):
                 outcome = search_problem(team, problem, scorer, progress)
-                if arguments.out:
-                    save_json(arguments.out, record(outcome, team))
+                tree = record(outcome, team) if arguments.out else None
     except KeyboardInterrupt:
         print("interrupted before the search ended", file=sys.stderr)
         return INTERRUPTED
     _print_result(arguments, problem, summary(outcome))
+    if tree is not None:  # last: a full disk takes no answer away
+        save_json(arguments.out, tree)
     if team.stopping:
         return INTERRUPTED
     return 0 if outcome.solved and not outcome.failure else 1

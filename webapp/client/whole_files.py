@@ -35,6 +35,10 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         with opened as file:
             yield file
         draft.replace(target)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # of a write, without a name
+            raise _named(error.errno, path) from None
+        raise
     finally:
         draft.unlink(missing_ok=True)
 

@@ -75,6 +75,13 @@ def test_where_nothing_can_be_kept_is_refused_before_the_work(tmp_path, capsys):
     assert str(tmp_path) in taken.err and "partial" not in taken.err and not taken.out
 
 
+def test_what_cannot_be_kept_takes_no_report_away(tmp_path, capsys):
+    file = write(tmp_path / "a.jsonl", rows.MBPP)
+    assert main(["problems", "check", file, "--keep", "/dev/full", "--json"]) == 2
+    taken = capsys.readouterr()
+    assert json.loads(taken.out)["totals"]["passed"] == 1 and "No space left" in taken.err
+
+
 def test_a_sandbox_that_does_not_start_is_one_line(tmp_path):
     file = write(tmp_path / "a.jsonl", rows.MBPP)
     command = [sys.executable, "-m", "engine", "problems", "check", file]

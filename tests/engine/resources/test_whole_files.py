@@ -61,6 +61,20 @@ def test_what_can_be_no_file_is_refused_by_its_name_and_stays(module, tmp_path):
 
 
 @BOTH
+def test_a_full_disk_is_named_with_the_file(module, tmp_path):
+    path = tmp_path / "rows"
+    limited = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8)); from pathlib import Path; "
+        f"from {module.__name__} import whole_file\n"
+        f"with whole_file(Path({str(path)!r})) as file: file.write(b'x' * 100)"
+    )
+    done = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1].endswith(f"File too large: {str(path)!r}")
+    assert names(tmp_path) == []
+
+
+@BOTH
 def test_a_fifo_stays_one_and_is_written_through(module, tmp_path):
     fifo, read = tmp_path / "fifo", []
     os.mkfifo(fifo)
