@@ -42,6 +42,8 @@ _PASSWORD = re.compile(
     re.DOTALL,
 )
 """Passwords in addresses, which may hold `@` and `/` themselves, and in their parameters."""
+# The error itself repeats a password that holds a slash as the port.
+_NO_URL = "is no URL; write @ : / # ? and [ of a password as %40 %3A %2F %23 %3F and %5B"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_THE_SITE = re.compile(r"DATABASE_URL$|BROKER_URL$|DJANGO_|GROVE_|PG[A-Z]+$")
 _POOL = {"min_size": 0, "max_size": 16}
@@ -232,8 +234,8 @@ def read_broker(env: Environment, name: str, default: str) -> str:
     try:
         parts = urlsplit(value)
         parts.port  # noqa: B018  (reading it checks it)
-    except ValueError as error:
-        raise SettingError(name, value, f"is no URL ({error}); as in redis://host:6379/0") from None
+    except ValueError:
+        raise SettingError(name, value, f"{_NO_URL}; as in redis://host:6379/0") from None
     if parts.scheme not in _BROKERS:
         raise SettingError(name, value, f"its scheme must be one of {', '.join(_BROKERS)}")
     return value
@@ -286,8 +288,8 @@ def read_mail(env: Environment) -> Mail | None:
     try:
         parts = urlsplit(value)
         port = parts.port
-    except ValueError as error:
-        raise SettingError("GROVE_MAIL_URL", value, f"is no URL ({error})") from None
+    except ValueError:
+        raise SettingError("GROVE_MAIL_URL", value, _NO_URL) from None
     if parts.scheme not in ("smtp", "smtps") or not parts.hostname:
         raise SettingError("GROVE_MAIL_URL", value, "give smtp://user:password@host:587")
     sender = env.get("GROVE_MAIL_FROM", "")
@@ -380,6 +382,8 @@ def database(url: str) -> dict[str, Any]:
         "HOST": parts.pop("host", ""),
         "PORT": str(parts.pop("port", "")),
     }
+    if "@" in named["HOST"]:
+        raise SettingError("DATABASE_URL", url, "write @ of a password as %40")
     if not named["NAME"]:
         raise SettingError("DATABASE_URL", url, "name the database after the last slash")
     return {
