@@ -382,7 +382,7 @@ def database(url: str) -> dict[str, Any]:
         "HOST": parts.pop("host", ""),
         "PORT": str(parts.pop("port", "")),
     }
-    if "@" in named["HOST"]:
+    if "@" in str(named["HOST"]):
         raise SettingError("DATABASE_URL", url, "write @ of a password as %40")
     if not named["NAME"]:
         raise SettingError("DATABASE_URL", url, "name the database after the last slash")
