@@ -76,7 +76,7 @@ SHOWS_ITS_TEXT = (
 )
 
 
-@pytest.mark.parametrize("locale", ["C", "POSIX"])
+@pytest.mark.parametrize("locale", ["C", pytest.param("POSIX", marks=pytest.mark.large)])
 def test_commands_of_the_server_have_utf8_in_any_locale(tmp_path, locale):
     other = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     other |= {"GROVE_VAR": str(tmp_path / "h\u00f6hle")}
