@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from engine.config import deadlines
+from engine.config.encoding import escape_what_cannot_be_encoded
+from engine.config.printable import printable
 from engine.config.schema import RunConfig
 from engine.config.setting_warnings import setting_warnings
 from engine.recipes import load_recipe, parse_override, recipe_data, recipe_names
 from engine.resources.child_processes import restore_sigchld
 from engine.resources.loopback import except_loopback
+from engine.sandbox.host.errors import SandboxUnavailable
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -31,14 +34,15 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Dispatches a command and returns the exit code."""
+    escape_what_cannot_be_encoded()
     restore_sigchld()
     except_loopback()
     arguments = build_parser().parse_args(argv)
     try:
         deadlines.check()
         return int(arguments.run(arguments) or 0)
-    except (ValueError, OSError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    except (ValueError, OSError, SandboxUnavailable) as error:
+        print(f"{type(error).__name__}: {printable(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -10,6 +10,7 @@ from django.db import OperationalError
 
 from engine.resources.child_processes import restore_sigchld
 from engine.resources.loopback import except_loopback
+from engine.resources.utf8 import ensure_utf8
 from webapp.config.environment import SettingError
 from webapp.config.installation import UP
 
@@ -20,6 +21,7 @@ def main(arguments: list[str]) -> None:
     Raises:
         SystemExit: with the command's status, or with one line that says what is wrong.
     """
+    ensure_utf8()
     restore_sigchld()
     except_loopback()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")

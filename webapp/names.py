@@ -13,7 +13,14 @@ from django.db import models
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from engine.config.names import BLANK_ALONE, PATTERN, PATTERN_OR_EMPTY, name_fault, shown_name
+from engine.config.names import (
+    BLANK_ALONE,
+    PATTERN,
+    PATTERN_OR_EMPTY,
+    name_fault,
+    shown_name,
+    shown_text,
+)
 
 
 def _checked(name: str) -> str:
@@ -65,3 +72,16 @@ class NameColumn(models.CharField):
         """Returns those of a plain column: the database stores the same."""
         name, _, arguments, options = super().deconstruct()
         return name, "django.db.models.CharField", arguments, options
+
+
+class TextColumn(models.TextField):
+    """Column of texts of other people, such as causes of failures from logs: read with escapes for
+    characters that steer a terminal or turn the direction of a line."""
+
+    def from_db_value(self, value: str | None, expression: Any, connection: Any) -> str | None:
+        return shown_text(value) if value else value
+
+    def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
+        """Returns those of a plain column: the database stores the same."""
+        name, _, arguments, options = super().deconstruct()
+        return name, "django.db.models.TextField", arguments, options

@@ -47,7 +47,8 @@ FILES = """
 
 {names} may each come from a file, as container platforms and systemd provide secrets: set the
 variable's name with `_FILE` to the file's path, as in
-`GROVE_SECRET_KEY_FILE=/run/secrets/secret_key`. The file has one line. Web process, worker and all
+`GROVE_SECRET_KEY_FILE=/run/secrets/secret_key`. The file has one line; blanks, line ends and byte
+order marks around a secret are no part of it, however it is set. Web process, worker and all
 commands of the server read it at their start; a variable that is set in both ways is refused.
 """
 

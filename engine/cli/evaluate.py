@@ -129,11 +129,11 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     if to_stdout:
         print(json.dumps(result))
         return 0
-    if arguments.json:
-        save_json(arguments.json, result)
     _print_figures(result)
     if against:
         _print_comparison(result["against"])
+    if arguments.json:  # last: a full disk takes no figures away
+        save_json(arguments.json, result)
     return 0
 
 

@@ -24,6 +24,7 @@ from engine.problems.jsonl import save_problems
 from engine.problems.load import format_names, load_dataset
 from engine.problems.overlap import THRESHOLD, Overlap, overlaps
 from engine.resources.machine_cores import machine_cores
+from engine.resources.whole_files import check_writable
 
 if TYPE_CHECKING:  # other commands must not import the sandbox and tables
     from engine.problems.check import Finding, Report
@@ -92,6 +93,8 @@ def _check(arguments: argparse.Namespace) -> int:
     from engine.sandbox.host.verify import verify
 
     dataset = load_dataset(arguments.file, arguments.format)
+    if arguments.keep:
+        check_writable(arguments.keep)
     with (
         Sandbox(SandboxConfig(workers=arguments.workers)) as sandbox,
         Console(stderr=True).status("checking") as status,
@@ -104,13 +107,13 @@ def _check(arguments: argparse.Namespace) -> int:
             lambda done: _report_progress(status, arguments, done, total),
         )
         cuts = sandbox.caps.cuts(SandboxConfig(), dataset.problems)
-    if arguments.keep:
-        save_problems(arguments.keep, report.passed)
     if arguments.json:
         print(json.dumps({**_report_data(arguments.file, report), "cuts": cuts}))
     else:
         _print_report(arguments.file, report)
         print(*cuts, sep="\n", end="\n" if cuts else "")
+    if arguments.keep:  # last: a full disk takes no report away
+        save_problems(arguments.keep, report.passed)
     return 0 if report.clean else 1
 
 

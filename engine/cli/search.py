@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.config.encoding import for_terminal
 from engine.config.log_lines import configure_engine
+from engine.config.printable import printable
 from engine.config.schema import RunConfig, read_config
 from engine.inference.model_forks import prepare_forks
 from engine.inference.signals import ended_alike, stopping
@@ -126,12 +128,13 @@ def _search(arguments: argparse.Namespace) -> int:
             progress = TreeProgress(config.search.nodes_per_tree, line)
             with stopping(team):
                 outcome = search_problem(team, problem, scorer, progress)
-                if arguments.out:
-                    save_json(arguments.out, record(outcome, team))
+                tree = record(outcome, team) if arguments.out else None
     except KeyboardInterrupt:
         print("interrupted before the search ended", file=sys.stderr)
         return INTERRUPTED
     _print_result(arguments, problem, summary(outcome))
+    if tree is not None:  # last: a full disk takes no answer away
+        save_json(arguments.out, tree)
     if team.stopping:
         return INTERRUPTED
     return 0 if outcome.solved and not outcome.failure else 1
@@ -295,14 +298,13 @@ class TreeProgress:
 def _print_answer(result: dict[str, Any]) -> None:
     answer = result["answer"]
     if result["failure"]:
-        print(f"the search failed: {result['failure']}", file=sys.stderr)
+        print(f"the search failed: {printable(str(result['failure']))}", file=sys.stderr)
     cost = f"{result['nodes_written']} nodes, {result['tokens']} tokens, {result['seconds']:.1f} s"
     if answer is None:
         print(f"no answer: nothing was verified; {cost}", file=sys.stderr)
         return
     # Only the program on stdout, so that it can be piped into a file.
-    encoding = sys.stdout.encoding or "utf-8"
-    print(answer["program"].encode(encoding, "backslashreplace").decode(encoding))
+    print(for_terminal(answer["program"]))
     print(
         f"node {answer['node']} of {answer['agent']} passes {answer['public']:.0%} of the public "
         f"tests; {cost}; ended: {result['ended']}",

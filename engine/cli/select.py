@@ -27,7 +27,7 @@ from engine.cli.search import (
 from engine.config.schema import RunConfig
 from engine.problems.overlap import THRESHOLD
 from engine.problems.source import GENERATED
-from engine.resources.whole_files import save_json
+from engine.resources.whole_files import check_writable, save_json
 
 if TYPE_CHECKING:
     from engine.evaluation.selection import Selection, Source
@@ -87,7 +87,7 @@ def _select(arguments: argparse.Namespace) -> int:
     attempts = read_attempts(report_file, about)
     selection = Selection(sources, overlaps_with(sources, tests, arguments.threshold), attempts)
     for file in (out, report_file):
-        file.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(file)
     save_json(report_file, selection.report(about))
     if note := temperature_note(config):
         print(note, file=sys.stderr)

@@ -14,11 +14,21 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from engine.config.names import shown_text
+
 VARIABLE = "GROVE_LOG_FORMAT"
 TEXT, JSON = "text", "json"
 _FIRST_LINE = "Traceback (most recent call last):\n"
 _OF_RECORDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """What every record has; anything else is what the line is about."""
+
+
+class TextLines(logging.Formatter):
+    """Formatter of text that steers no terminal: messages and tracebacks repeat what engines print
+    and other people write."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return shown_text(super().format(record))
 
 
 class JsonLines(logging.Formatter):

@@ -29,6 +29,7 @@ PATTERN_OR_EMPTY = f"^$|{PATTERN}"
 
 _IS_HIDDEN = re.compile(f"[{_HIDDEN}\ud800-\udfff]")
 _IS_SHOWN = re.compile(f"[^{_HIDDEN}{_BLANK}\ud800-\udfff]")
+_STEERS = re.compile(f"[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u2028\\u2029{_DIRECTION}]")
 BLANK_ALONE = "shows nothing; give a name with at least one visible character"
 
 
@@ -48,6 +49,16 @@ def shown_name(name: str) -> str:
     if name and not _IS_SHOWN.search(name):
         return "".join(_escaped(one) for one in name)
     return _IS_HIDDEN.sub(lambda hidden: _escaped(hidden[0]), name)
+
+
+def shown_text(text: str) -> str:
+    """Returns a text of other people with escapes for what steers a terminal or turns the direction
+    of a line; line ends and tabs stay."""
+    return text if text.isascii() and text.isprintable() else _STEERS.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return _escaped(found[0])
 
 
 def _escaped(character: str) -> str:

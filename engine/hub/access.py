@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
+from engine.config.secrets import bare
 from engine.hub.reference import HubError, HubReference, RepoType
 
 if TYPE_CHECKING:  # most commands use no hub
     from huggingface_hub.errors import HfHubHTTPError
 
-SWITCH, ENDPOINT = "GROVE_HUB", "HF_ENDPOINT"
+SWITCH, ENDPOINT, TOKEN = "GROVE_HUB", "HF_ENDPOINT", "HF_TOKEN"
 DEFAULT_ENDPOINT = "https://huggingface.co"
 
 
@@ -30,7 +31,9 @@ def shown_endpoint() -> str:
 
 def require_switch(subject: object) -> None:
     """Raises `HubError` unless the hub is switched on: by GROVE_HUB=1, or by HF_ENDPOINT where
-    GROVE_HUB is unset."""
+    GROVE_HUB is unset. Removes what is no part of HF_TOKEN around it, which no request can send."""
+    if TOKEN in os.environ:
+        os.environ[TOKEN] = bare(os.environ[TOKEN])
     switch = os.environ.get(SWITCH, "")
     if switch not in ("", "0", "1"):
         raise HubError(f"{SWITCH} = {switch}: write 1 to use a Hugging Face hub, or 0")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from engine.config.secrets import bare
 from engine.inference.proxies import is_loopback, proxy_for
 
 Kind = TypeVar("Kind", httpx.Client, httpx.AsyncClient)
@@ -40,13 +41,13 @@ def connected(kind: type[Kind], address: str, **options: Any) -> Kind:
 
 
 def secret_of(variable: str) -> str:
-    """Returns the key or token of a variable, without the blanks and line ends that a mounted file
-    has around it; "" if it is unset.
+    """Returns the key or token of a variable, without what a mounted file or a copy has around it
+    (`engine.config.secrets`); "" if it is unset.
 
     Raises:
         ValueError: a character of it cannot be sent; the message does not show the value.
     """
-    secret = os.environ.get(variable, "").strip()
+    secret = bare(os.environ.get(variable, ""))
     for place, character in enumerate(secret, 1):
         if not "!" <= character <= "~":
             raise ValueError(

@@ -7,8 +7,11 @@ others know no seed or no top_p. A server says so in the 400 with which it refus
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
@@ -72,7 +75,7 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
     """Returns `message`, `code` and `param` of the error that a response reports, in whichever way;
     empty if it reports none. A 200 may report one too."""
     try:
-        data = response.json()
+        data = body_of(response)
     except ValueError:
         return {} if response.is_success else {"message": response.text}
     if not isinstance(data, dict):
@@ -85,6 +88,96 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
     if not isinstance(error, dict):
         return {"message": error if isinstance(error, str) else json.dumps(error)}
     return {**error, "message": str(error.get("message") or json.dumps(error))}
+
+
+def body_of(response: httpx.Response) -> Any:
+    """Returns the JSON of a response; of a stream, which some servers send though none was
+    requested, the completion that its events make up.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        try:
+            return response.json()
+        except ValueError:
+            lines = response.text.split("\n")
+            events = [line[5:].strip() for line in lines if line.startswith("data:")]
+            if not events:
+                raise
+        return _assembled(json.loads(event) for event in events if event and event != "[DONE]")
+    except RecursionError:
+        raise ValueError("its values nest too deep") from None
+
+
+def _assembled(events: Iterable[Any]) -> dict[str, Any]:
+    """Returns the completion that the events of a stream make up, or the one that is an error."""
+    text, finish, usage = "", None, None
+    for event in events:
+        if not isinstance(event, dict):
+            raise ValueError("an event of the stream is no object")
+        if event.get("error"):
+            return event
+        usage = event.get("usage") or usage
+        for choice in event.get("choices") or ():
+            if not isinstance(choice, dict) or choice.get("index") not in (0, None):
+                continue
+            text += _written(choice.get("delta") or choice.get("message") or {})
+            finish = choice.get("finish_reason") or finish
+    choice = {"message": {"content": text}, "finish_reason": finish}
+    return {"choices": [choice], "usage": usage}
+
+
+def _written(message: Any) -> str:
+    try:
+        return text_of(message["content"]) if "content" in message else ""
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+_CUT = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "token_limit"})
+"""What servers call the end of an answer at its limit of tokens."""
+
+
+def is_cut(finish: Any) -> bool:
+    """Returns whether a finish reason says that the answer ended at a limit of tokens."""
+    return isinstance(finish, str) and finish.lower() in _CUT
+
+
+def tokens_of(usage: Any) -> int:
+    """Returns the tokens of an answer by the server's count; 0 if it gives none, or no count."""
+    count = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    is_count = isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**31
+    return count if is_count else 0
+
+
+def answer_of(choice: Any) -> str:
+    """Returns the text of a choice: its message's content, else the arguments of the tools that it
+    calls, in which a model may put its program.
+
+    Raises:
+        LookupError, TypeError, AttributeError: it is no choice.
+    """
+    message = choice["message"]
+    if text := text_of(message.get("content")):
+        return text
+    calls = [call["function"] for call in message.get("tool_calls") or ()]
+    calls += [message["function_call"]] if message.get("function_call") else []
+    arguments = (call.get("arguments") for call in calls)
+    return "\n".join(one if isinstance(one, str) else json.dumps(one) for one in arguments)
+
+
+def retry_after(response: httpx.Response) -> float:
+    """Returns the seconds of Retry-After, a number or a date; 0 without the header."""
+    value = response.headers.get("retry-after", "")
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError):
+            return 0.0
+    return max(0.0, seconds) if math.isfinite(seconds) else 0.0
 
 
 def text_of(content: Any) -> str:

@@ -27,7 +27,15 @@ from engine.environments.types import Environment, Message, Written
 from engine.events.states import NoProgram, StopReason
 from engine.inference.backends import AgentRequest, BackendError
 from engine.inference.connecting import connected, secret_of
-from engine.inference.dialect import Dialect, error_of, text_of
+from engine.inference.dialect import (
+    Dialect,
+    answer_of,
+    body_of,
+    error_of,
+    is_cut,
+    retry_after,
+    tokens_of,
+)
 from engine.policy.types import Answer, Generation
 
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -40,8 +48,22 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _SHOWN_CHARS = 300
 _MOST_FAILED, _MOST_FAILED_AT_FIRST = 20, 3
 """Answers in a row that may fail before the agent does, and so many if none has succeeded yet."""
+_MOST_GIVEN_UP = 3
+"""Requests in a row that may be given up after all their retries, once the server has answered."""
 
 logger = logging.getLogger(__name__)
+
+
+class _GaveUp(BackendError):
+    """Raised for a request that failed to the end of its retries."""
+
+    def __init__(self, message: str, since: float, is_gone: bool):
+        super().__init__(message)
+        self.since = since
+        """Of its first failure; of the monotonic clock."""
+        self.is_gone = is_gone
+        """Whether no server accepts connections."""
+
 
 Result = TypeVar("Result")
 
@@ -60,7 +82,8 @@ class EndpointBackend:
         self._request_seconds = inference.request_seconds
         self._retry_seconds = inference.retry_seconds
         self._dialect = Dialect()
-        self._failed_in_a_row, self._has_answered = 0, False
+        self._failed_in_a_row, self._given_up_in_a_row = 0, 0
+        self._answered_at: float | None = None
         try:
             key = secret_of(KEY_VARIABLE)
             self._client = connected(
@@ -134,7 +157,7 @@ class EndpointBackend:
         started = time.perf_counter()
         for prompt, shorter in zip(prompts, [*prompts[1:], None], strict=True):
             response = await self._completion(prompt, temperature, item.seed)
-            if response.status_code in _TOO_LONG and shorter:
+            if response is not None and response.status_code in _TOO_LONG and shorter:
                 continue  # use the fullest prompt that fits; only the server can count its tokens
             break
         seconds = time.perf_counter() - started
@@ -143,7 +166,9 @@ class EndpointBackend:
 
     async def _completion(
         self, prompt: list[Message], temperature: float | None, seed: int | None
-    ) -> httpx.Response:
+    ) -> httpx.Response | None:
+        """Returns the server's response to a prompt; None if the request was given up, and this
+        answer counts as one without a program."""
         sampling = self.agent.sampling
         body = {
             "model": self.model,
@@ -164,7 +189,11 @@ class EndpointBackend:
         url = self._path("chat/completions")
         while True:
             sent = self._dialect.body(body)
-            response = await self._with_retries(partial(self._client.post, url, json=sent))
+            try:
+                response = await self._with_retries(partial(self._client.post, url, json=sent))
+            except _GaveUp as error:
+                self._note_given_up(error)
+                return None
             if not self._dialect.learn(response, sent):
                 return response
 
@@ -179,53 +208,58 @@ class EndpointBackend:
         Raises:
             BackendError: the request still failed `retry_seconds` after its first failure.
         """
-        deadline, pause = None, _FIRST_PAUSE
+        since, pause = None, _FIRST_PAUSE
         while True:
-            server_wait = 0.0
+            server_wait, is_gone = 0.0, False
             try:
                 async with asyncio.timeout(self._request_seconds):
                     response = await send()
                 if not _may_pass(_status_of(response)):
                     return response
-                cause, server_wait = self._status_text(response), _retry_after(response)
+                cause, server_wait = self._status_text(response), retry_after(response)
             except TimeoutError:
                 cause = f"no answer within {self._request_seconds:.0f} s"
             except httpx.ConnectTimeout:
                 cause = f"ConnectTimeout: {ENDPOINT_CONNECT.passed}"
             except (httpx.TransportError, httpx.DecodingError) as error:
                 cause = f"{type(error).__name__}: {error}".rstrip(": ")
+                is_gone = isinstance(error, httpx.ConnectError)
             now = time.monotonic()
-            deadline = deadline or now + self._retry_seconds
-            wait = max(server_wait, pause * random.uniform(0.5, 1.0))  # nosec B311
-            if now + wait > deadline:
-                raise self._error(
+            since = since or now
+            left = since + self._retry_seconds - now
+            if left <= 0:
+                reason = (
                     f"failed for {self._retry_seconds:.0f} s, the last time with {cause}; see "
                     "whether the server is up, or raise inference.retry_seconds"
                 )
-            await asyncio.sleep(wait)
+                raise _GaveUp(str(self._error(reason)), since, is_gone)
+            wait = max(server_wait, pause * random.uniform(0.5, 1.0))  # nosec B311
+            await asyncio.sleep(min(wait, left))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _read(
         self,
-        response: httpx.Response,
+        response: httpx.Response | None,
         task: Any,
         prompt: list[Message],
         seconds: float,
         temperature: float,
     ) -> Answer:
-        text, tokens, stop = "", 0, None
+        text, tokens, was_cut = "", 0, False
         is_answer = False
-        try:
-            text, tokens, stop = self._completed(response)
-            is_answer = True
-            self._failed_in_a_row, self._has_answered = 0, True
-        except BackendError as error:
-            self._note_failure(error, response)
+        if response is not None:
+            try:
+                text, tokens, was_cut = self._completed(response)
+                is_answer = True
+                self._failed_in_a_row, self._given_up_in_a_row = 0, 0
+                self._answered_at = time.monotonic()
+            except BackendError as error:
+                self._note_failure(error, response)
         generation = Generation(
             prompt_ids=[],
             output_ids=[],
             logprobs=[],
-            stop=StopReason.MAX_TOKENS if stop == "length" else StopReason.END_OF_TEXT,
+            stop=StopReason.MAX_TOKENS if was_cut else StopReason.END_OF_TEXT,
             policy_version=0,
             seconds=seconds,
             temperature=temperature,
@@ -237,8 +271,8 @@ class EndpointBackend:
         reason = action.fault if is_answer else NoProgram.NO_ANSWER
         return Answer(generation, action.text, text, tuple(prompt), no_program=reason)
 
-    def _completed(self, response: httpx.Response) -> tuple[str, int, str | None]:
-        """Returns text, tokens and stop reason of a chat completion.
+    def _completed(self, response: httpx.Response) -> tuple[str, int, bool]:
+        """Returns text and tokens of a chat completion, and whether it ended at a limit.
 
         Raises:
             BackendError: the response is none.
@@ -246,11 +280,10 @@ class EndpointBackend:
         if not response.is_success or error_of(response):
             raise self._error(f"answered {self._status_text(response)}{self._remedy(response)}")
         try:
-            data = response.json()
+            data = body_of(response)
             choice = data["choices"][0]
-            text = text_of(choice["message"].get("content"))
-            tokens = int((data.get("usage") or {}).get("completion_tokens") or 0)
-            return text, tokens, choice.get("finish_reason")
+            text = answer_of(choice)
+            return text, tokens_of(data.get("usage")), is_cut(choice.get("finish_reason"))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise self._error(
                 f"answered no chat completion ({type(error).__name__}: {error}); "
@@ -261,8 +294,19 @@ class EndpointBackend:
         """Goes on after an answer that failed, as one without text; raises the error if no other
         answer would fare better."""
         self._failed_in_a_row += 1
-        most = _MOST_FAILED if self._has_answered else _MOST_FAILED_AT_FIRST
+        most = _MOST_FAILED if self._answered_at else _MOST_FAILED_AT_FIRST
         if response.status_code in _OF_THE_SERVER or self._failed_in_a_row >= most:
+            raise error
+        logger.warning("%s; this answer counts as one without a program", error)
+
+    def _note_given_up(self, error: _GaveUp) -> None:
+        """Goes on after a request that was given up if the server answers others; raises the error
+        if it does not."""
+        self._given_up_in_a_row += 1
+        if self._answered_at is None or (
+            self._answered_at < error.since
+            and (error.is_gone or self._given_up_in_a_row >= _MOST_GIVEN_UP)
+        ):
             raise error
         logger.warning("%s; this answer counts as one without a program", error)
 
@@ -316,11 +360,3 @@ def _status_of(response: httpx.Response) -> int:
 def _may_pass(status: int) -> bool:
     """Whether a failure is transient, so that a retry may succeed."""
     return status in _RETRIED or (status >= 500 and status not in _NOT_RETRIED)
-
-
-def _retry_after(response: httpx.Response) -> float:
-    """Seconds of the server's Retry-After header; 0 for a date or no header."""
-    try:
-        return max(0.0, float(response.headers.get("retry-after", "0")))
-    except ValueError:
-        return 0.0

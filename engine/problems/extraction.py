@@ -83,6 +83,8 @@ class _Candidate:
     """Whether its block names Python, or no language."""
     is_cut: bool = False
     """Whether its block was cut at the answer's limit."""
+    is_rejected: bool = False
+    """Whether the answer calls it wrong."""
 
 
 def _is_program(code: Code | None, entry_point: str | None) -> bool:
@@ -119,6 +121,7 @@ def _chosen(text: str, entry_point: str | None, parser: Parser, cut: bool) -> st
             _grade(block.code, entry_point),
             block.tag.may_be_python,
             cut and block.is_open,
+            block.is_rejected,
         )
         for block in blocks(text, parser.code)
         if block.code
@@ -145,15 +148,15 @@ def _best(
     an excerpt.
     """
     parts = Parts([candidate.code for candidate in candidates], parser)
-    ranked: list[tuple[tuple[Grade, bool, bool, bool, int], _Candidate]] = []
+    ranked: list[tuple[tuple[Grade, bool, bool, bool, bool, int], _Candidate]] = []
     for index, candidate in enumerate(candidates):
         code = candidate.code
         if entry_point == "":
             code = parts.completed(index)
         grade = _grade(code, entry_point)
         if grade:
-            whole = not candidate.is_cut
-            rank = grade, whole, candidate.is_tagged, code is candidate.code, index
+            meant, whole = not candidate.is_rejected, not candidate.is_cut
+            rank = grade, meant, whole, candidate.is_tagged, code is candidate.code, index
             ranked.append((rank, _Candidate(code, grade)))
     if not ranked:
         return None

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.config.deadlines import METRICS_READER
+from engine.config.secrets import bare
 from engine.events.log import EventReader, LogDamaged
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _token(file: str) -> str:
     if not file:
         return ""
     try:
-        token = Path(file).read_text("utf-8").strip()
+        token = bare(Path(file).read_text("utf-8"))
     except (OSError, ValueError) as error:
         cause = getattr(error, "strerror", None) or "its text is not UTF-8"
         remedy = f"name a file that this account can read ({cause})"

@@ -70,6 +70,23 @@ except SystemExit:
 """)
 
 
+SHOWS_ITS_TEXT = (
+    "import os, sys; from django.conf import settings; "
+    "print(ascii(settings.GROVE_VAR.name), sys.flags.utf8_mode, os.environ['PYTHONUTF8'])"
+)
+
+
+@pytest.mark.parametrize("locale", ["C", pytest.param("POSIX", marks=pytest.mark.large)])
+def test_commands_of_the_server_have_utf8_in_any_locale(tmp_path, locale):
+    other = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    other |= {"GROVE_VAR": str(tmp_path / "h\u00f6hle")}
+    command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", SHOWS_ITS_TEXT]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **other}, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("'h\\xf6hle' 1 1\n", "")
+
+
 @pytest.mark.parametrize("module", ["workers.app", "webapp.config.asgi"])
 def test_nor_is_it_in_servers_of_others_that_import_ours(module):
     """`celery -A workers.app worker` and `uvicorn webapp.config.asgi:application`."""

@@ -27,16 +27,6 @@ _FIELDS_OF = {
     RuleKind.DISK: ("percent",),
 }
 _LIMITED = (RuleKind.QUOTA, RuleKind.DISK)
-_PLAIN_TEXT = re.compile(r"[^\x00-\x1f\x7f]*")
-
-
-class _Text(forms.CharField):
-    """Text on one line, without control characters."""
-
-    def validate(self, value: str) -> None:
-        super().validate(value)
-        if not _PLAIN_TEXT.fullmatch(value):
-            raise forms.ValidationError("Leave out control characters.")
 
 
 class RuleForm(forms.Form):
@@ -45,11 +35,11 @@ class RuleForm(forms.Form):
 
     kind = forms.ChoiceField(label="Notify when")
     scope = forms.ChoiceField(label="In")
-    tag = _Text(label="Only runs with the tag", max_length=40, required=False)
+    tag = NameField(label="Only runs with the tag", max_length=40, required=False)
     minutes = forms.IntegerField(label="Minutes", min_value=1, max_value=10080, required=False)
-    health = _Text(label="Rules", max_length=600, required=False)
-    metric = _Text(label="Series", max_length=200, required=False)
-    agent = _Text(label="Agent", max_length=200, required=False)
+    health = NameField(label="Rules", max_length=600, required=False)
+    metric = NameField(label="Series", max_length=200, required=False)
+    agent = NameField(label="Agent", max_length=200, required=False)
     direction = forms.ChoiceField(
         label="Fires when it is", choices=Direction.choices, required=False
     )
@@ -152,7 +142,7 @@ def _places(user: User) -> dict[str, tuple[str, Workspace | Project]]:
 class ChannelForm(forms.Form):
     kind = forms.ChoiceField(choices=CHANNEL_KINDS)
     name = NameField(max_length=100)
-    url = _Text(
+    url = NameField(
         label="Address", max_length=2000, widget=forms.URLInput(attrs={"autocomplete": "off"})
     )
 

@@ -20,7 +20,7 @@ from django.db.models import Q
 
 from webapp.accounts.models import User
 from webapp.experiments.models import Experiment, Run
-from webapp.names import NameColumn
+from webapp.names import NameColumn, TextColumn
 from webapp.projects.models import Project, Workspace
 
 
@@ -147,16 +147,16 @@ class AlertRule(models.Model):
         Experiment, on_delete=models.CASCADE, null=True, related_name="+"
     )
     """The only experiment that it is about; null does not filter."""
-    tag = models.CharField(max_length=40, blank=True)
+    tag = NameColumn(max_length=40, blank=True)
     """Only runs with this tag; blank does not filter."""
     kind = models.CharField(max_length=12, choices=RuleKind.choices)
     minutes = models.PositiveIntegerField(null=True)
     """Of a stalled run: how long without progress."""
     health = ArrayField(models.CharField(max_length=60), default=list)
     """Names of health rules; empty is any."""
-    metric = models.CharField(max_length=200, blank=True)
+    metric = NameColumn(max_length=200, blank=True)
     """Name of a series (`client.scalars`), without the agent that is named apart."""
-    agent = models.CharField(max_length=200, blank=True)
+    agent = NameColumn(max_length=200, blank=True)
     """The agent whose series it is, `*` for each; blank if the series has none."""
     direction = models.CharField(max_length=5, choices=Direction.choices, blank=True)
     threshold = models.FloatField(null=True)
@@ -267,8 +267,8 @@ class Alert(models.Model):
     """Whose rule it was; null is the project's."""
     project = models.ForeignKey(Project, on_delete=models.CASCADE, null=True, related_name="+")
     run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="+")
-    title = models.CharField(max_length=300)
-    cause = models.TextField(blank=True)
+    title = NameColumn(max_length=300)
+    cause = TextColumn(blank=True)
     since = models.DateTimeField()
     path = models.CharField(max_length=300)
     """Address within the site of what it is about."""

@@ -20,13 +20,16 @@ from webapp.alerts.models import (
     RuleKind,
     Way,
 )
-from webapp.names import required_name
+from webapp.names import optional_name, required_name
 from webapp.rest.json_types import Flag, Real, integer
 from webapp.rest.pagination import LARGEST_ID, Cursor
 
 Id = integer(ge=0, le=LARGEST_ID)
 _TEXT = r"^[^\x00-\x1f\x7f]*$"
 Name = required_name(100)
+Tag = optional_name(40)
+Series = optional_name(200)
+"""Name of a series, or of an agent."""
 HealthName = Annotated[str, StringConstraints(max_length=60, pattern=r"^[\w.-]+$")]
 Clock = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 """Hours and minutes."""
@@ -65,15 +68,15 @@ class NewRule(Schema):
     """It is the project's: its members are notified, and its maintainers manage it."""
     experiment: Id | None = None
     """Only its runs."""
-    tag: str = Field("", max_length=40, pattern=_TEXT)
+    tag: Tag = ""
     """Only runs with it."""
     minutes: integer(ge=1, le=10080) | None = None
     """`run-stalled`: how long without progress."""
     health: list[HealthName] = Field([], max_length=20)
     """`health`: names of health rules; empty is any."""
-    metric: str = Field("", max_length=200, pattern=_TEXT)
+    metric: Series = ""
     """`metric`: name of a series, as in the list of a run's metrics."""
-    agent: str = Field("", max_length=200, pattern=_TEXT)
+    agent: Series = ""
     """`metric`: the agent whose series it is, `*` for each; blank if `metric` names the agent."""
     direction: Direction | None = None
     threshold: Real | None = None
@@ -98,11 +101,11 @@ class ChangedRule(Schema):
     workspace: Id | None = None
     project: Id | None = None
     experiment: Id | None = None
-    tag: str | None = Field(None, max_length=40, pattern=_TEXT)
+    tag: Tag | None = None
     minutes: integer(ge=1, le=10080) | None = None
     health: list[HealthName] | None = Field(None, max_length=20)
-    metric: str | None = Field(None, max_length=200, pattern=_TEXT)
-    agent: str | None = Field(None, max_length=200, pattern=_TEXT)
+    metric: Series | None = None
+    agent: Series | None = None
     direction: Direction | None = None
     threshold: Real | None = None
     points: integer(ge=1, le=1000) | None = None

@@ -22,6 +22,7 @@ import msgspec
 from webapp import __version__
 from webapp.client import deletion, doctor, hub, local, login, models, pushing
 from webapp.client.client import Grove
+from webapp.client.encoding import escape_what_cannot_be_encoded, for_terminal
 from webapp.client.extras import NotInstalled
 from webapp.client.imports import verbs as imports
 from webapp.client.mirrors import copying
@@ -37,6 +38,7 @@ FILTERS = ("state", "q", "tag", "name")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
+    escape_what_cannot_be_encoded()
     if target := local.local_verb(words):
         return local.execute(*target)
     options = build_parser().parse_args(words)
@@ -97,6 +99,18 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+_OUTPUT = "written, or through a FIFO or a device; - for stdout"
+
+
+def _path(text: str) -> Path:
+    return Path("/dev/stdout" if text == "-" else text)
+
+
+def _print_about(file: Path, text: str) -> None:
+    """Prints about a file that was written; to stderr if stdout may be that file."""
+    print(text, file=sys.stdout if file.is_file() and file.parent.name != "dev" else sys.stderr)
+
+
 def _add_setup(verbs: _Verbs) -> None:
     command = verbs.add(
         "doctor", _doctor, "check what is installed here; with a RECIPE, whether it fits"
@@ -150,7 +164,7 @@ def _add_runs(verbs: _Verbs) -> None:
 def _add_logs(verbs: _Verbs) -> None:
     command = verbs.add("pull", _pull, "write a run's events to a file, from where the file ends")
     command.add_argument("run")
-    command.add_argument("file", type=Path)
+    command.add_argument("file", type=_path, help=_OUTPUT)
     command = verbs.add(
         "export",
         _export,
@@ -185,7 +199,7 @@ def _add_datasets(verbs: _Verbs) -> None:
     command.add_argument("--note", default="")
     command = verbs.add("pull-dataset", _pull_dataset, "write the problems of a version to a file")
     command.add_argument("version", type=int, help="its id, as push-dataset prints it")
-    command.add_argument("file", type=Path)
+    command.add_argument("file", type=_path, help=_OUTPUT)
 
 
 def _add_models(verbs: _Verbs) -> None:
@@ -201,7 +215,7 @@ def _add_models(verbs: _Verbs) -> None:
     command = verbs.add("pull-model", _pull_model, "write a version as a zip")
     command.add_argument("model", type=int)
     command.add_argument("number", type=int)
-    command.add_argument("file", type=Path)
+    command.add_argument("file", type=_path, help=_OUTPUT)
 
 
 def _add_hub(verbs: _Verbs) -> None:
@@ -290,7 +304,7 @@ def _search(options: argparse.Namespace) -> int:
     if answer is None or answer.node is None:
         print(f"no answer{': ' + _printable(error) if error else ''}", file=sys.stderr)
         return 1
-    print(answer.program.rstrip())
+    print(for_terminal(answer.program.rstrip()))
     summary = (
         f"node {answer.node} by {answer.agent}: {answer.passed} of {answer.tests} public tests"
     )
@@ -346,7 +360,7 @@ def _pull(options: argparse.Namespace) -> int:
         for event in grove.events(options.run, after):
             file.write(msgspec.json.encode(event) + b"\n")
             after = event.seq
-    print(f"{options.file} contains the log up to {after}")
+    _print_about(options.file, f"{options.file} contains the log up to {after}")
     return 0
 
 
@@ -362,7 +376,7 @@ def _export(options: argparse.Namespace) -> int:
         if export.state == "failed":
             raise ValueError(f"the export failed: {export.error}")
         grove.download(export, options.file)
-    print(f"{options.file} contains {export.rows} rows")
+    _print_about(options.file, f"{options.file} contains {export.rows} rows")
     return 0
 
 
@@ -444,7 +458,7 @@ def _push_gguf(options: argparse.Namespace, file: Path) -> int:
 def _pull_model(options: argparse.Namespace) -> int:
     with _grove() as grove:
         size = models.pull_model(grove, options.model, options.number, options.file)
-    print(f"{options.file}: {size} bytes")
+    _print_about(options.file, f"{options.file}: {size} bytes")
     return 0
 
 

@@ -341,6 +341,13 @@ class Grove:
             yield response
 
 
+def _foreign(response: httpx.Response) -> str:
+    """Returns what a response says that is none of Grove's REST."""
+    if "html" in response.headers.get("content-type", ""):
+        return f"{response.reason_phrase}: a web page answers; check the address of the server"
+    return response.text[:500] or response.reason_phrase
+
+
 def _check(response: httpx.Response) -> None:
     if response.is_success:
         return
@@ -348,5 +355,5 @@ def _check(response: httpx.Response) -> None:
     try:
         problem = msgspec.json.decode(response.content, type=Problem)
     except msgspec.DecodeError:
-        problem = Problem(response.status_code, response.text[:500] or response.reason_phrase)
+        problem = Problem(response.status_code, _foreign(response))
     raise Refused(problem)

@@ -9,6 +9,8 @@ import httpx
 
 from webapp.client.proxies import is_loopback, proxy_for
 
+_AROUND = "\ufeff\u200b\u200c\u200d\u2060"
+"""As in `engine.config.secrets`, which the client does not import."""
 _VARIABLES = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY"
 
 
@@ -36,13 +38,22 @@ def connected(address: str, **options: Any) -> httpx.Client:
         ) from None
 
 
+def bare(token: str) -> str:
+    """Returns a token without what a mounted file or a copy has around it: blanks, line ends, byte
+    order marks and characters of no width."""
+    before = None
+    while before != token:
+        before, token = token, token.strip().strip(_AROUND)
+    return token
+
+
 def clean_token(token: str) -> str:
-    """Returns a token without the blanks and line ends that a mounted file has around it.
+    """Returns a token as `bare`.
 
     Raises:
         ValueError: a character of it cannot be sent; the message does not show the token.
     """
-    token = token.strip()
+    token = bare(token)
     for place, character in enumerate(token, 1):
         if not "!" <= character <= "~":
             raise ValueError(

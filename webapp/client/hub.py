@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from webapp.client.client import Grove
+from webapp.client.connecting import bare
 from webapp.client.extras import needed
 
 if TYPE_CHECKING:  # an extra
     from huggingface_hub import HfApi
 
 PREFIX = "hf:"
-SWITCH, ENDPOINT = "GROVE_HUB", "HF_ENDPOINT"
+SWITCH, ENDPOINT, _TOKEN = "GROVE_HUB", "HF_ENDPOINT", "HF_TOKEN"
 DEFAULT_ENDPOINT = "https://huggingface.co"
 CARD, PROBLEMS = "README.md", "problems.jsonl"
 _OF_A_VERSION = (".safetensors", ".json", ".jinja", ".txt", PROBLEMS)
@@ -84,6 +85,8 @@ class _Target:
         self.endpoint = (os.environ.get(ENDPOINT) or DEFAULT_ENDPOINT).rstrip("/")
         self.repository, self.repo_type, self.public = repository, repo_type, public
         self._require_switch()
+        if _TOKEN in os.environ:
+            os.environ[_TOKEN] = bare(os.environ[_TOKEN])
         needed("huggingface_hub", "hub")
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII):
             raise self._refused("write ORG/NAME")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -24,14 +25,37 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as file:
             yield file
         return
-    target = Path(os.path.realpath(path))
+    target = _target(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
-        with draft.open("xb") as file:
+        opened = draft.open("xb")
+    except OSError as error:
+        raise _named(error.errno, path) from None
+    try:
+        with opened as file:
             yield file
         draft.replace(target)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # of a write, without a name
+            raise _named(error.errno, path) from None
+        raise
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _target(path: Path) -> Path:
+    """Returns the file that a path leads to. Raises `OSError`: it can be none."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise _named(errno.ELOOP, path)
+    if target.is_dir():
+        raise _named(errno.EISDIR, path)
+    return target
+
+
+def _named(number: int | None, path: Path) -> OSError:
+    """Returns an error that names the file, and not its draft."""
+    return OSError(number, os.strerror(number or errno.EIO), str(path))
 
 
 def _is_written_through(path: Path) -> bool:

@@ -13,6 +13,7 @@ from django.db.models import Q
 
 from webapp.accounts.models import User
 from webapp.experiments.models import InRunQuerySet, Run
+from webapp.names import NameColumn, TextColumn
 from webapp.projects.models import Project
 
 
@@ -90,8 +91,8 @@ class Notice(models.Model):
     """What happened: of one user and key there is one notice."""
     project = models.ForeignKey(Project, on_delete=models.CASCADE, null=True, related_name="+")
     run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="+")
-    title = models.CharField(max_length=300, blank=True)
-    text = models.TextField(blank=True)
+    title = NameColumn(max_length=300, blank=True)
+    text = TextColumn(blank=True)
     path = models.CharField(max_length=300, blank=True)
     """Address within the site."""
     at = models.DateTimeField(null=True)

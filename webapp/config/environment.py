@@ -25,6 +25,7 @@ from engine.config import deadlines
 from engine.config.deadlines import DATABASE_CONNECTION
 from engine.config.errors import ConfigError, printable, shown
 from engine.config.log_lines import JSON, TEXT, VARIABLE, log_format
+from engine.config.secrets import bare
 from engine.resources.machine_memory import machine_memory
 from engine.sandbox.limits import DEFAULTS, MAX_CAPS, SandboxCaps, variable
 from webapp.config.installation import default_var
@@ -37,9 +38,12 @@ _FALSE = {"0", "false", "no", "off", ""}
 _BROKERS = ("filesystem", "redis", "rediss", "sentinel", "amqp", "amqps")
 _PASSWORD = re.compile(
     r"(?P<before>:(?!//))(?P<password>.+)(?=@)"
-    r"|(?P<name>(?i:password\s*=\s*))(?P<value>'(?:[^'\\]|\\.)*'?|[^&\s]+)"
+    r"|(?P<name>(?i:password\s*=\s*))(?P<value>'(?:[^'\\]|\\.)*'?|[^&\s]+)",
+    re.DOTALL,
 )
 """Passwords in addresses, which may hold `@` and `/` themselves, and in their parameters."""
+# The error itself repeats a password that holds a slash as the port.
+_NO_URL = "is no URL; write @ : / # ? and [ of a password as %40 %3A %2F %23 %3F and %5B"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_THE_SITE = re.compile(r"DATABASE_URL$|BROKER_URL$|DJANGO_|GROVE_|PG[A-Z]+$")
 _POOL = {"min_size": 0, "max_size": 16}
@@ -66,9 +70,9 @@ def read_flag(env: Environment, name: str, default: bool) -> bool:
 
 
 def read_secret(env: Environment, name: str) -> str:
-    """A key, an id or a token of another service, without the blanks and the line end that a
-    mounted file has around it; empty if it is not set."""
-    value = env.get(name, "").strip()
+    """A key, an id or a token of another service, without what a mounted file or a copy has around
+    it (`engine.config.secrets`); empty if it is not set."""
+    value = bare(env.get(name, ""))
     if not value.isprintable():
         place = next(i for i, one in enumerate(value, start=1) if not one.isprintable())
         remedy = f"its character {place} cannot be part of a key; copy the key again"
@@ -230,8 +234,8 @@ def read_broker(env: Environment, name: str, default: str) -> str:
     try:
         parts = urlsplit(value)
         parts.port  # noqa: B018  (reading it checks it)
-    except ValueError as error:
-        raise SettingError(name, value, f"is no URL ({error}); as in redis://host:6379/0") from None
+    except ValueError:
+        raise SettingError(name, value, f"{_NO_URL}; as in redis://host:6379/0") from None
     if parts.scheme not in _BROKERS:
         raise SettingError(name, value, f"its scheme must be one of {', '.join(_BROKERS)}")
     return value
@@ -284,8 +288,8 @@ def read_mail(env: Environment) -> Mail | None:
     try:
         parts = urlsplit(value)
         port = parts.port
-    except ValueError as error:
-        raise SettingError("GROVE_MAIL_URL", value, f"is no URL ({error})") from None
+    except ValueError:
+        raise SettingError("GROVE_MAIL_URL", value, _NO_URL) from None
     if parts.scheme not in ("smtp", "smtps") or not parts.hostname:
         raise SettingError("GROVE_MAIL_URL", value, "give smtp://user:password@host:587")
     sender = env.get("GROVE_MAIL_FROM", "")
@@ -378,6 +382,8 @@ def database(url: str) -> dict[str, Any]:
         "HOST": parts.pop("host", ""),
         "PORT": str(parts.pop("port", "")),
     }
+    if "@" in str(named["HOST"]):
+        raise SettingError("DATABASE_URL", url, "write @ of a password as %40")
     if not named["NAME"]:
         raise SettingError("DATABASE_URL", url, "name the database after the last slash")
     return {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from pathlib import Path
 
+from engine.config.secrets import bare
 from webapp.config.environment import SettingError
 
 SECRETS = (
@@ -21,7 +22,8 @@ MAX_BYTES = 65_536
 
 
 def read_secret_files(env: MutableMapping[str, str]) -> None:
-    """Replaces each NAME_FILE by NAME with the text of that file, without the last line's end.
+    """Replaces each NAME_FILE by NAME with the text of that file, and removes what is no part of a
+    secret around each one (`engine.config.secrets.bare`), however it was given.
 
     Child processes inherit the value, and no file that they would have to read again.
 
@@ -37,13 +39,16 @@ def read_secret_files(env: MutableMapping[str, str]) -> None:
             raise SettingError(variable, file, f"{name} is set, too; unset one of them")
         env[name] = _text(variable, file)
         del env[variable]
+    for name in SECRETS:
+        if name in env and (value := bare(env[name])) != env[name]:
+            env[name] = value
 
 
 def _text(variable: str, file: str) -> str:
     try:
         with Path(file).open("rb") as opened:
             content = opened.read(MAX_BYTES + 1)
-        text = content.decode("utf-8").rstrip("\r\n")
+        text = bare(content.decode("utf-8"))
     except (OSError, ValueError) as error:
         cause = getattr(error, "strerror", None) or "its text is not UTF-8"
         raise SettingError(

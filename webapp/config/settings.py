@@ -284,7 +284,10 @@ LOGGING = {
     "disable_existing_loggers": False,
     "filters": {"context": {"()": "webapp.http.log_context.LogContext"}},
     "formatters": {
-        "text": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
+        "text": {
+            "()": "engine.config.log_lines.TextLines",
+            "fmt": "%(asctime)s %(levelname)s %(name)s: %(message)s",
+        },
         "json": {"()": "engine.config.log_lines.JsonLines"},
     },
     "handlers": {

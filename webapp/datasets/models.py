@@ -15,7 +15,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from webapp.artifacts.models import Artifact
-from webapp.names import NameColumn
+from webapp.names import NameColumn, TextColumn
 from webapp.projects.models import InProjectQuerySet, Project
 
 
@@ -115,7 +115,7 @@ class DatasetProblem(models.Model):
     private_tests = models.PositiveIntegerField()
     has_reference = models.BooleanField()
     difficulty = models.PositiveIntegerField()
-    tags = ArrayField(models.TextField(), default=list)
+    tags = ArrayField(TextColumn(), default=list)
     offset = models.BigIntegerField()
     """Offset of its line in the artifact, in bytes."""
     length = models.IntegerField()

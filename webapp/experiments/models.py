@@ -15,7 +15,7 @@ from django.db import models
 
 from engine.events.vocabulary import RunState
 from webapp.datasets.models import DatasetVersion
-from webapp.names import NameColumn
+from webapp.names import NameColumn, TextColumn
 from webapp.projects.models import InProjectQuerySet, Project, Workspace
 
 
@@ -101,11 +101,11 @@ class Run(models.Model):
     waiting_name = models.CharField(max_length=200, blank=True)
     waiting_since = models.DateTimeField(null=True)
     waiting_deadline = models.DateTimeField(null=True)
-    error = models.TextField(blank=True)
+    error = TextColumn(blank=True)
     result = models.JSONField(default=dict)
     """Summary for lists, see `telemetry.ingest.projections`."""
 
-    tags = ArrayField(models.CharField(max_length=40), default=list)
+    tags = ArrayField(NameColumn(max_length=40), default=list)
     """People's tags, each once, in their order."""
     notes = models.TextField(blank=True)
     """Markdown."""
@@ -156,9 +156,9 @@ class Tracking(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=64)
     """The id by which that program resumes it, unique in its project."""
-    group = models.CharField(max_length=128, blank=True)
+    group = NameColumn(max_length=128, blank=True)
     session = models.UUIDField()
-    host = models.CharField(max_length=128, blank=True)
+    host = NameColumn(max_length=128, blank=True)
     config = models.JSONField(default=dict)
     """The program's settings, of any shape."""
     base = models.BigIntegerField(default=0)

@@ -12,6 +12,7 @@ from ninja import Path, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field, StringConstraints
 
 from webapp.comments.views import site_of
+from webapp.names import required_name
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 from webapp.reports import selectors, services
@@ -25,12 +26,7 @@ from webapp.rest.pagination import LARGEST_ID, Cursor, page
 router = Router()
 
 Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
-Title = Annotated[
-    str,
-    StringConstraints(
-        min_length=1, max_length=services.LONGEST_TITLE, pattern=r"^[^\x00-\x1f]*[^\x00-\x20]$"
-    ),
-]
+Title = required_name(services.LONGEST_TITLE)
 Text = Annotated[str, StringConstraints(max_length=services.LONGEST, pattern=r"^[^\x00]*$")]
 _TEXT = (
     "It learns:\n\n```grove chart\nrun: 5f0c0b6e-2a5e-4f0e-9d6e-0d8d3b1f4a77\nseries: reward\n```"

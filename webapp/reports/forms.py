@@ -7,13 +7,14 @@ from typing import Any
 from django import forms
 
 from webapp.accounts.models import User
+from webapp.names import NameField
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, permitted_projects
 from webapp.reports.services import LONGEST, LONGEST_TITLE
 
 
 class ReportForm(forms.Form):
-    title = forms.CharField(max_length=LONGEST_TITLE)
+    title = NameField(max_length=LONGEST_TITLE)
     text = forms.CharField(
         required=False,
         max_length=LONGEST,

@@ -11,13 +11,14 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from webapp.names import NameColumn
 from webapp.projects.models import InProjectQuerySet, Project
 from webapp.sharing.models import Link, LinkQuerySet
 
 
 class ReportPage(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="report_pages")
-    title = models.CharField(max_length=200)
+    title = NameColumn(max_length=200)
     text = models.TextField(blank=True)
     """Markdown with blocks (`reports.directives`)."""
     version = models.PositiveIntegerField(default=1)
@@ -49,7 +50,7 @@ class ReportVersion(models.Model):
 
     page = models.ForeignKey(ReportPage, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
-    title = models.CharField(max_length=200)
+    title = NameColumn(max_length=200)
     text = models.TextField(blank=True)
     frozen = ArrayField(models.CharField(max_length=64), default=list)
     """Keys of the frozen figures that it shows."""

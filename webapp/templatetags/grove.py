@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from engine.config.names import shown_name
+from engine.config.names import shown_name, shown_text
 from engine.config.problems import ProblemsConfig
 from webapp.http.module_preload import imported
 from webapp.markdown import render
@@ -29,6 +29,13 @@ def mail_is_sent() -> bool:
 def shown(name: str) -> str:
     """A name from a log, stored before names with hidden characters were refused, with escapes."""
     return shown_name(name)
+
+
+@register.filter
+def plain(text: object) -> str:
+    """A text of other people, with escapes for characters that steer a terminal or turn the
+    direction of a line."""
+    return shown_text(str(text))
 
 
 @register.filter

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.problems.answers.code import Code
 
@@ -43,6 +43,7 @@ OTHERS = frozenset({
     "stdin", "stdout", "svg", "swift", "tcl", "terminal", "terraform", "tex", "toml",
     "traceback", "ts", "tsv", "tsx", "typescript", "v", "vb", "vba", "verilog", "vhdl", "vim",
     "wasm", "xml", "yaml", "yml", "zig", "zsh",
+    "reasoning", "scratchpad", "think", "thinking", "thought", "thoughts",
 })  # fmt: skip
 _NEUTRAL = frozenset({"text", "txt", "plain", "plaintext", "none", "code", "input", "example"})
 
@@ -91,6 +92,8 @@ class Block:
     """Whether the block is a piece of a line."""
     is_open: bool = False
     """Whether it has no end: the answer ends within it."""
+    is_rejected: bool = False
+    """Whether the line above it calls it wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +173,24 @@ def without_languages(text: str, names: frozenset[str]) -> str:
     return "".join(pieces)
 
 
+def contents(text: str) -> list[str]:
+    """Returns the texts of the fenced blocks that may be Python, whether they parse or not."""
+    found: list[str] = []
+    opening: _Fence | None = None
+    lines: list[str] = []
+    for line in _lines(text):
+        fence = _fence(line) if "```" in line or "~~~" in line else None
+        if opening is None:
+            opening, lines = fence, list[str]()
+        elif fence and fence.ends(opening):
+            if opening.tag.may_be_python:
+                found.append(_without_lead(*_unquoted(lines, opening.lead)))
+            opening = None
+        else:
+            lines.append(line)
+    return found
+
+
 def spans(text: str, least: int, most: int = MAX_TICKS) -> Iterator[str]:
     """Yields what stands between two runs of ticks of the same length, at least `least` and at most
     `most`, as code within a line does."""
@@ -211,6 +232,13 @@ _CONTROLS = re.compile(r"\x1b\[[\d;]{0,20}[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f]")
 _QUOTE_FENCE = re.compile(r"^[ \t]*(?:'''|\"\"\")py(?:thon)?3?[ \t]*$", re.MULTILINE)
 
 
+_REJECTED = re.compile(
+    r"[\s>#*_]*(?:❌|✗|✘|(?:[Ii]ncorrect|[Ww]rong|[Bb]ad|[Bb]uggy|[Bb]roken)"
+    r"(?: (?:answer|approach|attempt|code|example|solution|version|way))?[\s:.*_]*$)"
+)
+"""Labels that consist of the judgement alone."""
+
+
 class _Reader:
     def __init__(self, lines: Sequence[str], code_of: CodeOf):
         self.lines, self.code_of = lines, code_of
@@ -232,8 +260,14 @@ class _Reader:
             if fence is None or fence.tag.is_markdown:
                 index += 1
                 continue
+            is_rejected = self._is_rejected(index)
             block, index = self._block(fence, index + 1)
-            yield block
+            yield replace(block, is_rejected=True) if is_rejected else block
+
+    def _is_rejected(self, index: int) -> bool:
+        """Returns whether the label of the fence in line `index` calls the block wrong."""
+        above = (line for line in self.lines[max(0, index - 2) : index][::-1] if line.strip())
+        return bool(_REJECTED.match(next(above, "")))
 
     def _block(self, fence: _Fence, start: int) -> tuple[Block, int]:
         """Returns the block that begins at line `start`, and the line after it."""
@@ -336,21 +370,31 @@ def _fence_after_text(line: str) -> _Fence | None:
 def _unindented(lines: Sequence[str], lead: str) -> list[str]:
     """Returns the readings of a block's lines: as they are, without the indentation of the fence,
     without their own."""
-    depth = lead.count(">")
-    if depth:
-        quote = re.compile(rf"[ \t]*(?:>[ \t]?){{1,{depth}}}")
-        lines = [quote.sub("", line, count=1) for line in lines]
-        lead = lead.rpartition(">")[2][1:]
+    lines, lead = _unquoted(lines, lead)
     plain = "".join(lines)
     readings: dict[str, None] = {}
     for text in (plain, *cleaned(plain)):
         own = _lines(text)
         readings[text] = None
         if lead:
-            width = len(lead.expandtabs(4))
-            readings["".join(_outdented(line, lead, width) for line in own)] = None
+            readings[_without_lead(own, lead)] = None
         readings[dedented(own)] = None
     return list(readings)
+
+
+def _unquoted(lines: Sequence[str], lead: str) -> tuple[Sequence[str], str]:
+    """Returns a block's lines, and the indentation of its fence, without marks of a quote."""
+    depth = lead.count(">")
+    if not depth:
+        return lines, lead
+    quote = re.compile(rf"[ \t]*(?:>[ \t]?){{1,{depth}}}")
+    return [quote.sub("", line, count=1) for line in lines], lead.rpartition(">")[2][1:]
+
+
+def _without_lead(lines: Sequence[str], lead: str) -> str:
+    """Returns lines without the indentation of their fence."""
+    width = len(lead.expandtabs(4))
+    return "".join(_outdented(line, lead, width) for line in lines)
 
 
 def _outdented(line: str, lead: str, width: int) -> str:

@@ -78,7 +78,8 @@ class Code:
         names = set(_used_names(self.tree))
         if not names & _PRINTERS:
             return Grade.NONE
-        return Grade.WHOLE if names & _READERS and self._runs else Grade.PART
+        reads = names & _READERS and not any(map(_replaces_stdin, ast.walk(self.tree)))
+        return Grade.WHOLE if reads and self._runs else Grade.PART
 
     @property
     def _runs(self) -> bool:
@@ -245,6 +246,17 @@ def _is_stdin(node: ast.Call | ast.Constant) -> bool:
     first = node.args[0] if node.args else None
     opens = isinstance(node.func, ast.Name) and node.func.id == "open"
     return opens and isinstance(first, ast.Constant) and first.value == 0
+
+
+def _replaces_stdin(node: ast.AST) -> bool:
+    """Returns whether a node gives the program a text of its own in place of its input."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return False
+    if not any(isinstance(one, ast.Attribute) and one.attr == "stdin" for one in node.targets):
+        return False
+    made = node.value.func
+    name = made.attr if isinstance(made, ast.Attribute) else getattr(made, "id", "")
+    return name == "StringIO" and all(isinstance(one, ast.Constant) for one in node.value.args)
 
 
 def _is_text(node: ast.stmt) -> bool:

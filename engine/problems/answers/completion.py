@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from engine.problems.answers.code import Code, last_line
+from engine.problems.answers.own_modules import without_own_imports
 from engine.problems.answers.parser import Parser
 
 _ROUNDS = 8
@@ -18,7 +19,7 @@ class Parts:
     """The pieces of code of one answer, in its order."""
 
     def __init__(self, codes: Sequence[Code], parser: Parser):
-        self.codes, self._parser = codes, parser
+        self.codes, self._parser = without_own_imports(codes, parser.code), parser
 
     def completed(self, index: int) -> Code:
         """Returns a piece of code with what it lacks from the others: imports, functions, classes
@@ -57,7 +58,9 @@ class Parts:
             other = self._binding(name, index)
             if other is None:
                 continue
-            nodes = self.codes[other].statements_of(name, with_values=other < index)
+            # A later block may bind other values in a use of the program; constants it does not.
+            with_values = other < index or name.isupper()
+            nodes = self.codes[other].statements_of(name, with_values)
             if nodes:
                 found.setdefault(other, set()).update(nodes)
         return found

@@ -22,7 +22,7 @@ _THOUGHT = (
     rf"(?:\w+:)?(?:(?:{_KIND}[_-]|ant|re)?think(?:ing)?(?:[_ -](?:process|step))?"
     rf"|(?:{_KIND}[_-]|(?:inner|chain[_ -]of)[_ -])?thoughts?(?:[_ -]process)?"
     r"|reason(?:ing)?|analysis|(?:self[_ -]?)?reflection|rationale|scratch_?pad|deliberation|cot"
-    r"|(?:(?:inner|internal)[_ -])?monologue)"
+    r"|(?:(?:inner|internal)[_ -])?monologue|思考(?:过程)?)"
 )
 _WORD = r"(?:THINK(?:ING)?|THOUGHTS?|REASON(?:ING)?|ANALYSIS|SCRATCHPAD)"
 _THOUGHT_MARK = re.compile(
@@ -132,9 +132,21 @@ def without_thoughts(answer: str) -> Spoken:
         elif not _in_comment(answer, mark):
             spoken.clear()
             position = mark.end()
+    if thought and (final := _final_answer(answer, position)):
+        return Spoken(final)
     if not thought:
         spoken.append(answer[position:])
     return Spoken("\n".join(spoken), thought)
+
+
+def _final_answer(answer: str, start: int) -> str:
+    """Returns the answer that ends a thought without its own mark: `<answer>` on a line of its own
+    after `start`, whose end is the end of all; empty if there is none."""
+    tail = _END.sub("", answer[-_LONGEST_MARK:]).rstrip()
+    if not tail.endswith("</answer>"):
+        return ""
+    begin = answer.rfind("\n<answer>", start)
+    return answer[begin:] if begin >= 0 else ""
 
 
 def _paired_word(mark: re.Match[str]) -> str:
@@ -162,8 +174,32 @@ def turn(text: str) -> str:
     begins = len(text) - len(text.lstrip())
     for mark in _marks(_END, text):
         if mark.start() > begins and not _is_cited(text, mark):
-            return text[: mark.start()]
+            text = text[: mark.start()]
+            break
+    return _own_turn(text, begins)
+
+
+def _own_turn(text: str, begins: int) -> str:
+    """Returns the text up to a further turn of a person that the model made up (`User:`), which
+    one of the model follows."""
+    if not _SPEAKER.search(text):
+        return text
+    fences = _Fences(text)
+    person: int | None = None
+    for speaker in _SPEAKER.finditer(text):
+        if speaker.start() <= begins or fences.hold(0, speaker):
+            continue
+        if speaker["person"]:
+            person = speaker.start() if person is None else person
+        elif person is not None:
+            return text[:person]
     return text
+
+
+_SPEAKER = re.compile(
+    r"^(?:#{1,4}[ ]|\*\*)?(?:(?P<person>User|Human)|Assistant|AI)(?:\*\*:|:\*\*|:)(?=[ \t\n]|\Z)",
+    re.MULTILINE,
+)
 
 
 def without_marks(text: str) -> str:

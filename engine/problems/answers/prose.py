@@ -68,7 +68,8 @@ _MARKUP = re.compile(
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _WORDS_IN_A_ROW = re.compile(r"\b[^\W\d_](?:['’]?[^\W\d_])+[,:;.]?\s+[(\"'`*]*[^\W\d_]")
 _SURELY_CODE = re.compile(
-    r"^[ \t]*(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]|import[ \t]+[\w.]+"
+    r"^[ \t]*(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]"
+    r"|import[ \t]+[\w.]+[ \t]*(?:as[ \t]+\w+[ \t]*)?(?:[,;#].*)?$"
     r"|from[ \t]+[\w.]+[ \t]+import\b|return\b(?![ \t]+the\b)|@\w+[\w.]*(?:\(|[ \t]*$)"
     r"|(?:if|for|while|elif|with)\b.*:[ \t]*(?:\#.*)?$|(?:else|try|finally)[ \t]*:)",
     re.MULTILINE,

@@ -15,12 +15,20 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engine.problems.answers.blocks import OTHERS, spans, without_languages
+from engine.problems.answers.blocks import OTHERS, contents, spans, without_languages
 from engine.problems.answers.code import parsed
+from engine.problems.answers.embedded import (
+    json_values,
+    of_cells,
+    of_commands,
+    of_literals,
+    of_triple_quotes,
+)
+from engine.problems.answers.pieces import joined
 
 _READ = {
     "pycon", "console", "terminal", "shell-session", "shellsession", "output", "json",
-    "jsonc", "html", "xml", "diff", "patch",
+    "jsonc", "html", "xml", "diff", "patch", "toml", "yaml", "yml",
 }  # fmt: skip
 """Languages whose blocks may hold Python."""
 _NOT_CODE = OTHERS - _READ
@@ -39,23 +47,30 @@ def further(text: str, entry_point: str | None) -> Iterator[str]:
     for one in (text, *first):
         yield from () if one is text else (one,)
         for reading in (
+            of_cells(one),
             _of_session(one, keep_expressions=entry_point == ""),
             _of_spans(one),
             _of_numbered(one),
             _of_labels(one),
             _of_diff(one),
+            _of_margins(one),
             _of_quotes(one),
             _of_punctuation(one),
+            _of_values(one),
+            of_literals(one),
+            of_triple_quotes(one),
+            of_commands(one),
         ):
             if reading:
                 yield reading
+    yield from joined(contents(text), entry_point)
 
 
 # Web pages, forums and wikis.
 
 _TAG = re.compile(
     r"(?P<block></?pre\b[^<>]{0,200}>(?:\s{0,9}</?code\b[^<>]{0,200}>)?|</code>\s{0,9}</pre>"
-    r"|</?code\b[^<>]{0,200}>|\[/?code(?:=\w{0,20})?\]|\{code(?::\w{0,20})?\})"
+    r"|</?(?:code|tt)\b[^<>]{0,200}>|\{noformat\}|\[/?code(?:=\w{0,20})?\]|\{code(?::\w{0,20})?\})"
     r"|(?P<line><br\s?/?>|</?(?:p|div|li|ul|ol|h[1-6]|table|tr|section|article|body|html)\b"
     r"[^<>]{0,200}>|<!--|-->)"
     r"|(?P<nothing></?(?:span|font|b|i|em|strong|a|td|th|mark|var|kbd)\b[^<>]{0,200}>"
@@ -100,11 +115,13 @@ def _value_of(text: str) -> Any:
     try:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
-        module = parsed(text) if text[:1] in "\"'" else None
+        module = parsed(text)
         node = module.body[0] if module and len(module.body) == 1 else None
-        constant = node.value if isinstance(node, ast.Expr) else None
-        if isinstance(constant, ast.Constant):
-            return constant.value
+        if isinstance(node, ast.Expr):
+            try:
+                return ast.literal_eval(node.value)
+            except (ValueError, TypeError, MemoryError, RecursionError):
+                return None
         # MBPP's own prompt shows programs of several lines between single quotes.
         return text[1:-1] if text[:1] in "\"'" and text[-1] == text[0] else None
 
@@ -120,8 +137,16 @@ def _strings_in(value: Any, depth: int) -> Iterator[str]:
             for item in value:
                 yield from _strings_in(item, depth + 1)
     elif depth < MAX_DEPTH and isinstance(value, dict):
-        for item in value.values():
+        # Of a notebook's cells, the code.
+        is_cell = "cell_type" in value and "source" in value
+        items = [value["source"]] if is_cell and value["cell_type"] == "code" else []
+        for item in items if is_cell else value.values():
             yield from _strings_in(item, depth + 1)
+
+
+def _of_values(text: str) -> str:
+    """Returns the strings of the values of JSON that stand within prose."""
+    return "\n\n".join(string for one in json_values(text) for string in _strings_in(one, 0))
 
 
 def _of_escapes(text: str) -> str:
@@ -135,7 +160,7 @@ def _of_escapes(text: str) -> str:
 
 # Sessions of an interpreter.
 
-_PROMPT = re.compile(r"[ \t]*(?:>>>[ \t]?|In \[\d{0,5}\]:[ \t]?)(?P<code>.*)")
+_PROMPT = re.compile(r"[ \t]*(?:>{3,4}[ \t]?|In \[\d{0,5}\]:[ \t]?)(?P<code>.*)")
 _MORE = re.compile(r"[ \t]*\.{3,}(?::[ \t]?|[ \t]|$)(?P<code>.*)")
 _LEAVES = re.compile(r"(?:exit|quit)\(\)|help\(.*\)|\d+\Z")
 
@@ -235,7 +260,8 @@ def _of_spans(text: str) -> str:
 # Numbered lines.
 
 _NUMBER = re.compile(
-    r"[ \t]*(?:L|\[)?(?P<number>\d{1,6})(?:[ \t]*(?:[|→│┃]|[:.)\]](?=[ \t]|$))|[ \t]|$)(?P<rest>.*)"
+    r"[ \t]*(?:L(?:ine[ \t])?|\[)?(?P<number>\d{1,6})"
+    r"(?:[ \t]*(?:[|→│┃]|[:.)\]](?=[ \t]|$))|[ \t]|$)(?P<rest>.*)"
 )
 
 
@@ -315,11 +341,26 @@ def _of_labels(text: str) -> str:
     return changed if changed != text else ""
 
 
-def _of_quotes(text: str) -> str:
-    """Returns the text without the marks of quoted lines; fences for lines of three quotes."""
-    changed = re.sub(r"^[ \t]*>[ ]?", "", text, flags=re.MULTILINE)
-    changed = re.sub(r"^[ \t]*(?:'''|\"\"\")[ \t]*$", "```", changed, flags=re.MULTILINE)
+def _of_margins(text: str) -> str:
+    """Returns the text without the marks of quoted lines and margins."""
+    changed = _MARGIN.sub("", text)
     return changed if changed != text else ""
+
+
+def _of_quotes(text: str) -> str:
+    """Returns the text without such marks, and with fences for lines of three quotes or colons, of
+    which the former may also end a docstring."""
+    plain = _MARGIN.sub("", text)
+    changed = _QUOTE_FENCE.sub("```", plain)
+    return changed if changed != plain else ""
+
+
+_MARGIN = re.compile(r"^[ \t]*[>|│┃][ ]?", re.MULTILINE)
+
+
+_QUOTE_FENCE = re.compile(
+    r"^[ \t]*(?:'''|\"\"\"|:{3,}(?:[ \t]*(?:py\w*|code)(?=[ \t]*$))?)[ \t]*$", re.MULTILINE
+)
 
 
 def _of_punctuation(text: str) -> str:

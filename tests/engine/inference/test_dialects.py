@@ -1,5 +1,6 @@
 """Tests of endpoints that speak the protocol otherwise, and of keys and proxies on the way."""
 
+import gzip
 import json
 import threading
 from contextlib import contextmanager
@@ -7,14 +8,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
+from pydantic import ValidationError
 
 from engine.config.agents import AgentConfig
 from engine.config.deadlines import ENDPOINT_CONNECT
+from engine.config.errors import validation_errors
 from engine.config.inference import InferenceConfig
 from engine.environments.opening import open_environment
-from engine.events.states import NoProgram
+from engine.events.states import NoProgram, StopReason
 from engine.inference.backends import AgentRequest, BackendError
-from engine.inference.dialect import Dialect
+from engine.inference.dialect import Dialect, retry_after
 from engine.inference.endpoint import EndpointBackend
 from engine.inference.proxies import is_loopback
 from engine.policy.types import Request
@@ -35,9 +38,11 @@ class Endpoint:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def reply(self, status, data):
-                text = json.dumps(data).encode()
+            def reply(self, status, data, headers=()):
+                text = data if isinstance(data, bytes) else json.dumps(data).encode()
                 self.send_response(status)
+                for name, value in headers:
+                    self.send_header(name, value)
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text)
@@ -49,9 +54,9 @@ class Endpoint:
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 endpoint.bodies.append(body)
-                status, what = dialect(body)
-                if isinstance(what, dict):
-                    self.reply(status, what)
+                status, what, *headers = dialect(body)
+                if isinstance(what, dict | bytes):
+                    self.reply(status, what, headers)
                     return
                 choice = {"message": {"content": what}, "finish_reason": "stop"}
                 self.reply(status, {"choices": [choice], "usage": {"completion_tokens": 5}})
@@ -139,6 +144,133 @@ def test_the_answer_of_another_dialect_is_used(dialect, requests, temperature):
         assert len(endpoint.bodies) == requests + 2, "it is known by now"
 
 
+def completion(**fields):
+    choice = {"message": {"content": TEXT}, "finish_reason": "stop"}
+    return {"choices": [choice], "usage": {"completion_tokens": 5}} | fields
+
+
+def events(*payloads, end="data: [DONE]\n\n"):
+    lines = "".join(f"data: {json.dumps(one)}\n\n" for one in payloads)
+    return f": keep-alive\n\n{lines}{end}".encode()
+
+
+def delta(text, finish=None):
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]}
+
+
+ARGUMENTS = json.dumps({"code": "def double(x):\n    return 2 * x"})
+CALL = {"type": "function", "function": {"name": "python", "arguments": ARGUMENTS}}
+ANSWERS = {
+    "a stream": (200, events(delta(TEXT[:9]), delta(None), delta(TEXT[9:], "stop"))),
+    "a stream that counts": (200, events(delta(TEXT), {"choices": [], "usage": {}}, end="")),
+    "a byte order mark": (200, b"\xef\xbb\xbf" + json.dumps(completion()).encode()),
+    "blanks before it": (200, b"\n \n" + json.dumps(completion()).encode()),
+    "gzip": (200, gzip.compress(json.dumps(completion()).encode()), ("Content-Encoding", "gzip")),
+    "no usage": (200, completion(usage=None)),
+    "usage that is a list": (200, completion(usage=[3])),
+    "usage without a count": (200, completion(usage={"completion_tokens": "many"})),
+    "usage without an end": (200, json.dumps(completion(usage=0)).replace(
+        '"usage": 0', '"usage": {"completion_tokens": 1e999}').encode()),
+    "an odd end": (200, completion(choices=[{"message": {"content": TEXT}, "finish_reason": [1]}])),
+    "thoughts apart": (200, completion(choices=[
+        {"message": {"content": TEXT, "reasoning_content": "hm", "refusal": None}}])),
+    "further choices": (200, completion(choices=[{"message": {"content": TEXT}}, None])),
+}  # fmt: skip
+
+
+def test_what_servers_wrap_an_answer_in_does_not_change_it():
+    replies = iter(ANSWERS.values())
+    with answering(lambda body: next(replies)) as (_, ask):
+        for what in ANSWERS:
+            (answer,) = ask()
+            assert answer.text == TEXT, what
+            assert answer.generation.stop == StopReason.END_OF_TEXT, what
+            assert answer.generation.reported_tokens in (0, 5), what
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": None, "tool_calls": [CALL]},
+        {"content": "", "tool_calls": [{"function": {"arguments": json.loads(ARGUMENTS)}}]},
+        {"content": [], "function_call": CALL["function"]},
+    ],
+)
+def test_a_program_in_the_call_of_a_tool_is_the_answers(message):
+    choice = {"message": message, "finish_reason": "tool_calls"}
+    with answering(lambda body: (200, completion(choices=[choice]))) as (_, ask):
+        assert "return 2 * x" in ask()[0].text
+
+
+@pytest.mark.parametrize("finish", ["length", "MAX_TOKENS", "model_length"])
+def test_an_end_at_the_limit_is_known_by_every_name(finish):
+    choice = {"message": {"content": None, "reasoning_content": "hm"}, "finish_reason": finish}
+    with answering(lambda body: (200, completion(choices=[choice]))) as (_, ask):
+        (answer,) = ask()
+    assert answer.generation.stop == StopReason.MAX_TOKENS
+    assert answer.no_program is NoProgram.CUT_AT_LIMIT
+
+
+FAILED = {
+    "no choices": (200, {"choices": []}),
+    "no object": (200, b"[]"),
+    "a page": (200, b"<html><body>Welcome to nginx!</body></html>"),
+    "an error in a stream": (200, events(delta("a"), {"error": {"message": "lost"}})),
+    "a broken stream": (200, b'data: {"choi\n\n'),
+    "a deep value": (200, b'{"choices": ' + b"[" * 100_000),
+    "a call without a function": (200, completion(choices=[{"message": {"tool_calls": [1]}}])),
+    "a message that is a text": (200, completion(choices=[{"message": "hi"}])),
+}
+
+
+def test_an_answer_of_no_known_shape_ends_nothing():
+    replies = iter(
+        [(200, TEXT), *(one for failed in FAILED.values() for one in (failed, (200, TEXT)))]
+    )
+    with answering(lambda body: next(replies)) as (_, ask):
+        ask()
+        for what in FAILED:
+            assert ask()[0].no_program is NoProgram.NO_ANSWER, what
+            assert ask()[0].no_program is NoProgram.NO_ENTRY_POINT, what
+
+
+def test_a_request_that_fails_to_the_end_of_its_retries_ends_nothing_if_others_are_answered():
+    failing = 500, error("out of memory")
+    replies = iter([(200, TEXT), failing, (200, TEXT), *[failing] * 3])
+    with answering(lambda body: next(replies)) as (_, ask):
+        reasons = [ask()[0].no_program for _ in range(5)]
+        assert reasons[1:4:2] == [NoProgram.NO_ANSWER] * 2 and reasons[2] != NoProgram.NO_ANSWER
+        with pytest.raises(BackendError, match="failed for 0 s, the last time with HTTP 500"):
+            ask()
+    with answering(lambda body: failing) as (_, ask), pytest.raises(BackendError, match="HTTP 500"):
+        ask()
+
+
+def test_a_server_that_is_gone_is_an_error_at_once():
+    last = 200, completion(), ("Connection", "close")
+    with answering(lambda body: last) as (endpoint, ask):
+        ask()
+        endpoint.server.shutdown()
+        endpoint.server.server_close()
+        with pytest.raises(BackendError, match="failed for 0 s"):
+            ask(2)
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "most"),
+    [
+        ("7", 7, 7),
+        ("1.5", 1.5, 1.5),
+        ("Wed, 21 Oct 2099 07:28:00 GMT", 1e9, 1e10),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
+        *[(odd, 0, 0) for odd in ("-3", "nan", "inf", "soon", "", "21 Oct 2099")],
+    ],
+)
+def test_a_server_asks_to_wait_by_seconds_or_by_a_date(value, least, most):
+    response = httpx.Response(429, headers={"Retry-After": value})
+    assert least <= retry_after(response) <= most
+
+
 def test_a_limit_that_is_too_large_is_not_renamed_and_a_temperature_not_dropped():
     message = "max_tokens must be at most 16, and temperature between 0 and 2"
     with answering(lambda body: (400, error(message, param="max_tokens"))) as (endpoint, ask):
@@ -220,10 +352,24 @@ def test_an_error_in_a_200_that_may_pass_is_asked_again():
         assert ask()[0].text == TEXT
 
 
-def test_a_key_with_a_line_end_is_sent_without_it(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", " sk-acorn\r\n")
+@pytest.mark.parametrize(
+    "key", [" sk-acorn\r\n", "\ufeffsk-acorn", "\xa0\u200bsk-acorn\u200b\n\ufeff", "\tsk-acorn\x0b"]
+)
+def test_a_key_is_sent_without_what_a_file_has_around_it(monkeypatch, key):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
     with answering(lambda body: (200, TEXT)) as (endpoint, _):
         assert endpoint.keys == ["Bearer sk-acorn"]
+
+
+@pytest.mark.parametrize(
+    "address", ["http://me:sk-acorn@elm.example/v1#m", "https://sk-acorn@elm/v1"]
+)
+def test_an_address_with_a_key_is_refused_and_not_shown(address):
+    with pytest.raises(ValidationError) as refused:
+        AgentConfig(name="oak", model=address)
+    (fault,) = validation_errors(refused.value)
+    assert "set OPENAI_API_KEY" in fault["reason"] and "acorn" not in str(fault)
+    assert AgentConfig(name="oak", model="https://elm.example/v1#m@2").model.endswith("@2")
 
 
 @pytest.mark.parametrize("key", ["sk-ac\norn", "sk-äcorn", "sk acorn", "sk\x01acorn"])

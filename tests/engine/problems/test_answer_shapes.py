@@ -272,6 +272,14 @@ HOSTILE = {
     "pairs": ("</plan>", "<plan><draft>", "missing"),
     "parts of a mark": ("missing", "<a_b_c_d_", ""),
     "ends of tasks": ("missing\n", "'[DONE]\n", ""),
+    "keys of YAML": ("missing\n", "a: |\n", ""),
+    "strings of three quotes": ("missing\n", '""\"\nx', "'''"),
+    "JSON in prose": ("missing\n", '{"a":\n', ""),
+    "prompts of a notebook": ("missing\n", "In [1]:\n", ""),
+    "prompts of a shell": ("missing\n", "$ x\n", ""),
+    "pieces": ("", "```\nmissing(\n```\n", ""),
+    "files": ("", "```\nfrom u import x\ndef x(): pass\n```\n", "```\ndef missing(): y\n```"),
+    "people": ("missing\n", "User: x\n", ""),
     "changes of one name": ("```\ny = {}\n", "y[0] = 1\n", "```\n```\nmissing = lambda: y\n```"),
 }  # fmt: skip
 

@@ -68,6 +68,29 @@ def test_a_file_that_cannot_be_read_ends_with_its_cause(tmp_path, capsys):
     assert "No such file" in capsys.readouterr().err
 
 
+def test_where_nothing_can_be_kept_is_refused_before_the_work(tmp_path, capsys):
+    file = write(tmp_path / "a.jsonl", rows.MBPP)
+    assert main(["problems", "check", file, "--keep", str(tmp_path)]) == 2
+    taken = capsys.readouterr()
+    assert str(tmp_path) in taken.err and "partial" not in taken.err and not taken.out
+
+
+def test_what_cannot_be_kept_takes_no_report_away(tmp_path, capsys):
+    file = write(tmp_path / "a.jsonl", rows.MBPP)
+    assert main(["problems", "check", file, "--keep", "/dev/full", "--json"]) == 2
+    taken = capsys.readouterr()
+    assert json.loads(taken.out)["totals"]["passed"] == 1 and "No space left" in taken.err
+
+
+def test_a_sandbox_that_does_not_start_is_one_line(tmp_path):
+    file = write(tmp_path / "a.jsonl", rows.MBPP)
+    command = [sys.executable, "-m", "engine", "problems", "check", file]
+    limited = ["sh", "-c", 'ulimit -n 24; exec "$@"', "sh", *command]
+    done = subprocess.run(limited, capture_output=True, text=True, timeout=60 * patience())
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "Too many open files" in done.stderr.splitlines()[-1]
+
+
 def test_overlap_is_reported_and_is_a_complaint(tmp_path, capsys):
     first = write(tmp_path / "a.jsonl", rows.MBPP, WRONG)
     second = write(tmp_path / "b.jsonl", {**rows.MBPP, "task_id": 99})

@@ -1,6 +1,7 @@
 """Tests of files that are written whole, in the engine and in the client."""
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -46,6 +47,31 @@ def test_a_link_stays_one_and_its_target_is_written(module, tmp_path):
         write(module, link, text)
         assert link.is_symlink() and (tmp_path / "there" / "rows").read_bytes() == text
     assert names(tmp_path) == ["link", "there"]
+
+
+@BOTH
+def test_what_can_be_no_file_is_refused_by_its_name_and_stays(module, tmp_path):
+    folder, loop, lost = tmp_path / "folder", tmp_path / "loop", tmp_path / "none" / "rows"
+    folder.mkdir()
+    loop.symlink_to(loop)
+    for path in (folder, loop, lost):
+        with pytest.raises(OSError, match=re.escape(repr(str(path)))):
+            write(module, path, b"rows")
+    assert folder.is_dir() and loop.is_symlink() and names(tmp_path) == ["folder", "loop"]
+
+
+@BOTH
+def test_a_full_disk_is_named_with_the_file(module, tmp_path):
+    path = tmp_path / "rows"
+    limited = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8)); from pathlib import Path; "
+        f"from {module.__name__} import whole_file\n"
+        f"with whole_file(Path({str(path)!r})) as file: file.write(b'x' * 100)"
+    )
+    done = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1].endswith(f"File too large: {str(path)!r}")
+    assert names(tmp_path) == []
 
 
 @BOTH

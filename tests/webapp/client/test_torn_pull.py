@@ -9,13 +9,14 @@ from webapp.client.types import Event
 EVENTS = [Event(seq, 1000 + seq, "log.line", {"message": "ä\n"}) for seq in range(1, 6)]
 LINES = [msgspec.json.encode(event) + b"\n" for event in EVENTS]
 WHOLE = b"".join(LINES)
+ENDS = [len(b"".join(LINES[: n + 1])) for n in range(len(LINES))]
 
 
-@pytest.mark.parametrize("lost", range(len(LINES[-1]) + 1))
+@pytest.mark.parametrize("lost", range(len(LINES[-1]) + len(LINES[-2]) + 1))
 def test_what_is_left_of_a_torn_line_is_cut_off(tmp_path, lost):
     file = tmp_path / "events.jsonl"
     file.write_bytes(WHOLE[: len(WHOLE) - lost])
-    expected = LINES if lost == 0 else LINES[:-1]
+    expected = [line for end, line in zip(ENDS, LINES, strict=True) if end <= len(WHOLE) - lost]
     assert last_seq(file) == len(expected)
     assert file.read_bytes() == b"".join(expected)
 

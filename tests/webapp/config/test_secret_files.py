@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.waiting import patience
-from webapp.config.environment import SettingError
+from webapp.config.environment import SettingError, database, read_broker, read_mail
 from webapp.config.secret_files import MAX_BYTES, SECRETS, read_secret_files
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,6 +23,47 @@ def test_the_text_of_the_file_becomes_the_value_for_this_process_and_its_childre
     read_secret_files(env)
     expected = dict.fromkeys(SECRETS, "a = secret / with: signs")
     assert env == {**expected, "GROVE_PORT_FILE": "/nowhere"}
+
+
+@pytest.mark.parametrize("around", ["{}\r\n", "\ufeff{}\n", "\xa0{}\u200b", " {}\t\n", "{}"])
+def test_what_stands_around_a_secret_is_no_part_of_it(tmp_path, around):
+    file = tmp_path / "secret"
+    file.write_text(around.format("a = secret"), "utf-8")
+    for given in (str(file), None):
+        env = {f"{n}_FILE": given for n in SECRETS} if given else {}
+        env = env or {name: around.format("a = secret") for name in SECRETS}
+        read_secret_files(env)
+        assert env == dict.fromkeys(SECRETS, "a = secret")
+
+
+def test_a_password_with_a_line_end_within_is_not_shown():
+    with pytest.raises(SettingError) as error:
+        database("mysql://me:PUD\nDING@host/name")
+    assert "PUD" not in str(error.value) and "DING" not in str(error.value)
+
+
+@pytest.mark.parametrize("password", ["PUD/DING", "PUD#DING", "PUD?DING", "PUD[DING", "PUD@DING"])
+def test_a_password_that_is_not_escaped_is_not_shown(password):
+    messages = []
+
+    def broker(url):
+        return read_broker({"BROKER_URL": url}, "BROKER_URL", "")
+
+    def mail(url):
+        return read_mail({"GROVE_MAIL_URL": url})
+
+    for read, scheme in (
+        (broker, "redis"),
+        (broker, "amqp"),
+        (mail, "smtp"),
+        (database, "postgresql"),
+    ):
+        try:
+            read(f"{scheme}://me:{password}@host:1/name")
+        except SettingError as error:
+            messages.append(str(error))
+    assert messages  # what is accepted is read as it was meant
+    assert not any("PUD" in one or "DING" in one for one in messages), messages
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import logging.config
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from django.conf import settings
 
 from engine.config.log_lines import JsonLines, log_format
 from tests.helpers.site import Server
@@ -131,3 +133,13 @@ def test_a_line_is_one_line_whatever_is_logged():
     assert found["message"] == "one\ntwo\r\u2028" and found["level"] == "INFO"
     assert (found["run_id"], found["kind"], found["odd"]) == ("r", "x", "{1, 2}")
     assert set(found) == {"time", "level", "logger", "message", "run_id", "kind", "odd"}
+
+
+def test_a_line_of_text_steers_no_terminal():
+    formatter = logging.config.DictConfigurator(settings.LOGGING).configure_formatter(
+        settings.LOGGING["formatters"]["text"]
+    )
+    record = logging.makeLogRecord(
+        {"name": "grove", "msg": "died: %s", "args": ("\x1b[2J\u202ea\tb",)}
+    )
+    assert formatter.format(record).endswith(r"grove: died: \x1b[2J\u202ea" + "\tb")

@@ -347,8 +347,12 @@ def whole_step(step: int) -> int:
     return max(0, min(step, LARGEST_STEP))
 
 
+_BLANK_LETTERS = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and symbols that show nothing; the server refuses a tag of them alone."""
+
+
 def tags_of(tags: Sequence[Any]) -> list[str]:
     """Returns tags as the server takes them: words, at most 20."""
     words = ("-".join(str(tag).replace(",", " ").split())[: limits.LONGEST_TAG] for tag in tags)
-    cleaned = (values.name_of(word) for word in words if word)
+    cleaned = (values.name_of(word) for word in words if word.strip(_BLANK_LETTERS))
     return list(dict.fromkeys(cleaned))[: limits.MOST_TAGS]

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from django.db import transaction
 from django.db.models.functions import Now
 
+from engine.config.names import name_fault
 from webapp.accounts.models import User
 from webapp.experiments.models import Run, Star
 
@@ -39,6 +40,8 @@ def clean_tags(tags: Sequence[str]) -> list[str]:
         if not _TAG.fullmatch(tag) or len(tag) > LONGEST_TAG or not _is_text(tag):
             reason = f"give words of 1 to {LONGEST_TAG} characters, without spaces and commas"
             raise InvalidAnnotation("tags", tag, reason)
+        if fault := name_fault(tag):
+            raise InvalidAnnotation("tags", tag, fault)
     unique = list(dict.fromkeys(tags))
     if len(unique) > MOST_TAGS:
         raise InvalidAnnotation("tags", len(unique), f"give at most {MOST_TAGS}")

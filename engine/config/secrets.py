@@ -1,0 +1,28 @@
+"""Keys, tokens and passwords as they are given: with blanks of a mounted file, or in an address."""
+
+from __future__ import annotations
+
+import re
+
+_AROUND = "\ufeff\u200b\u200c\u200d\u2060"
+"""What editors and copies leave around a key, and `str.strip` does not remove."""
+_USER = re.compile(r"(?<=://)[^/?#\s]+(?=@)")
+
+
+def bare(secret: str) -> str:
+    """Returns a secret without blanks, line ends, byte order marks and characters of no width
+    around it."""
+    before = None
+    while before != secret:
+        before, secret = secret, secret.strip().strip(_AROUND)
+    return secret
+
+
+def without_user(address: str) -> str:
+    """Returns an address with `***` for the user and the password that it holds."""
+    return _USER.sub("***", address)
+
+
+def holds_user(address: str) -> bool:
+    """Returns whether an address holds a user or a password."""
+    return _USER.search(address) is not None
