@@ -32,6 +32,8 @@ from engine.training.judging import (
 from engine.training.telemetry import StepRecorder, composed
 from engine.training.update_coordinator import UpdateCoordinator, composer_memory
 from tests.engine.memory.runs import Run
+from tests.engine.training.in_process import a_trainer
+from tests.helpers.policies import tiny_config, tiny_policy
 
 REPLIES = {
     "good": "Short and right.\nGrade: 9",
@@ -51,6 +53,8 @@ class JudgeServer(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.bodies: list[dict] = []
+        self.silent_every = 0
+        """Every so manyth reply has no grade; 0 for none."""
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
@@ -60,7 +64,10 @@ class JudgeServer(ThreadingHTTPServer):
     def complete(self, body):
         """(status, payload)"""
         self.bodies.append(body)
-        word = re.search(r"= answer =+\n(\w+)", body["messages"][0]["content"])[1]
+        found = re.search(r"= answer =+\n(\w+)", body["messages"][0]["content"])
+        word = found[1] if found else ""
+        if self.silent_every and len(self.bodies) % self.silent_every == 0:
+            word = "silent"
         if word == "refused":
             return 400, {"error": {"message": "no"}}
         reply, reason = REPLIES.get(word, "Grade: 3"), "stop"
@@ -102,6 +109,7 @@ def server():
 def judge(server, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server.bodies.clear()
+    server.silent_every = 0
     judge = Judge(JudgeConfig(model=f"{server.address}#m", retry_seconds=0), print)
     judge.ready()
     yield judge
@@ -188,6 +196,10 @@ def test_an_answer_without_a_grade_is_not_learned_from_nor_are_its_repairs(judge
 def test_the_part_never_makes_a_grade_up():
     with pytest.raises(ValueError, match="a node has no grade of the judge"):
         assign_credit(record(["good"]), CREDIT, 9)
+    bare = record(["good"])
+    lacking = replace(bare, further={**bare.further, "grades": [float("nan")]})
+    with pytest.raises(ValueError, match="a node has no grade of the judge"):
+        assign_credit(lacking, CREDIT, 9)
 
 
 def test_a_step_counts_what_has_no_grade_and_keeps_it_out_of_the_buffers(judge, tmp_path):
@@ -238,3 +250,30 @@ def test_half_of_a_judge_is_refused(overrides, reason):
 
 def warned(config):
     return {one.path for one in setting_warnings(config)}
+
+
+@pytest.mark.large
+@pytest.mark.slow
+def test_a_run_learns_from_the_grades_that_there_are(server, ray_address, tmp_path, monkeypatch):
+    """`test_a_step_counts_what_has_no_grade...` is the small sibling, without an engine."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    server.bodies.clear()
+    server.silent_every = 5
+    config = tiny_config(
+        tiny_policy(tmp_path / "model"),
+        training={"steps": 2, "trees_per_step": 4, "validate_every": 9, "checkpoint_every": 9},
+        problems={"seed": 3, "train": 20, "validation": 0, "test": 0},
+        search={"nodes_per_tree": 4, "nodes_in_flight": 2, "max_depth": 1},
+        credit={"dynamic_filter": False, "judge": {"weight": 0.5}},
+        judge={"model": f"{server.address}#m"},
+    )
+    with a_trainer(tmp_path / "run", config, ray_address) as trainer:
+        trainer.run()
+    log = list(read_all(tmp_path / "run"))
+    credited = [event.payload for event in log if event.kind == "node.credit"]
+    assert {one["parts"]["judge"] for one in credited} == {0.15}
+    left = [event.payload["left"] for event in log if event.kind == "step.end"]
+    assert left == [{"judge_unreadable": 3}] * 2
+    assert len(server.bodies) == 32 == len(credited) + 6
+    updates = [event.payload["nodes"] for event in log if event.kind == "agent.update"]
+    assert updates == [13, 13]

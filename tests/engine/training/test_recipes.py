@@ -332,8 +332,9 @@ def test_the_recipe_trains_as_it_claims(runs, name):
             nodes = sum(update["nodes"] for update in mine)
             assert end["rows"] == {"rollout": nodes, "demonstration": shown} and shown > 0
         for figures in (update["figures"] for update in updates):
-            assert 0 < figures["unlikely_probability"] < figures["unlikely_weight"]
+            assert 0 <= figures["unlikely_probability"] <= figures["unlikely_weight"]
             assert figures["unlikely_probability"] < figures["shown_probability"] < 1
+        assert any(0 < update["figures"]["unlikely_probability"] for update in updates)
     else:
         assert not any("left" in end for end in ends)
     assert all(update["mismatch"] < 1e-3 for update in updates)
