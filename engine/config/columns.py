@@ -2,7 +2,8 @@
 
 An advantage names in `NEEDS` the columns of its group (`engine.credit.columns` makes them), and in
 `MAKES` those that it adds to rows for a loss. A loss names in `NEEDS` what of its context
-(`engine.losses.terms.LossContext`) must be there. Both are sets of names in the method's module.
+(`engine.losses.terms.LossContext`) must be there. A composer names in `NEEDS` the columns of rows
+that it reads, and in `MAKES` what it gives a loss. All are sets of names in the method's module.
 """
 
 from __future__ import annotations
@@ -23,12 +24,19 @@ NODE_COLUMNS = {
     "logprobs": "log-probability of each output token under the generator, in nats",
 }
 """Columns of a group, one value for each node; those of the last three are arrays of their own."""
-ROW_COLUMNS = frozenset({"problems", "depths", "scores", "lengths", "limits"})
-"""Those that are a number: a loss may need them of each row."""
+REWARD_COLUMNS = {
+    "rewards": "reward of all parts, after shaping",
+    "group_rewards": "mean reward of the scored nodes of its tree",
+    "group_sizes": "number of scored nodes of its tree",
+}
+"""Numbers of a node that its rewards give; an advantage has them without naming them."""
+ROW_COLUMNS = frozenset({"problems", "depths", "scores", "lengths", "limits", *REWARD_COLUMNS})
+"""Those that are a number: a loss or a composer may need them of each row."""
 LOSS_TENSORS = {
     "entropies": "entropy of the learner's distribution before each token, in nats, under the "
     "weights at the start of the update",
     "reference": "log-probabilities under the agent's starting weights",
+    "demonstrations": "which sequences the policy is shown and did not sample",
 }
 """What a learner computes for a loss beyond what every loss has."""
 
@@ -43,10 +51,3 @@ def names_of(source: Any, attribute: str) -> frozenset[str]:
     if not isinstance(names, (set, frozenset)) or not all(isinstance(n, str) for n in names):
         raise ValueError(f"{attribute} is {names!r:.80}, not a set of names of columns")
     return frozenset(names)
-
-
-def unmade_columns(loss: Any, advantage: Any) -> list[str]:
-    """Returns the columns of rows that a loss's module needs and that neither the engine nor the
-    advantage's module makes, sorted."""
-    given = ROW_COLUMNS | set(LOSS_TENSORS) | names_of(advantage, "MAKES")
-    return sorted(names_of(loss, "NEEDS") - given)

@@ -32,6 +32,8 @@ class Kind(Enum):
     """A Jinja file, whose text becomes part of every prompt."""
     REWARD_MODEL = auto()
     """A directory of a reward model."""
+    ENDPOINT = auto()
+    """The address of a server that answers requests."""
     CLUSTER = auto()
     """The address of a Ray cluster, which runs its own code in every process that joins it."""
 
@@ -40,6 +42,7 @@ ModelPath = Annotated[str, Kind.MODEL]
 DatasetPath = Annotated[str, Kind.DATASET]
 ChatTemplatePath = Annotated[str, Kind.CHAT_TEMPLATE]
 RewardModelPath = Annotated[str, Kind.REWARD_MODEL]
+EndpointAddress = Annotated[str, Kind.ENDPOINT]
 ClusterAddress = Annotated[str, Kind.CLUSTER]
 
 

@@ -18,8 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails
 
 from engine.config.base import Settings
-from engine.config.columns import names_of, unmade_columns
-from engine.config.methods import REGISTRIES, Registry, option_tables, options_named, registry
+from engine.config.methods import REGISTRIES, Registry, option_tables, options_named
 
 
 class MethodSettings(Settings):
@@ -117,36 +116,6 @@ def with_options(config: Any) -> Any:
             extended = section.model_copy(update={name: options})
             config = config.model_copy(update={one.section: extended})
     return config
-
-
-def method_errors(config: Any) -> list[dict[str, Any]]:
-    """Returns an error (path, value, reason) for each method that a `RunConfig` cannot select."""
-    selected = [(one, getattr(getattr(config, one.section), one.setting)) for one in REGISTRIES]
-    errors = [
-        {"path": one.path, "value": name, "reason": reason}
-        for one, name in selected
-        if (reason := one.error(name))
-    ]
-    return errors or _unmet_needs(config)
-
-
-def _unmet_needs(config: Any) -> list[dict[str, Any]]:
-    """Returns an error if the loss needs columns of rows that the advantage does not make."""
-    advantages, losses = registry("advantages"), registry("losses")
-    loss, advantage = config.loss.policy, config.credit.advantage
-    missing = unmade_columns(losses.methods.source(loss), advantages.methods.source(advantage))
-    if not missing:
-        return []
-    makers = [
-        name
-        for name in advantages.names()
-        if set(missing) <= names_of(advantages.methods.source(name), "MAKES")
-    ]
-    reason = (
-        f"needs {', '.join(missing)} of every row, which credit.advantage = {advantage} does not "
-        f"make; choose {' or '.join(makers) or 'another loss'}"
-    )
-    return [{"path": losses.path, "value": loss, "reason": reason}]
 
 
 def _registry(section: str, setting: str) -> Registry:

@@ -22,8 +22,11 @@ from engine.config.environment import EnvironmentConfig
 from engine.config.errors import ConfigError, unstorable, validation_errors
 from engine.config.generator_support import generator_errors
 from engine.config.inference import InferenceConfig
+from engine.config.judge import JudgeConfig, judge_errors
 from engine.config.loss import LossConfig
-from engine.config.method_settings import method_errors, with_options
+from engine.config.method_needs import method_errors
+from engine.config.method_settings import with_options
+from engine.config.overlap import check_overlap
 from engine.config.pretrained import PACKAGE_PREFIX, pretrained_model
 from engine.config.problems import ProblemsConfig
 from engine.config.sandbox import SandboxConfig
@@ -48,6 +51,7 @@ class RunConfig(Settings):
     environment: EnvironmentConfig = EnvironmentConfig()
     search: SearchConfig = SearchConfig()
     credit: CreditConfig = CreditConfig()
+    judge: JudgeConfig = JudgeConfig()
     loss: LossConfig = LossConfig()
     training: TrainingConfig = TrainingConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
@@ -80,42 +84,7 @@ class RunConfig(Settings):
 
     @model_validator(mode="after")
     def _can_overlap(self) -> RunConfig:
-        training, deterministic = self.training, self.compute.deterministic
-        if training.overlap and not self.compute.generators_per_agent:
-            raise ValueError(
-                "training.overlap = true with compute.generators_per_agent = 0: a learner cannot "
-                "generate and train at once; set compute.generators_per_agent to 1 or more"
-            )
-        if training.overlap and not training.max_staleness:
-            raise ValueError(
-                "training.overlap = true with training.max_staleness = 0: every node is one update "
-                "old when it is trained on; set training.max_staleness to 1 or more"
-            )
-        if training.steps_ahead > 1 and not training.overlap:
-            raise ValueError(
-                f"training.steps_ahead = {training.steps_ahead} with training.overlap = false: "
-                "generation waits for every update; set training.overlap to true, or leave "
-                "training.steps_ahead out"
-            )
-        if training.max_staleness < training.steps_ahead > 1:
-            raise ValueError(
-                f"training.steps_ahead = {training.steps_ahead} with training.max_staleness = "
-                f"{training.max_staleness}: nodes would be too old to be trained on; raise "
-                "training.max_staleness to it"
-            )
-        if training.interrupt and not (training.overlap or training.extra_trees):
-            raise ValueError(
-                "training.interrupt = true with neither training.overlap nor training.extra_trees: "
-                "no answer is in flight when weights change; leave training.interrupt out, or set "
-                "one of the two"
-            )
-        for name, given in (("overlap", training.overlap), ("extra_trees", training.extra_trees)):
-            if deterministic and given:
-                raise ValueError(
-                    f"training.{name} = {given} with compute.deterministic = true: which weights "
-                    "wrote an answer would depend on when a run was stopped and on the load of the "
-                    f"machine; leave training.{name} out, or set compute.deterministic to false"
-                )
+        check_overlap(self.training, self.compute)
         return self
 
 
@@ -157,6 +126,7 @@ def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:
         *_unknown_packages(config),
         *sharing_errors(config.agents),
         *method_errors(config),
+        *judge_errors(config),
     ]
     return errors or generator_errors(config)
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from engine.config.judge import judge_in_use
+
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
 
@@ -30,7 +32,17 @@ class SettingWarning(BaseModel):
 
 def setting_warnings(config: RunConfig) -> list[SettingWarning]:
     """Returns the warnings of a run's settings, in no particular order of importance."""
-    return list(_never_clipped(config))
+    return [*_never_clipped(config), *_unused_judge(config)]
+
+
+def _unused_judge(config: RunConfig) -> Iterator[SettingWarning]:
+    """Yields a warning if a judge is named and grades nothing."""
+    if config.judge.model and not judge_in_use(config):
+        yield SettingWarning(
+            path="judge.model",
+            value=config.judge.model,
+            reason="it grades nothing; set credit.judge.weight, or leave it out",
+        )
 
 
 def _never_clipped(config: RunConfig) -> Iterator[SettingWarning]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.config.columns import ROW_COLUMNS
+from engine.config.columns import NODE_COLUMNS, ROW_COLUMNS
 from engine.config.credit import CreditConfig
 from engine.credit import ADVANTAGES
 from engine.credit.columns import Group, TreeRecord, columns_of, concatenated
@@ -76,7 +76,7 @@ def assign_credit(
 
     `max_new_tokens` is the limit of the overlong penalty, one for all nodes or one for each.
     `memory` is the run's, if the method has one; without, the tree is credited by itself.
-    `row_columns` are the columns that the loss needs of every row.
+    `row_columns` are the columns that the loss and the composer need of every row.
     A tree without any score is filtered under any settings: there is nothing to learn.
 
     Raises:
@@ -93,7 +93,8 @@ def assign_credit(
     method = ADVANTAGES[config.advantage]
     limits = np.broadcast_to(np.asarray(max_new_tokens), count).tolist()
     group = Group(tree, scored, limits)
-    made = columns_of(group, {*_REWARD, *method.needs, *(ROW_COLUMNS & set(row_columns))})
+    own_columns = ROW_COLUMNS & NODE_COLUMNS.keys()
+    made = columns_of(group, {*_REWARD, *method.needs, *(own_columns & set(row_columns))})
     own = {name: values_N for name, values_N in made.items() if name in method.needs}
 
     nodes = _nodes(group, made)
@@ -103,6 +104,7 @@ def assign_credit(
     shaped_N[scored] = rewards.total_N
     over_group = (memory or method).over_group
     advantages_N[scored] = over_group(rewards.total_N, context)
+    made.update(_of_rewards(rewards.total_N))
     if method.row_columns:
         made.update(method.row_columns(context))
 
@@ -118,6 +120,15 @@ def assign_credit(
         terms=placed(rewards.terms),
         gates=placed(rewards.gates),
     )
+
+
+def _of_rewards(rewards_N: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns the columns that rewards give (`engine.config.columns.REWARD_COLUMNS`)."""
+    return {
+        "rewards": rewards_N,
+        "group_rewards": np.full(len(rewards_N), rewards_N.mean()),
+        "group_sizes": np.full(len(rewards_N), float(len(rewards_N))),
+    }
 
 
 def _nodes(group: Group, columns: Mapping[str, np.ndarray]) -> Nodes:
@@ -136,6 +147,7 @@ def _nodes(group: Group, columns: Mapping[str, np.ndarray]) -> Nodes:
         further("outcomes"),
         further("texts"),
         further("programs"),
+        further("grades"),
     )
 
 

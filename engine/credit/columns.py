@@ -33,8 +33,8 @@ class TreeRecord:
     """Output tokens."""
     further: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Further data by the name of a column (`problems`, `owners`, `prompts`, `tokens`, `logprobs`),
-    or of what parts of rewards read (`outcomes`, `texts`, `programs`): one value for each node.
-    Only methods that need them read them."""
+    or of what parts of rewards read (`outcomes`, `texts`, `programs`, `grades`): one value for each
+    node. Only methods that need them read them."""
 
     def check(self) -> None:
         """Raises `ValueError` for columns of different lengths."""

@@ -50,6 +50,16 @@ def surviving_events(events: Iterable[Event]) -> list[Event]:
     return [event for _, event in surviving]
 
 
+def measured_and_saved(events: Iterable[Event]) -> tuple[set[tuple[str, int]], set[str]]:
+    """Returns split and step of each surviving evaluation, and the paths of saved checkpoints."""
+    kinds = ("run.resumed", "eval.result", "checkpoint.saved")
+    surviving = surviving_events(event for event in events if event.kind in kinds)
+    measured = {
+        (e.payload["split"], e.payload["step"]) for e in surviving if e.kind == "eval.result"
+    }
+    return measured, {e.payload["path"] for e in surviving if e.kind == "checkpoint.saved"}
+
+
 def figures(events: Iterable[Event]) -> list[tuple[str, int | None, int | None, Any]]:
     """Returns (kind, tree, node, payload) of the run's results, in order, without times.
 

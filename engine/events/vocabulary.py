@@ -91,11 +91,12 @@ class StepEnded(Payload, tag="step.end"):
     trees: int = 0
     """Trees that were credited, including filtered and refilled ones."""
     left: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
-    """Rows of the step's batches that no update learns from, by the reason that the composer
-    (`training.compose`) names, if there are some; stale rows are in `agent.update`."""
+    """Rows of the step's batches that no update learns from, and demonstrations that there are none
+    of, by the reason that the composer (`training.compose`) names; and nodes that the judge gave no
+    grade, by its reason; if there are some. Stale rows are in `agent.update`."""
     rows: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
     """Rows that the step's updates learn from, repeated ones included, by kind, if some are not
-    of its batches: rollout or replay."""
+    of its batches: rollout, demonstration or replay."""
 
 
 class TreeOpened(Payload, tag="tree.open"):

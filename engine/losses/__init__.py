@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from engine.config.loss import Aggregation, LossConfig
 from engine.config.methods import Methods
 from engine.losses import aggregation
-from engine.losses.methods import cispo, gspo, pacs, ppo, zvp
+from engine.losses.methods import cispo, gspo, mixed_policy, pacs, ppo, zvp
 from engine.losses.terms import LossContext, LossSums, PolicyLoss, masked_sum, policy_loss_of
 
 if TYPE_CHECKING:  # the site reads the options of losses without torch
@@ -24,6 +24,7 @@ POLICY_LOSSES: Methods[PolicyLoss] = Methods(
     policy_loss_of,
     cispo,
     gspo,
+    mixed_policy,
     pacs,
     ppo,
     zvp,

@@ -28,6 +28,13 @@ class BatchUnits:
     tokens: int
     sequences: int = 1
     """Rows with tokens."""
+    demonstrated: int = 0
+    """Tokens of demonstrations among `tokens`."""
+
+    @property
+    def sampled(self) -> int:
+        """Tokens that the policy sampled; at least 1, so that it can be a divisor."""
+        return max(1, self.tokens - self.demonstrated)
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,15 @@ class Rows:
     columns: Mapping[str, Tensor] = field(default_factory=dict)
     """Numbers of the sequences, (N,) each: those that the loss names in `NEEDS`, and those that it
     computed over the minibatch."""
+    demonstrations_N: Tensor | None = None
+    """True for sequences that the policy is shown and did not sample; None if there are none."""
+
+    @property
+    def sampled_NL(self) -> Tensor:
+        """The mask of the tokens that the policy sampled."""
+        if self.demonstrations_N is None:
+            return self.mask_NL
+        return self.mask_NL.where(~self.demonstrations_N[:, None], 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,9 @@
 entropy bonus.
 
     loss = policy loss + kl_coefficient * mean of the KL estimate - entropy_coefficient * mean of H
-The last two means are over all tokens, under any aggregation of the policy loss (docs/algorithm.md,
-section 7); H is the entropy, in nats, of the learner's distribution at a token.
+The last two means are over all sampled tokens, under any aggregation of the policy loss
+(docs/algorithm.md, section 7); H is the entropy, in nats, of the learner's distribution at a token.
+Demonstrations are in the policy loss alone, with a correction weight of 1.
 
 Invariant: all parts are divided by the units of the whole batch, so the losses and gradients of
 its micro-batches add up to those of the batch, however it is split.
@@ -35,7 +36,7 @@ class TotalLoss:
     """Mean estimate, before its coefficient; 0 without a reference."""
     clip_fraction: Tensor
     mismatch: Tensor
-    """Mean |log pi_old - log pi_rollout|."""
+    """Mean |log pi_old - log pi_rollout| of sampled tokens."""
     figures: Mapping[str, Tensor]
     """Means over tokens of the policy loss's own figures, by name."""
 
@@ -44,9 +45,11 @@ def count_units(
     masks: Iterable[Tensor],
     config: LossConfig,
     over_ranks: Callable[[Sequence[float]], Sequence[float]] = tuple,
+    demonstrations: Iterable[Tensor | None] = (),
 ) -> BatchUnits:
     """Returns the denominators of the batch that these micro-batches form on all ranks;
-    `over_ranks` sums numbers over the ranks that learn together.
+    `over_ranks` sums numbers over the ranks that learn together. `demonstrations` are the
+    `Rows.demonstrations_N` of each micro-batch, if some rows are demonstrations.
 
     Raises:
         ValueError: the batch has no token to learn from.
@@ -56,6 +59,11 @@ def count_units(
         sum(policy_units(mask_NL, config) for mask_NL in masks),
         sum(tokens(mask_NL) for mask_NL in masks),
         sum(sequences(mask_NL) for mask_NL in masks),
+        sum(
+            tokens(mask_NL[shown_N])
+            for mask_NL, shown_N in zip(masks, demonstrations, strict=False)
+            if shown_N is not None
+        ),
     )
     units = BatchUnits(*map(int, over_ranks(counts)))
     if units.tokens == 0:
@@ -79,24 +87,24 @@ def total_loss(
         ValueError: something that the settings need is missing: reference log-probs, entropies, or
             a column of the rows.
     """
-    mask_NL = rows.mask_NL
     terms = policy_loss(
         _context(logprobs_NL, rows, units, config, entropy_NL), _weights(rows, config)
     )
     policy = terms.loss_sum / units.policy
     if terms.sequence_sum is not None:
         policy = policy + terms.sequence_sum / units.sequences
-    kl = _kl(logprobs_NL, rows, config) / units.tokens
+    sampled_NL = rows.sampled_NL
+    kl = _kl(logprobs_NL, rows, config) / units.sampled
     loss = policy + config.kl_coefficient * kl
     if config.entropy_coefficient > 0:
-        loss = loss - config.entropy_coefficient * _entropy(entropy_NL, mask_NL) / units.tokens
+        loss = loss - config.entropy_coefficient * _entropy(entropy_NL, sampled_NL) / units.sampled
     gap_NL = (rows.old_logprobs_NL - rows.rollout_logprobs_NL).abs()
     return TotalLoss(
         loss=loss,
         policy=policy.detach(),
         kl=kl.detach(),
         clip_fraction=terms.clipped_sum / units.policy,
-        mismatch=masked_sum(gap_NL, mask_NL) / units.tokens,
+        mismatch=masked_sum(gap_NL, sampled_NL) / units.sampled,
         figures={name: total / units.tokens for name, total in terms.figures.items()},
     )
 
@@ -119,6 +127,7 @@ def _context(
     )
     given = set(rows.columns)
     given |= {"entropies"} if context.entropies_NL is not None else set()
+    given |= {"demonstrations"}  # None says that there are none
     given |= {"reference"} if rows.reference_logprobs_NL is not None else set()
     if missing := sorted(config.needs - given):
         raise ValueError(
@@ -130,7 +139,7 @@ def _context(
 def _weights(rows: Rows, config: LossConfig) -> Tensor:
     if not config.importance_correction:
         return torch.ones_like(rows.old_logprobs_NL)
-    return importance_weights(
+    weights_NL = importance_weights(
         rows.old_logprobs_NL,
         rows.rollout_logprobs_NL,
         rows.mask_NL,
@@ -139,6 +148,9 @@ def _weights(rows: Rows, config: LossConfig) -> Tensor:
         config.importance_threshold,
         config.importance_veto,
     )
+    if rows.demonstrations_N is None:
+        return weights_NL
+    return weights_NL.where(~rows.demonstrations_N[:, None], 1.0)
 
 
 def _entropy(entropy_NL: Tensor | None, mask_NL: Tensor) -> Tensor:
@@ -150,7 +162,7 @@ def _entropy(entropy_NL: Tensor | None, mask_NL: Tensor) -> Tensor:
 def _kl(logprobs_NL: Tensor, rows: Rows, config: LossConfig) -> Tensor:
     if rows.reference_logprobs_NL is not None:
         return kl_tokens(
-            logprobs_NL, rows.reference_logprobs_NL, rows.mask_NL, config.kl_estimator
+            logprobs_NL, rows.reference_logprobs_NL, rows.sampled_NL, config.kl_estimator
         ).sum()
     if config.kl_coefficient > 0:
         raise ValueError(

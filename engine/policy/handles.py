@@ -15,12 +15,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
+from engine.policy.learner.objective import DEFAULT, Objective
+
 if TYPE_CHECKING:  # a search of one process loads no Ray
     from ray import ObjectRef
 
     from engine.environments.types import Move, Settled
     from engine.policy.learner.rows import TrainingRow, UpdateStats
-    from engine.policy.types import Answer, AnswerCall, Request, Size
+    from engine.policy.types import Answer, AnswerCall, Generation, Request, Size
 
     Weights = tuple[int, list[Any]]
     """A version, and the tensors of a policy."""
@@ -102,8 +104,17 @@ class PolicyHandle(Protocol):
     ) -> dict[int, Answer]: ...
 
     @verb
+    def encode(
+        self, agent: str, shown: Sequence[tuple[Request, str]]
+    ) -> list[Generation | None]: ...
+
+    @verb
     def learn(
-        self, owner: str, rows: Sequence[TrainingRow], progress: float, loss: str = ""
+        self,
+        owner: str,
+        rows: Sequence[TrainingRow],
+        progress: float,
+        objective: Objective = DEFAULT,
     ) -> UpdateStats: ...
 
     @verb
@@ -136,7 +147,10 @@ class RankHandle(Protocol):
 
     @verb
     def update(
-        self, rows: ObjectRef[Sequence[TrainingRow]], progress: float, loss: str = ""
+        self,
+        rows: ObjectRef[Sequence[TrainingRow]],
+        progress: float,
+        objective: Objective = DEFAULT,
     ) -> tuple[UpdateStats, State]: ...
 
     @verb

@@ -20,11 +20,12 @@ from engine.config.compute import ComputeConfig
 from engine.config.schema import RunConfig
 from engine.environments.opening import open_environment
 from engine.events.drafts import DraftWriter
+from engine.policy.learner.objective import DEFAULT, Objective
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.models.load import LoadedModel, load_policy
 from engine.policy.models.weights import FullWeights, Weights
 from engine.policy.policy import Policy
-from engine.policy.types import Answer, AnswerCall, Request, Size
+from engine.policy.types import Answer, AnswerCall, Generation, Request, Size
 
 
 class PolicyHost:
@@ -110,12 +111,20 @@ class PolicyHost:
             ended |= policy.write(by_owner[owner], share, urgent, temperature)
         return ended
 
+    def encode(self, agent: str, shown: Sequence[tuple[Request, str]]) -> list[Generation | None]:
+        """Returns programs as answers of an agent (`Policy.encode`)."""
+        (policy,) = (one for one in self.policies.values() if agent in one.agents)
+        return policy.encode(agent, shown)
+
     def learn(
-        self, owner: str, rows: Sequence[TrainingRow], progress: float, loss: str = ""
+        self,
+        owner: str,
+        rows: Sequence[TrainingRow],
+        progress: float,
+        objective: Objective = DEFAULT,
     ) -> UpdateStats:
-        """Updates one policy's weights from the nodes of its agents, by the configured policy loss
-        or the one of that name."""
-        return self.policies[owner].learn(rows, progress, loss)
+        """Updates one policy's weights from the nodes of its agents, and what they are shown."""
+        return self.policies[owner].learn(rows, progress, objective)
 
     def give_weights(self, owner: str) -> tuple[int, list[Any]]:
         """Returns version and trained weights of a policy, for a generator's `take_weights`."""

@@ -32,10 +32,12 @@ from engine.config.agents import AgentConfig, SamplingConfig
 from engine.config.schema import RunConfig
 from engine.environments.types import Environment, Message, Written
 from engine.events.drafts import DraftWriter
+from engine.events.vocabulary import StopReason
 from engine.policy.drafts import Drafts
 from engine.policy.generators import Setup, make_generator
 from engine.policy.generators.counter_rng import row_seed
 from engine.policy.learner.learner import Learner
+from engine.policy.learner.objective import DEFAULT, Objective
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.models.conversations import conversation_ids
 from engine.policy.models.load import LoadedModel, ModelError, chat_template
@@ -197,12 +199,37 @@ class Policy:
         ended, self._ended = self._ended, {}
         return ended
 
-    def learn(self, rows: Sequence[TrainingRow], progress: float, loss: str = "") -> UpdateStats:
-        """Updates the weights from the nodes of its agents; `loss` as in `Learner.update`."""
+    def encode(self, agent: str, shown: Sequence[tuple[Request, str]]) -> list[Generation | None]:
+        """Returns (request, program) pairs as answers of an agent: the ids of its prompt, and of
+        the program as the whole answer, which then ends, as the starters were taught to answer.
+        None where the environment would read another program, or none, in that answer.
+
+        Log-probabilities are 0: the probability of a demonstration under its author is taken as 1.
+        """
+        settings = {agent: self.agents[agent].sampling}
+        prompts = self._prompts([(agent, request) for request, _ in shown], settings)
+        tokenizer: Any = self.loaded.tokenizer
+        own, ends = tokenizer.eos_token_id, self.loaded.end_ids
+        end = own if own in ends else ends[0]
+        encoded: list[Generation | None] = []
+        for prompt, (request, program) in zip(prompts, shown, strict=True):
+            ids = [*tokenizer.encode(program, add_special_tokens=False), end]
+            generation = Generation(
+                prompt, ids, [0.0] * len(ids), StopReason.END_OF_TEXT, self.version, 0.0,
+                settings[agent].temperature,
+            )  # fmt: skip
+            is_read = self._answer(generation, request.task).program.strip() == program.strip()
+            encoded.append(generation if is_read else None)
+        return encoded
+
+    def learn(
+        self, rows: Sequence[TrainingRow], progress: float, objective: Objective = DEFAULT
+    ) -> UpdateStats:
+        """Updates the weights from the nodes of its agents and what they are shown."""
         assert self.learner is not None
         self._clear_generator()
         self.generator.sleep()
-        return self.learner.update(rows, progress, loss)
+        return self.learner.update(rows, progress, objective)
 
     def give_weights(self) -> tuple[int, list[np.ndarray]]:
         """Returns version and trained weights, each as its bytes, which works for every dtype."""

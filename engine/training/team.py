@@ -25,19 +25,21 @@ from ray.util.placement_group import placement_group_table
 from engine.config.agents import AgentConfig
 from engine.config.deadlines import CALL, Deadline
 from engine.config.generator_support import start_deadline
+from engine.config.judge import judge_in_use
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, weight_groups
 from engine.policy.handles import PolicyHandle
-from engine.policy.types import AnswerCall, Size
+from engine.policy.types import AnswerCall, Generation, Request, Size
 from engine.preload.environment import runtime_environment
 from engine.rollout.types import AnswerBatch
 from engine.rollout.verification import VerifierPool
 from engine.run.clock import run_clock
 from engine.run.own_ray import run_nodes
 from engine.run.spans import submitted
-from engine.run.waits import Waiting, wait_for, wait_for_any
+from engine.run.waits import Waiting, of_agents, wait_for, wait_for_any
 from engine.training.actors import PolicyActor
 from engine.training.cluster import Seat, connect, gpus_of, reserve, seated, seats_of
+from engine.training.judging import Judge
 
 
 class Team:
@@ -55,11 +57,15 @@ class Team:
         """The learner of each agent; for a frozen agent, the actor that generates for it."""
         self.generators: dict[str, list[PolicyHandle]] = {}
         """Actors that generate for each agent in training: its generators, or its learner."""
+        self.judge: Judge | None = None
+        """Grades answers, if `judge.model` names one."""
         self._roles: dict[str, str] = {}
         """Role of each actor, by its id."""
         try:
             self._seat()
             self.verifier = VerifierPool(config, self._reserved(), waiting)
+            if judge_in_use(config):
+                self.judge = Judge(config.judge, waiting)
         except BaseException:
             self.close()
             raise
@@ -84,6 +90,8 @@ class Team:
         deadline = start_deadline(self.config.agents)
         by_actor = self.get([a.sizes.remote() for a in self.actors], "agents to load", deadline)
         self.verifier.ready()
+        if self.judge:
+            self.judge.ready()
         return {name: ChainMap(*by_actor)[name] for name in self.agents}
 
     def too_long(self, statements: Sequence[str]) -> dict[int, str]:
@@ -113,6 +121,12 @@ class Team:
             submitted(future, "generate", "answer", agents=", ".join(parts), answers=count)
             calls.append((future, parts))
         return AnswerBatch(calls)
+
+    def encode(self, agent: str, shown: Sequence[tuple[Request, str]]) -> list[Generation | None]:
+        """Returns programs as answers of an agent (`engine.policy.policy.Policy.encode`)."""
+        with of_agents([agent]):
+            calls = [self.agents[agent].encode.remote(agent, shown)]
+            return self.get(calls, "agents to encode demonstrations")[0]
 
     def sync(self, owners: Iterable[str]) -> list[Any]:
         """Sends the learners' weights to their generators, without waiting; returns the calls.
@@ -180,6 +194,8 @@ class Team:
 
     def close(self) -> None:
         """Stops the actors; a local Ray stops with them."""
+        if self.judge:
+            self.judge.close()
         self._disconnect()
 
     def _seat(self) -> None:

@@ -7,6 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,12 +18,15 @@ from engine.events.vocabulary import (
     AgentUpdated,
     LearnedNode,
     NodeCredited,
+    StepEnded,
     TreeLearned,
 )
 from engine.policy.learner.rows import UpdateStats
 from engine.rollout.forest import ClosedNode, GrowingTree
 from engine.rollout.recorder import TreeRecorder, mean
 from engine.training.compose.composer import Composition, RowKind
+
+NONE: Mapping[str, int] = MappingProxyType({})
 
 
 class StepRecorder(TreeRecorder):
@@ -83,13 +88,17 @@ def _named(columns: Mapping[str, np.ndarray], place: int) -> dict[str, float] | 
     return {name: float(values_N[place]) for name, values_N in columns.items()} or msgspec.UNSET
 
 
-def composed(compositions: Iterable[Composition]) -> dict[str, dict[str, float]]:
-    """Returns the fields of a step's end that say what composers made of it: `left`, if rows left,
-    and `rows`, if some are not of this step."""
-    left: Counter[str] = Counter()
+def composed(
+    compositions: Iterable[Composition], ungraded: Mapping[str, int] = NONE
+) -> dict[str, dict[str, float]]:
+    """Returns the fields of a step's end that say what composers made of it: `left`, if rows left
+    or demonstrations are missing, and `rows`, if some are not of this step's batches. `ungraded`
+    are the nodes that a judge gave no grade, by reason."""
+    left: Counter[str] = Counter(ungraded)
     rows: Counter[str] = Counter()
     for one in compositions:
         left.update(one.left)
+        left.update(one.unshown)
         rows.update(one.rows())
     fields: dict[str, dict[str, float]] = {}
     if left.total():
@@ -134,6 +143,28 @@ class StepFigures:
             self.dropped += 1
         else:
             self.scores[node.agent].append(node.score)
+
+    def ended(self, **others: Any) -> StepEnded:
+        """Returns the event of the step's end; `others` are its fields that are no such sums."""
+        return StepEnded(
+            nodes=self.total,
+            reward=self.reward(),
+            solved=self.solved / max(1, self.trees),
+            node_share=self.node_share(),
+            reward_by_agent=self.reward_by_agent(),
+            filtered_trees=self.filtered,
+            dropped_nodes=self.dropped,
+            tokens=self.tokens,
+            trees=self.trees,
+            **others,
+        )
+
+    def near_limits_warning(self, step: int) -> str:
+        """Returns the warning of a deterministic run with nodes near a limit."""
+        return (
+            f"step {step}: {self.near_limits} programs ran near a time limit or into it; "
+            "under other load their verdicts may be others (sandbox.cpu_seconds, wall_seconds)"
+        )
 
     @property
     def total(self) -> int:

@@ -22,13 +22,12 @@ from pathlib import Path
 from engine.config.schema import RunConfig
 from engine.credit.assign import Credit
 from engine.events.log import EventLog, read_all
-from engine.events.timeline import surviving_events
+from engine.events.timeline import measured_and_saved
 from engine.events.vocabulary import (
     CheckpointSaved,
     LogLine,
     RunPlanned,
     RunResumed,
-    StepEnded,
     StepStarted,
 )
 from engine.problems.source import ProblemSet
@@ -73,7 +72,7 @@ class Trainer:
         self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
         self.progress = Progress()
         self.memories = memories_of(config, len(problems.train), composer_memory(config))
-        self.learning = UpdateCoordinator(config, team, self.memories)
+        self.learning = UpdateCoordinator(config, team, self.memories, problems.train)
         self.trees = StepRollout(config, team, problems, should_stop, self.memories)
         self.saved_step = -1
         self.first_step = 1
@@ -217,31 +216,18 @@ class Trainer:
     ) -> None:
         figures = StepFigures.of(trees, credits, list(self.team.agents))
         self.log.append(
-            StepEnded(
+            figures.ended(
                 step=step,
                 seconds=seconds,
                 phases=phases,
-                nodes=figures.total,
-                reward=figures.reward(),
-                solved=figures.solved / max(1, figures.trees),
-                node_share=figures.node_share(),
-                reward_by_agent=figures.reward_by_agent(),
-                filtered_trees=figures.filtered,
-                dropped_nodes=figures.dropped,
-                tokens=figures.tokens,
                 training_seconds=self.progress.training_seconds,
                 refilled_trees=self.trees.refilled,
                 carried_trees=len(self.progress.carried),
-                trees=figures.trees,
-                **composed(self.learning.compositions.values()),
+                **composed(self.learning.compositions.values(), self.learning.ungraded),
             )
         )
         if figures.near_limits and self.config.compute.deterministic:
-            message = (
-                f"step {step}: {figures.near_limits} programs ran near a time limit or into it; "
-                "under other load their verdicts may be others (sandbox.cpu_seconds, wall_seconds)"
-            )
-            self.log.append(LogLine("warning", message))
+            self.log.append(LogLine("warning", figures.near_limits_warning(step)))
 
     def _is_best(self) -> bool:
         if self.validation is None:
@@ -324,13 +310,6 @@ class Trainer:
 
     def _read_log(self, checkpoint: Checkpoint) -> None:
         """Reads which evaluations are done, and emits the checkpoint event that a kill omitted."""
-        kinds = ("run.resumed", "eval.result", "checkpoint.saved")
-        surviving = surviving_events(
-            event for event in read_all(self.run_dir) if event.kind in kinds
-        )
-        self._measured = {
-            (e.payload["split"], e.payload["step"]) for e in surviving if e.kind == "eval.result"
-        }
-        saved = {e.payload["path"] for e in surviving if e.kind == "checkpoint.saved"}
+        self._measured, saved = measured_and_saved(read_all(self.run_dir))
         if str(checkpoint.path.relative_to(self.run_dir)) not in saved:
             self._log_saved(checkpoint.path)

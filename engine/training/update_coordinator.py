@@ -9,6 +9,8 @@ Invariants:
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -16,11 +18,14 @@ from typing import Any, cast
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import weight_groups, weight_owner
 from engine.credit.assign import Credit, assign_credit, credit_batch
+from engine.credit.columns import TreeRecord
 from engine.credit.group import CreditMemory
+from engine.events.vocabulary import LogLine
 from engine.memory.memories import Kept, Memories
 from engine.memory.protocol import SeenTree
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.types import Generation
+from engine.problems.problem import Problem
 from engine.rollout.continuous import ContinuousRollout
 from engine.rollout.forest import GrowingTree
 from engine.rollout.memories import ADVANTAGE
@@ -31,6 +36,8 @@ from engine.run.waits import of_agents
 from engine.training.buffers import AgentBuffer
 from engine.training.compose import COMPOSERS
 from engine.training.compose.composer import ComposeContext, Composition, checked, stream
+from engine.training.demonstrations import Demonstrations
+from engine.training.judging import judged, warning_of
 from engine.training.team import Team
 from engine.training.telemetry import StepRecorder
 
@@ -70,8 +77,11 @@ class EndedUpdate:
 class UpdateCoordinator:
     """Credits trees, buffers their nodes and runs the learners' updates from them."""
 
-    def __init__(self, config: RunConfig, team: Team, memories: Memories):
-        """`memories` are the run's (`engine.rollout.memories`)."""
+    def __init__(
+        self, config: RunConfig, team: Team, memories: Memories, problems: Sequence[Problem] = ()
+    ):
+        """`memories` are the run's (`engine.rollout.memories`), `problems` those that it trains
+        on."""
         self.config = config
         self._memories = memories
         self._memory = cast("CreditMemory | None", memories.get(ADVANTAGE))
@@ -84,8 +94,13 @@ class UpdateCoordinator:
             name: AgentBuffer(plan.batch_nodes, plan.max_batch_nodes, plan.max_staleness)
             for name in self.learners
         }
+        self._demonstrate = Demonstrations(config, team, problems)
+        needed = COMPOSERS[plan.compose].needs | set(config.loss.row_columns)
+        self._row_columns = sorted(needed)
         self.trees: list[SeenTree] = []
         """Trees of the step that was credited last, filtered ones included."""
+        self.ungraded: Counter[str] = Counter()
+        """Number of the step's nodes without a grade of the judge, by reason."""
         self.compositions: dict[str, Composition] = {}
         """What the composer made of the step's batches, by owner of the weights."""
         self._update: _Update | None = None
@@ -97,8 +112,8 @@ class UpdateCoordinator:
         config = self.config.credit
         limits = {agent.name: agent.sampling.max_new_tokens for agent in self.config.agents}
         owners = {agent.name: weight_owner(agent) for agent in self.config.agents}
-        needed = self.config.loss.row_columns
-        records = [record_of(tree, owners) for tree in trees]
+        needed = self._row_columns
+        records = self._graded(trees, [record_of(tree, owners) for tree in trees], recorder)
         credits = [
             assign_credit(
                 record, config, [limits[agent] for agent in record.agents], self._memory, needed
@@ -112,6 +127,19 @@ class UpdateCoordinator:
                 self._keep(tree, credit)
         self.trees = [seen(tree, credit) for tree, credit in zip(trees, credits, strict=True)]
         return credits
+
+    def _graded(
+        self, trees: Sequence[GrowingTree], records: list[TreeRecord], recorder: StepRecorder
+    ) -> list[TreeRecord]:
+        """Returns the trees with the grades of the run's judge, if it has one."""
+        self.ungraded = Counter()
+        if self.team.judge is None:
+            return records
+        graded = judged(self.team.judge, [tree.problem.statement for tree in trees], records)
+        self.ungraded = sum((tree.missing for tree in graded), Counter())
+        if text := warning_of(graded):
+            recorder.log.append(LogLine("warning", f"step {recorder.step}: {text}"))
+        return [tree.record for tree in graded]
 
     def start(self, recorder: StepRecorder, progress: float) -> None:
         """Starts the updates that the composer makes of every policy's batch; `progress` is the
@@ -134,7 +162,9 @@ class UpdateCoordinator:
             recorder,
             [
                 submitted(
-                    self.team.agents[name].learn.remote(name, list(one.rows), progress, one.loss),
+                    self.team.agents[name].learn.remote(
+                        name, list(one.rows), progress, one.objective
+                    ),
                     "learn",
                     "learn",
                     agent=name,
@@ -143,7 +173,7 @@ class UpdateCoordinator:
                 for name, one in updates
             ],
             [name for name, _ in updates],
-            [sorted({row.tree for row in one.rows}) for _, one in updates],
+            [one.sampled_trees for _, one in updates],
         )
 
     def _composed(self, owner: str, rows: list[TrainingRow], step: int) -> Composition:
@@ -154,6 +184,7 @@ class UpdateCoordinator:
             stream(self.config.seed, step, list(self.buffers).index(owner)),
             self.trees,
             self._memories.get(COMPOSE),
+            self._demonstrate,
             plan.options("compose"),
         )
         composition = COMPOSERS[plan.compose].compose(rows, context)
@@ -203,7 +234,7 @@ class UpdateCoordinator:
         rows: dict[str, list[TrainingRow]] = {owner: [] for owner in self.learners}
         nodes = [tree.written[node] for node in sorted(tree.written)]
         for place, node in enumerate(nodes):
-            if node.agent in owners and node.score is not None:
+            if node.agent in owners and not math.isnan(credit.shaped_N[place]):
                 row = _training_row(node.answer.generation, credit, place, tree.id, node.node)
                 rows[owners[node.agent]].append(row)
         for name, mine in rows.items():

@@ -71,3 +71,14 @@ test("parts and gates are terms of their own, and the penalty is what they leave
   wrong.gates = { format: 0 };
   equal(creditTerms(tree, other, CONFIG, STANDARDISED).parent, 0);
 });
+
+test("a node without a judge's grade has no credit, and is in nobody's baseline", () => {
+  const tree = aTree();
+  const [, repair, other] = [1, 2, 3].map((id) => tree.nodes.get(id));
+  other.shaped = other.advantage = null;
+  const terms = creditTerms(tree, repair, CONFIG, STANDARDISED);
+  equal([terms.siblings, terms.siblingCount, terms.ungraded, terms.group.count], [null, 0, false, 2]);
+  equal(creditTerms(tree, other, CONFIG, STANDARDISED).ungraded, true);
+  for (const one of tree.nodes.values()) one.shaped = null;
+  equal(creditTerms(tree, other, CONFIG, STANDARDISED).ungraded, false); // its credit is still to come
+});

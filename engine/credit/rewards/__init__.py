@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from engine.config.credit import CreditConfig
 from engine.config.methods import Methods
-from engine.credit.rewards import binary, concise, format, fraction, overlong, public
+from engine.credit.rewards import binary, concise, format, fraction, judge, overlong, public
 from engine.credit.rewards.outcome import Outcome
 from engine.credit.rewards.reward import Reward, reward_of
 
@@ -20,6 +20,7 @@ REWARDS: Methods[Reward] = Methods(
     concise,
     format,
     fraction,
+    judge,
     overlong,
     public,
 )

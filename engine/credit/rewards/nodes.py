@@ -29,3 +29,5 @@ class Nodes:
     """Answers, without special tokens."""
     programs_N: Sequence[str] = ()
     """Programs; empty where an answer has none."""
+    grades_N: Sequence[float] = ()
+    """Grades of a judge, 0 to 1, in a run that has one."""

@@ -50,22 +50,31 @@ def policy(case: Case) -> Any:
 
 
 def method(case: Case) -> Any:
-    """A loss that compares rows, over one minibatch."""
+    """A loss that compares rows, or that knows kinds of them, over one minibatch. `clip` is the
+    range of ratios, or null; an option of that name says whether there is one."""
     inputs = case["inputs"]
-    name = inputs["method"]
+    name, clip = inputs["method"], inputs.get("clip")
     lookup(POLICY_LOSSES.every(), name, "method")
-    own = options("losses", name, inputs)
-    given = {"policy": name, name: own.model_dump()} if own else {"policy": name}
-    config = LossConfig.model_validate({**given, "kl_coefficient": 0.0})
+    own = options("losses", name, {**inputs, "clip": clip is not None})
+    given: dict[str, Any] = {"policy": name, "kl_coefficient": 0.0}
+    given |= {name: own.model_dump()} if own else {}
+    given |= dict(zip(("clip_low", "clip_high"), clip or (), strict=False))
+    given |= {key: inputs[key] for key in _OPTIONS if key in inputs}
+    config = LossConfig.model_validate(given)
     logprobs, mask = padded(inputs["log_probs"]).requires_grad_(), mask_of(inputs)
     old = padded(inputs["old_log_probs"])
     columns = _tensors({name: inputs[name] for name in config.row_columns})
     drift = masked_log_ratio(logprobs.detach(), old, mask).sum(-1)
-    figures = MinibatchRows(drift, mask.sum(-1), torch.tensor(inputs["groups"]), columns)
-    hook = over_minibatch(config)
-    assert hook
-    rows = Rows(old, old, torch.zeros_like(old), mask, columns={**columns, **hook(figures, config)})
-    total = total_loss(logprobs, rows, count_units([mask], config), config)
+    groups = torch.tensor(inputs.get("groups", [0] * len(mask)))
+    figures = MinibatchRows(drift, mask.sum(-1), groups, columns)
+    if hook := over_minibatch(config):
+        columns = {**columns, **hook(figures, config)}
+    advantages = _advantages(inputs) if "advantages" in inputs else torch.zeros_like(old)
+    shown = torch.tensor([kind == "demonstration" for kind in inputs.get("kinds", [])])
+    demonstrations = shown if shown.any() else None
+    rows = Rows(old, old, advantages, mask, columns=columns, demonstrations_N=demonstrations)
+    units = count_units([mask], config, demonstrations=[demonstrations])
+    total = total_loss(logprobs, rows, units, config)
     total.loss.backward()
     assert logprobs.grad is not None
     source = registry("losses").methods.source(name)

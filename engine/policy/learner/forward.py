@@ -38,6 +38,8 @@ class RowTensors:
     temperatures_N: Tensor
     columns: dict[str, Tensor]
     """Numbers of the rows, (N,) each, by name."""
+    demonstrations_N: Tensor | None
+    """True for rows that are demonstrations; None if none is."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,13 @@ def _row_tensors(rows: Sequence[TrainingRow], pad_id: int, device) -> RowTensors
             name: torch.tensor([row.columns[name] for row in rows], dtype=torch.float32).to(device)
             for name in rows[0].columns
         },
+        demonstrations_N=_demonstrations(rows, device),
     )
+
+
+def _demonstrations(rows: Sequence[TrainingRow], device) -> Tensor | None:
+    shown = [row.is_demonstration for row in rows]
+    return torch.tensor(shown, device=device) if any(shown) else None
 
 
 def _advantages(rows: Sequence[TrainingRow], width: int, device) -> Tensor:

@@ -10,17 +10,15 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
-from engine.config.agents import AgentConfig, Schedule
+from engine.config.agents import AgentConfig
 from engine.config.loss import LossConfig
 from engine.config.training import TrainingConfig
 from engine.losses.minibatch import OverMinibatch, over_minibatch
@@ -34,7 +32,9 @@ from engine.policy.learner.forward import (
     pad_rows,
 )
 from engine.policy.learner.layout import Layout, MicroBatches
-from engine.policy.learner.minibatches import compared_columns, split
+from engine.policy.learner.minibatches import compared_columns, split, taken
+from engine.policy.learner.objective import DEFAULT, Objective
+from engine.policy.learner.optimizers import Optimizers
 from engine.policy.learner.rank_group import RankGroup
 from engine.policy.learner.recompute import recompute_activations
 from engine.policy.learner.rows import TokenStats, TrainingRow, UpdateStats
@@ -84,7 +84,6 @@ class Learner:
         self.version = 0
         self.progress = 0.0
         """Share of the run that is done, from 0 to 1; drives the schedule."""
-        options = agent.optimizer
         model = weights.model
         self.logits_at_once = logits_at_once(
             model.config.get_text_config().vocab_size, on_cpu=model.device.type == "cpu"
@@ -93,30 +92,25 @@ class Learner:
         self._layout: Layout | None = None
         self._at_once: int | None = None
         self.precise = MasterWeights(weights.trained())
-        self.optimizer = torch.optim.AdamW(
-            self.precise.masters,
-            lr=options.learning_rate,
-            betas=(options.beta1, options.beta2),
-            eps=options.epsilon,
-            weight_decay=options.weight_decay,
-        )
+        self.optimizers = Optimizers(weights, self.precise.masters, agent.optimizer)
 
-    def update(self, rows: Sequence[TrainingRow], progress: float, loss: str = "") -> UpdateStats:
-        """Updates the weights from a batch of the policy's own nodes.
+    def update(
+        self, rows: Sequence[TrainingRow], progress: float, objective: Objective = DEFAULT
+    ) -> UpdateStats:
+        """Updates the weights from a batch of the policy's own nodes and demonstrations.
 
-        `progress` is the share of the run that is done. Rows older than `max_staleness` policy
-        versions are dropped and counted. `loss` names the policy loss of this update, if it is not
-        `loss.policy`.
+        `progress` is the share of the run that is done. Nodes older than `max_staleness` policy
+        versions are dropped and counted. `objective` says what this update minimises.
 
         Raises:
             FloatingPointError: the gradient is not finite; that step does not change the weights.
         """
         self.progress = progress
-        self.loss = self._configured.by(loss) if loss else self._configured
-        fresh = [
-            row for row in rows if self.version - row.policy_version <= self.training.max_staleness
-        ]
-        rate = self._set_learning_rate()
+        self.loss = self._configured.by(objective.loss) if objective.loss else self._configured
+        oldest = self.version - self.training.max_staleness
+        fresh = [row for row in rows if row.is_demonstration or row.policy_version >= oldest]
+        nodes = [row for row in fresh if not row.is_demonstration]
+        rate = self.optimizers.use(objective.optimizer, progress)
         totals = dict.fromkeys((*_SUMS, "norm"), 0.0)
         own: dict[str, float] = {}
         cut = self._cut(fresh)
@@ -124,7 +118,7 @@ class Learner:
         if len(batches) > 1:
             self._score_old(batches)
         (forwarded,) = self.rank_group.sum([sum(one.forwarded for one in cut)])
-        lag = sum(row.lag(self.version) for row in fresh) / max(1, len(fresh))
+        lag = sum(row.lag(self.version) for row in nodes) / max(1, len(nodes))
         seen: list[TokenStats] = []
         for number, batch in enumerate(batches):
             with self.weights.current() as model:
@@ -138,7 +132,7 @@ class Learner:
             self.version += 1
         return UpdateStats(
             version=self.version,
-            nodes=len(fresh),
+            nodes=len(nodes),
             loss=totals["loss"],
             policy_loss=totals["policy"],
             kl=totals["kl"],
@@ -190,14 +184,13 @@ class Learner:
     def state(self) -> dict[str, Any]:
         """Returns what a resume needs besides the weights."""
         return {
-            "optimizer": self.optimizer.state_dict(),
+            **self.optimizers.state(),
             "version": self.version,
             "masters": self.precise.state(),
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        with own_options(self.optimizer):
-            self.optimizer.load_state_dict(state["optimizer"])
+        self.optimizers.load_state(state)
         self.version = state["version"]
         self.precise.load_state(state["masters"])
 
@@ -207,9 +200,10 @@ class Learner:
         """Runs one optimizer step; appends its token statistics to `seen`."""
         model.train()
         masks = [micro.rows.mask_NL for micro in batch]
-        units = count_units(masks, self.loss, self.rank_group.sum)
+        shown = [micro.rows.demonstrations_N for micro in batch]
+        units = count_units(masks, self.loss, self.rank_group.sum, shown)
         totals = dict.fromkeys(_SUMS, 0.0)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizers.forget_gradients()
         for micro in batch:
             self._score_reference(micro)
             logprobs_NL, entropy_NL = output_logprobs(
@@ -230,14 +224,13 @@ class Learner:
             seen += token_stats(micro.rows, logprobs_NL.detach(), entropy_NL.detach())
             entropy = (entropy_NL.detach() * micro.rows.mask_NL).sum()
             totals["entropy"] += float(entropy) / units.tokens
-        limit = self.agent.optimizer.max_gradient_norm
-        norm = _number(torch.nn.utils.clip_grad_norm_(self.precise.masters, limit))
+        norm = self.optimizers.clip()
         if not math.isfinite(norm):
             raise FloatingPointError(
                 f"agent {self.agent.name}: the gradient norm is {norm} at version {self.version}; "
                 "lower optimizer.learning_rate, or look at the mismatch with the generator"
             )
-        self.optimizer.step()
+        self.optimizers.step()
         self.precise.round()
         model.eval()
         totals = dict(zip(totals, self.rank_group.sum(list(totals.values())), strict=True))
@@ -256,6 +249,7 @@ class Learner:
             reference_logprobs_NL=micro.reference_logprobs_NL,
             old_entropies_NL=micro.old_entropies_NL,
             columns=micro.rows.columns | micro.compared,
+            demonstrations_N=micro.rows.demonstrations_N,
         )
 
     def _nothing(self) -> PaddedRows:
@@ -302,45 +296,4 @@ class Learner:
         rows = [row for micro in batch for row in micro.rows.rows]
         columns = compared_columns(hook, rows, drifts, self.loss, self.rank_group)
         for micro in batch:
-            count, width = len(micro.rows.rows), len(micro.rows.mask_NL)
-            micro.compared = {
-                name: torch.nn.functional.pad(values_N[:count], (0, width - count)).to(
-                    micro.rows.mask_NL.device
-                )
-                for name, values_N in columns.items()
-            }
-            columns = {name: values_N[count:] for name, values_N in columns.items()}
-
-    def _set_learning_rate(self) -> float:
-        rate = self.agent.optimizer.learning_rate * schedule_factor(self.agent, self.progress)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        return rate
-
-
-@contextmanager
-def own_options(optimizer: torch.optim.Optimizer) -> Iterator[None]:
-    """Keeps betas and other options of this run's settings while the block loads a state."""
-    own = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
-    yield
-    for group, options in zip(optimizer.param_groups, own, strict=True):
-        group.update(options)
-
-
-def schedule_factor(agent: AgentConfig, progress: float) -> float:
-    """Returns the learning rate as a share of its peak, after `progress` (0 to 1) of the run."""
-    options = agent.optimizer
-    if progress < options.warmup_fraction:
-        return max(progress / options.warmup_fraction, 0.05)
-    if options.schedule is Schedule.CONSTANT:
-        return 1.0
-    share = (progress - options.warmup_fraction) / (1 - options.warmup_fraction)
-    left = 1 - min(1.0, share)
-    if options.schedule is Schedule.COSINE:
-        left = 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
-    return options.final_fraction + (1 - options.final_fraction) * left
-
-
-def _number(norm: Tensor) -> float:
-    """Returns the value of a norm that may be sharded."""
-    return (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()
+            micro.compared, columns = taken(columns, len(micro.rows.rows), micro.rows.mask_NL)

@@ -7,7 +7,7 @@ the rows are divided into ranks and forward passes, except for the order of sums
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -55,3 +55,16 @@ def compared_columns(
     return {
         name: values_N[first : first + len(mine)] for name, values_N in hook(figures, loss).items()
     }
+
+
+def taken(
+    columns: Mapping[str, Tensor], count: int, mask_NL: Tensor
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Returns the first `count` values of each column, padded to the rows of a mask and on its
+    device, and the columns of what is left."""
+    padding = (0, len(mask_NL) - count)
+    first = {
+        name: torch.nn.functional.pad(values_N[:count], padding).to(mask_NL.device)
+        for name, values_N in columns.items()
+    }
+    return first, {name: values_N[count:] for name, values_N in columns.items()}

@@ -32,7 +32,7 @@ from engine.config.agents import AgentConfig
 from engine.config.deadlines import ACTORS_START, CALL, RANKS_GRACE, Deadline
 from engine.config.schema import RunConfig
 from engine.policy.handles import RankHandle
-from engine.policy.learner.learner import own_options
+from engine.policy.learner.objective import DEFAULT, Objective
 from engine.policy.learner.rank_group import RankGroup
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.models.weights import Weights
@@ -104,21 +104,21 @@ class LearnerRank:
         return os.getpid()
 
     def update(
-        self, rows: Sequence[TrainingRow], progress: float, loss: str = ""
+        self, rows: Sequence[TrainingRow], progress: float, objective: Objective = DEFAULT
     ) -> tuple[UpdateStats, dict[str, Tensor]]:
         """Learns from this rank's part of the rows; returns the statistics and, on rank 0, the new
         weights by name."""
         torch.manual_seed(hash((self.seed, self.learner.version, self.rank)) % 2**63)
-        stats = self.learner.update(rows, progress, loss)
+        stats = self.learner.update(rows, progress, objective)
         return stats, {name: w.to(self.weights.dtype) for name, w in self._full().items()}
 
     def state(self) -> dict[str, Any]:
         """Returns, on rank 0, what `Learner.state` of a single rank would return."""
-        optimizer = self.weights.full_optimizer_state(self.learner.optimizer)
+        optimizers = self.learner.optimizers.state()
         full, masters = self._full(), []
         if full and self.weights.dtype.itemsize < 4:
             masters = [full[name] for name, _ in self.weights.model.named_parameters()]
-        return {"optimizer": optimizer, "version": self.learner.version, "masters": masters}
+        return {**optimizers, "version": self.learner.version, "masters": masters}
 
     def load_state(self, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Restores whole weights and the `state` of any number of ranks."""
@@ -127,8 +127,7 @@ class LearnerRank:
             names = [name for name, _ in self.weights.model.named_parameters()]
             full |= dict(zip(names, state["masters"], strict=True))
         self.weights.load_full_state(full)
-        with own_options(self.learner.optimizer):
-            self.weights.load_full_optimizer_state(self.learner.optimizer, state["optimizer"])
+        self.learner.optimizers.load_state(state)
         self.learner.version = state["version"]
 
     def _full(self) -> dict[str, Tensor]:
@@ -194,14 +193,18 @@ class RankedLearner:
         )  # fmt: skip
         """Process ids of the ranks, on their machines."""
 
-    def update(self, rows: Sequence[TrainingRow], progress: float, loss: str = "") -> UpdateStats:
+    def update(
+        self, rows: Sequence[TrainingRow], progress: float, objective: Objective = DEFAULT
+    ) -> UpdateStats:
         """Does what `Learner.update` does, on all ranks.
 
         Raises:
             RankError: one failed; all of them are stopped.
         """
         given = ray.put(rows)
-        results = self._all("to learn", lambda actor: actor.update.remote(given, progress, loss))
+        results = self._all(
+            "to learn", lambda actor: actor.update.remote(given, progress, objective)
+        )
         stats, weights = results[0]
         # Each rank saw its own part of the rows.
         stats = replace(stats, tokens=tuple(one for part, _ in results for one in part.tokens))

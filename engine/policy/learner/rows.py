@@ -1,4 +1,5 @@
-"""Training rows of an agent, which are its own nodes as token ids, and statistics of an update."""
+"""Training rows of an agent, its own nodes and demonstrations as token ids, and statistics of an
+update."""
 
 from __future__ import annotations
 
@@ -6,10 +7,14 @@ from dataclasses import dataclass, field
 
 from engine.policy.types import Piece
 
+DEMONSTRATION = -1
+"""Node of a row that shows the policy an answer that it did not sample."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """One node. Ids and rollout log-probs are the generator's own, never encoded again."""
+    """One node, or a demonstration. Ids and rollout log-probs of a node are the generator's own,
+    never encoded again."""
 
     prompt_ids: list[int]
     output_ids: list[int]
@@ -28,6 +33,12 @@ class TrainingRow:
     """Pieces of the output, in order, if several versions sampled it; else empty."""
     columns: dict[str, float] = field(default_factory=dict)
     """Numbers of the node that the policy loss needs, by name."""
+
+    @property
+    def is_demonstration(self) -> bool:
+        """Whether the policy is shown this answer. Such a row has no rollout: it is never stale,
+        its correction weight is 1, and it is in no mean over sampled tokens."""
+        return self.node == DEMONSTRATION
 
     def lag(self, version: int) -> float:
         """Returns the mean over its tokens of the versions by which this one is newer (AReaL
@@ -56,6 +67,7 @@ class UpdateStats:
 
     version: int
     nodes: int
+    """Rows that the policy sampled."""
     loss: float
     policy_loss: float
     kl: float
@@ -80,4 +92,4 @@ class UpdateStats:
     figures: dict[str, float] = field(default_factory=dict)
     """Means over tokens of the policy loss's own figures, by name."""
     tokens: tuple[TokenStats, ...] = field(default=(), compare=False, repr=False)
-    """Of every row in the update, in the order of the forward passes."""
+    """Of every sampled row in the update, in the order of the forward passes."""

@@ -19,8 +19,8 @@ _WIDEST = 10.0
 
 
 def token_stats(rows: RowTensors, logprobs_NL: Tensor, entropy_NL: Tensor) -> list[TokenStats]:
-    """Returns entropy in nats and importance ratio of the rows' outputs, at most `SHOWN_TOKENS` of
-    each.
+    """Returns entropy in nats and importance ratio of the sampled rows' outputs, at most
+    `SHOWN_TOKENS` of each.
 
     `logprobs_NL` and `entropy_NL` are those of `engine.policy.learner.forward.output_logprobs`.
     """
@@ -29,6 +29,8 @@ def token_stats(rows: RowTensors, logprobs_NL: Tensor, entropy_NL: Tensor) -> li
     entropies, ratios = both_2NL.double().round(decimals=DECIMALS).tolist()
     stats = []
     for row, entropy, ratio in zip(rows.rows, entropies, ratios, strict=False):
+        if row.is_demonstration:  # of no node
+            continue
         length = len(row.output_ids)
         stats.append(TokenStats(row.tree, row.node, entropy[:length], ratio[:length]))
     return stats

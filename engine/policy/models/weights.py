@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import Parameter
+from torch.optim import Optimizer
 from transformers import PreTrainedModel
 
 
@@ -45,6 +46,14 @@ class Weights(ABC):
     @abstractmethod
     def starting(self) -> AbstractContextManager[PreTrainedModel]:
         """Returns a context with the starting policy; without gradient."""
+
+    def full_optimizer_state(self, optimizer: Optimizer) -> dict[str, Any]:
+        """Returns the state of an optimizer of the trained parameters, whole."""
+        return optimizer.state_dict()
+
+    def load_full_optimizer_state(self, optimizer: Optimizer, state: dict[str, Any]) -> None:
+        """Loads a result of `full_optimizer_state`."""
+        optimizer.load_state_dict(state)
 
     @abstractmethod
     def save(self, directory: Path) -> None:

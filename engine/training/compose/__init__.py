@@ -10,11 +10,12 @@ from __future__ import annotations
 from engine.config.methods import Methods
 from engine.training.compose.composer import Composer, composer_of
 from engine.training.compose.methods import all as whole_batch
-from engine.training.compose.methods import shuffle
+from engine.training.compose.methods import luffy, shuffle
 
 COMPOSERS: Methods[Composer] = Methods(
     "composers",
     composer_of,
     whole_batch,
+    luffy,
     shuffle,
 )

@@ -6,17 +6,21 @@ Invariant: a row of the batch is learned from, or it leaves with a named reason 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from engine.config.columns import ROW_COLUMNS, names_of
 from engine.config.loss import LossConfig
+from engine.config.method_needs import DEMONSTRATIONS
 from engine.config.methods import NAME, registry
 from engine.config.schema import RunConfig
 from engine.memory.protocol import Memory, SeenTree
+from engine.policy.learner.objective import Objective, OptimizerGroup
 from engine.policy.learner.rows import TrainingRow
 
 _STREAM = 21
@@ -28,6 +32,8 @@ class RowKind(StrEnum):
 
     ROLLOUT = "rollout"
     """The batch of this step."""
+    DEMONSTRATION = "demonstration"
+    """Answers that the policy did not sample: of any update, those that say so themselves."""
     REPLAY = "replay"
     """Earlier steps, kept by a composer's memory."""
 
@@ -41,6 +47,18 @@ class Update:
     kind: RowKind = RowKind.ROLLOUT
     loss: str = ""
     """Policy loss, a name in `engine.losses.POLICY_LOSSES`; empty is `loss.policy`."""
+    optimizer: OptimizerGroup | None = None
+    """An optimizer of its own; None is the agent's."""
+
+    @property
+    def objective(self) -> Objective:
+        """What the learner minimises."""
+        return Objective(self.loss, self.optimizer)
+
+    @property
+    def sampled_trees(self) -> list[int]:
+        """Ids of the trees whose nodes it learns from, sorted."""
+        return sorted({row.tree for row in self.rows if not row.is_demonstration})
 
 
 @dataclass(frozen=True)
@@ -51,14 +69,17 @@ class Composition:
     """They run in order."""
     left: Mapping[str, int] = field(default_factory=dict)
     """Number of the batch's rows that leave, by reason: a name of lower-case letters and _."""
+    unshown: Mapping[str, int] = field(default_factory=dict)
+    """Number of demonstrations that there are none of, by reason."""
 
     def rows(self) -> dict[str, int]:
         """Returns how many rows are learned from, repeated ones included, by kind."""
-        counts: dict[str, int] = {}
-        for update in self.updates:
-            if update.rows:
-                counts[update.kind] = counts.get(update.kind, 0) + len(update.rows)
-        return counts
+        shown = RowKind.DEMONSTRATION
+        return Counter(
+            str(shown if row.is_demonstration else update.kind)
+            for update in self.updates
+            for row in update.rows
+        )
 
 
 @dataclass(frozen=True)
@@ -74,8 +95,29 @@ class ComposeContext:
     """All trees of the step, filtered ones included; rows may be of earlier ones."""
     memory: Any = None
     """The composer's, if it has one."""
+    demonstrate: Demonstrate | None = None
+    """Makes demonstrations."""
     options: Any = None
     """The composer's own `Options`; None if it has none."""
+
+
+class Demonstrate(Protocol):
+    """Part of `engine.training.demonstrations.Demonstrations`."""
+
+    def __call__(self, owner: str, trees: Mapping[int, int]) -> Shown:
+        """Returns demonstrations to the owner of the weights, one for each tree that has one.
+        `trees` are the numbers of problems by tree."""
+        ...
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Demonstrations of some trees, with advantage 0."""
+
+    rows: Mapping[int, TrainingRow]
+    """By tree, in the order of the request."""
+    missing: Mapping[str, int]
+    """Number of trees without one, by reason."""
 
 
 Compose = Callable[[Sequence[TrainingRow], ComposeContext], Composition]
@@ -90,17 +132,26 @@ class Composer:
     compose: Compose
     memory: Callable[[RunConfig], Memory] | None = None
     """Returns an empty memory."""
+    needs: frozenset[str] = frozenset()
+    """Columns of the batch's rows that it reads (`engine.config.columns.ROW_COLUMNS`)."""
 
 
 def composer_of(module: Any) -> Composer:
-    """Returns the composer that a module holds: `compose` and, if it has one, `memory`.
+    """Returns the composer that a module holds: `compose` and, if it has them, `memory`, `NEEDS`,
+    `MAKES` and `ADVANTAGES` (`engine.config.method_needs`).
 
     Raises:
-        ValueError: it holds none.
+        ValueError: it holds none, or needs a column that does not exist.
     """
     if not callable(compose := getattr(module, "compose", None)):
         raise ValueError("has no function compose(rows, context)")
-    return Composer(compose, getattr(module, "memory", None))
+    needs = names_of(module, "NEEDS")
+    names_of(module, "MAKES"), names_of(module, "ADVANTAGES")
+    if unknown := sorted(needs - ROW_COLUMNS):
+        raise ValueError(
+            f"NEEDS has {', '.join(unknown)}; choose among {', '.join(sorted(ROW_COLUMNS))}"
+        )
+    return Composer(compose, getattr(module, "memory", None), needs)
 
 
 def checked(
@@ -109,35 +160,47 @@ def checked(
     """Returns the composition that the composer of this name made of a batch; `loss` is the run's.
 
     Raises:
-        ValueError: a row is neither learned from nor counted, a reason is no name, or a loss is
-            unknown or needs what this run does not have.
+        ValueError: a row is neither learned from nor counted, a reason is no name, an optimizer has
+            no name, or a loss is unknown, needs what this run does not have, or does not know
+            demonstrations.
     """
-    learned = {id(row) for update in composition.updates for row in update.rows}
-    missing = sum(1 for row in rows if id(row) not in learned)
+    learned = {(row.tree, row.node) for update in composition.updates for row in update.rows}
+    missing = sum(1 for row in rows if (row.tree, row.node) not in learned)
     left = sum(composition.left.values())
     if missing != left:
         raise ValueError(
             f"training.compose = {name!r}: {missing} of {len(rows)} rows are in no update, but "
             f"left = {dict(composition.left)} counts {left}: count each once, under its reason"
         )
-    if wrong := [reason for reason in composition.left if not NAME.fullmatch(reason)]:
+    reasons = (*composition.left, *composition.unshown)
+    if wrong := [reason for reason in reasons if not NAME.fullmatch(reason)]:
         raise ValueError(
             f"training.compose = {name!r}: left has {wrong}; name reasons by lower-case letters, "
             "digits and _"
         )
     for update in composition.updates:
-        if update.loss and (reason := _refused(update, loss)):
+        if reason := _refused(update, loss):
+            policy = update.loss or loss.policy
             raise ValueError(
-                f"training.compose = {name!r}: loss = {update.loss!r} of an update: {reason}"
+                f"training.compose = {name!r}: loss = {policy!r} of an update: {reason}"
+            )
+        if update.optimizer and not NAME.fullmatch(update.optimizer.name):
+            raise ValueError(
+                f"training.compose = {name!r}: optimizer = {update.optimizer.name!r} of an update; "
+                "name it by lower-case letters, digits and _"
             )
     return composition
 
 
 def _refused(update: Update, configured: LossConfig) -> str | None:
-    """Returns why a run of these settings cannot learn by the loss that an update names."""
-    if reason := registry("losses").error(update.loss):
+    """Returns why a run of these settings cannot learn from an update by its loss."""
+    if update.loss and (reason := registry("losses").error(update.loss)):
         return reason
-    own = configured.by(update.loss)
+    own = configured.by(update.loss) if update.loss else configured
+    if any(row.is_demonstration for row in update.rows) and DEMONSTRATIONS not in own.needs:
+        return "takes demonstrations for the policy's own answers; choose a loss that knows them"
+    if not update.loss:
+        return None
     if missing := sorted(set(own.row_columns) - set.intersection(*_columns(update))):
         return (
             f"needs {', '.join(missing)} of every row, which they do not have; choose an advantage "

@@ -24,9 +24,10 @@ function gated(node) {
 
 /**
  * Returns {raw, gates, parent, siblings, siblingCount, baseline, shaping, parts, penalty, shaped,
- * group}: null where a term does not exist. `gates` and `parts` are [name, value] pairs, parts
+ * group, ungraded}: null where a term does not exist. `gates` and `parts` are [name, value] pairs, parts
  * without the tests; the penalty is what no term explains. `group` is {count, mean, deviation, method,
- * form, advantage, ofAgent, explained}; it is null before the tree got its credit.
+ * form, advantage, ofAgent, explained}; it is null before the tree got its credit. `ungraded` says that
+ * the tree has it and this node has none, for want of a judge's grade.
  *
  * @param config `credit` of the run's settings.
  * @param formula {form, of_agent} of the advantage's method, as the server reports it.
@@ -34,7 +35,9 @@ function gated(node) {
 export function creditTerms(tree, node, config, formula) {
   if (!node.closed || node.score === null || node.score === undefined) return null;
   const scored = [...tree.nodes.values()].filter((one) => one.closed && one.score !== null);
-  const around = scored.filter((one) => one.parent === node.parent && one.id !== node.id);
+  const credited = scored.some((one) => one.shaped !== null);
+  // Nodes that a judge gave no grade have no credit, and are in nobody's baseline.
+  const around = scored.filter((one) => one.parent === node.parent && one.id !== node.id && (!credited || one.shaped !== null));
   const parent = node.parent === 0 ? null : parentScore(tree, node);
   const siblings = around.length ? mean(around.map(gated)) : null;
   const score = gated(node);
@@ -53,6 +56,7 @@ export function creditTerms(tree, node, config, formula) {
     shaped: node.shaped,
     penalty: null,
     group: null,
+    ungraded: credited && node.shaped === null,
   };
   if (node.shaped === null) return terms;
   const penalty = node.shaped - parts.reduce((sum, [, value]) => sum + value, score + shaping);

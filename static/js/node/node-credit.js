@@ -40,7 +40,8 @@ function rows(terms, { shaping_gamma: gamma, shaping_lambda: lambda }) {
   result.push(row("Shaping", signed(terms.shaping), `γ = ${gamma} × (score − baseline)`));
   for (const [name, value] of terms.parts) result.push(row(`Part: ${words(name)}`, signed(value), "weight × part"));
   if (terms.shaped === null) {
-    result.push(row("Shaped reward", "–", "pending until the step's trees are credited"));
+    const why = terms.ungraded ? "not learned from: the judge gave it, or what it repairs, no grade" : "pending until the step's trees are credited";
+    result.push(row("Shaped reward", "–", why));
     return result;
   }
   if (terms.penalty) result.push(row("Overlong penalty", signed(terms.penalty), "close to the token limit"));

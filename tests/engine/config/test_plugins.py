@@ -349,6 +349,7 @@ def test_a_run_trains_two_steps_by_methods_of_a_package(example, tmp_path):
         None, {"rollout": updates[1]["nodes"], "replay": updates[2]["nodes"]},
     ]  # fmt: skip
     assert updates[2]["nodes"] == 4
+    assert [update["learning_rate"] for update in updates] == [1e-3, 1e-3, 1e-4]
 
 
 @pytest.mark.large

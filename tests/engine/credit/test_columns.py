@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.config.columns import NODE_COLUMNS, ROW_COLUMNS
+from engine.config.columns import NODE_COLUMNS, REWARD_COLUMNS, ROW_COLUMNS
 from engine.config.credit import CreditConfig
 from engine.credit import ADVANTAGES
 from engine.credit.assign import assign_credit, credit_batch
@@ -45,8 +45,9 @@ def test_one_function_makes_every_column_of_the_scored_nodes():
         "prompts": [[1, 2], [1, 2], [1, 2, 5]], "tokens": [[5, 6, 7], [5, 6, 8, 9], [4]],
         "logprobs": [[-0.5] * 3, [-0.5] * 4, [-0.5]],
     }  # fmt: skip
-    assert MAKERS.keys() == NODE_COLUMNS.keys() > ROW_COLUMNS
-    assert all(columns[name].dtype.kind in "if" for name in ROW_COLUMNS)
+    own = ROW_COLUMNS - REWARD_COLUMNS.keys()
+    assert MAKERS.keys() == NODE_COLUMNS.keys() > own and REWARD_COLUMNS.keys() < ROW_COLUMNS
+    assert all(columns[name].dtype.kind in "if" for name in own)
 
 
 def test_a_batch_is_its_groups_one_after_the_other():

@@ -39,7 +39,7 @@ def nodes(count, seed=0):
     return Nodes(
         ["oak"] * count, np.full(count, -1), scores, rng.integers(1, LIMIT, count),
         np.full(count, LIMIT), [outcome(score == 1, 1) for score in scores], ["text"] * count,
-        ["program" if one else "" for one in rng.integers(0, 2, count)],
+        ["program" if one else "" for one in rng.integers(0, 2, count)], rng.random(count),
     )  # fmt: skip
 
 

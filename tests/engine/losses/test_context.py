@@ -21,7 +21,7 @@ from engine.policy.learner.learner import Learner
 from engine.policy.learner.minibatches import split
 from engine.policy.learner.rows import TrainingRow
 from engine.policy.models.weights import FullWeights
-from tests.engine.losses.batches import make_batch
+from tests.engine.losses.batches import make_batch, part
 from tests.engine.policy.test_layout import gpt2, tree_rows
 from tests.helpers.large import large_but
 
@@ -212,3 +212,46 @@ def test_the_learner_minimises_the_cross_entropy_of_the_papers_classifier():
 
 def sum_of(model, padded):
     return (output_logprobs(model, padded)[0] * padded.mask_NL).sum()
+
+
+SHOWN = torch.tensor([False, True, False, False, True, False])
+
+
+def test_demonstrations_are_in_the_policy_loss_alone_and_not_corrected():
+    logprobs, rows = make_batch(spread=1.0)
+    settings = LossConfig(
+        policy="mixed_policy", kl_coefficient=0.5, entropy_coefficient=0.1, importance_threshold=1.2
+    )
+    mixed = replace(rows, demonstrations_N=SHOWN)
+    units = count_units([rows.mask_NL], settings, demonstrations=[SHOWN])
+    assert units.sampled == int(rows.mask_NL[~SHOWN].sum()) < units.tokens
+    result = total_loss(logprobs, mixed, units, settings, rows.old_entropies_NL)
+    own, shown = part(rows, ~SHOWN), part(rows, SHOWN)
+    alone = total_loss(
+        logprobs[~SHOWN], own, count_units([own.mask_NL], settings), settings, own.old_entropies_NL
+    )
+    assert (result.kl, result.mismatch) == (alone.kl, alone.mismatch)
+    probabilities = logprobs[SHOWN].exp()
+    shaped = probabilities / (probabilities + 0.1) * shown.advantages_NL * shown.mask_NL
+    expected = (4 * alone.policy - shaped.sum() / settings.aggregation_tokens) / 6
+    assert result.policy.item() == pytest.approx(expected.item(), rel=1e-12)
+    bonus = (alone.loss - alone.policy - 0.5 * alone.kl).item()
+    assert (result.loss - result.policy - 0.5 * result.kl).item() == pytest.approx(bonus)
+    assert result.clip_fraction == 0, "the authors do not clip"
+    held = shown.mask_NL.bool()
+    assert result.figures["shown_probability"].item() == pytest.approx(
+        probabilities[held].mean().item()
+    )
+    unlikely = probabilities[held] * (probabilities[held] < 0.1)
+    assert result.figures["unlikely_probability"].item() == pytest.approx(unlikely.mean().item())
+    weights = 0.1 * unlikely / (unlikely + 0.1) ** 2
+    assert result.figures["unlikely_weight"].item() == pytest.approx(weights.mean().item())
+
+
+def test_a_batch_of_demonstrations_alone_has_finite_parts():
+    logprobs, rows = make_batch()
+    settings = LossConfig(policy="mixed_policy", kl_coefficient=0.5)
+    every = torch.ones(6, dtype=torch.bool)
+    units = count_units([rows.mask_NL], settings, demonstrations=[every])
+    result = total_loss(logprobs, replace(rows, demonstrations_N=every), units, settings)
+    assert result.kl == result.mismatch == 0 and result.loss.isfinite()

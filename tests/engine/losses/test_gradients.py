@@ -84,7 +84,10 @@ class SmallProblem:
 
     def loss(self, settings, outputs, rows=None):
         rows = rows or self.rows
-        units = count_units([rows.mask_NL], settings)
+        if "demonstrations" in settings.needs:
+            shown = torch.tensor([False, True, False, False, True, False])
+            rows = replace(rows, demonstrations_N=shown)
+        units = count_units([rows.mask_NL], settings, demonstrations=[rows.demonstrations_N])
         return total_loss(outputs[0], rows, units, settings, outputs[1])
 
     def objective(self, settings, outputs):
@@ -123,7 +126,7 @@ def test_the_gradient_of_the_weights_is_that_of_the_loss(
     settings = LossConfig(
         policy=policy, clip_low=0.1, clip_high=0.15, kl_estimator=estimator, kl_coefficient=0.5,
         importance_level=level, importance_mode=mode, importance_threshold=1.3,
-        entropy_coefficient=entropy,
+        entropy_coefficient=entropy, mixed_policy={"clip": True},
     )  # fmt: skip
     result = problem.loss(settings, problem.forward())
     if policy != "pacs":

@@ -100,9 +100,11 @@ def test_on_policy_the_gradient_is_that_of_reinforce(policy):
     """At ratio 1 nothing is clipped: the gradient of each token is -A over the denominator."""
     logprobs, rows = make_batch(seed=6, spread=0.0)
     result = whole(logprobs, rows, config(policy, kl_coefficient=0.0))
-    share = rows.mask_NL / (
-        rows.mask_NL.sum(-1, keepdim=True) * 6 if policy == "gspo" else rows.mask_NL.sum()
-    )
+    divisors = {
+        "gspo": rows.mask_NL.sum(-1, keepdim=True) * 6,
+        "mixed_policy": 6 * LossConfig().aggregation_tokens,
+    }
+    share = rows.mask_NL / divisors.get(policy, rows.mask_NL.sum())
     assert torch.allclose(gradient(result.loss, logprobs), -rows.advantages_NL * share)
     assert result.clip_fraction == 0
 

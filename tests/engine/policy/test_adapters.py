@@ -138,7 +138,7 @@ def test_only_the_adapter_has_an_optimizer_and_the_divergence_is_from_the_base(b
     first, second = teach(host, "agent-0"), teach(host, "agent-0")
     assert first.kl == pytest.approx(0.0, abs=1e-7) and second.kl > 1e-5
     assert second.mismatch < 1e-4
-    held = [p for options in group.learner.optimizer.param_groups for p in options["params"]]
+    held = [p for options in group.learner.optimizers.own.param_groups for p in options["params"]]
     trained = {id(p) for p in group.weights.trained()}
     assert {id(p) for p in held} == trained and len(held) == 2 * 7 * 2  # A and B, 7 layers of 2
     assert all((p.grad is None) == (id(p) not in trained) for p in group.weights.model.parameters())

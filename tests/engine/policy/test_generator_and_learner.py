@@ -14,8 +14,10 @@ from engine.events.vocabulary import StopReason
 from engine.policy.batching import PASS_TOKENS, length_buckets, prompt_groups
 from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.learner.forward import output_logprobs, pad_rows
-from engine.policy.learner.learner import Learner, schedule_factor
-from engine.policy.learner.rows import TrainingRow
+from engine.policy.learner.learner import Learner
+from engine.policy.learner.objective import Objective, OptimizerGroup
+from engine.policy.learner.optimizers import schedule_factor
+from engine.policy.learner.rows import DEMONSTRATION, TrainingRow
 from engine.policy.models.load import load_policy
 from engine.policy.models.weights import FullWeights
 from engine.training.buffers import AgentBuffer
@@ -308,10 +310,73 @@ def test_a_learner_goes_on_exactly_where_its_state_was_taken(policy):
         assert torch.equal(a, b)
 
 
+def test_demonstrations_are_never_stale_and_are_no_nodes(policy):
+    rows = rows_of(policy)
+    student = learner(policy, LossConfig(policy="mixed_policy"), max_staleness=1)
+    shown = [replace(row, node=DEMONSTRATION) for row in rows[:2]]
+    student.version = 5
+    fresh = [replace(row, policy_version=4) for row in rows[2:4]]
+    stats = student.update([*fresh, *shown, rows[4]], 0.5)
+    assert (stats.nodes, stats.stale_nodes, stats.lag) == (2, 1, 1.0)
+    assert len(stats.tokens) == 2, "token statistics are of nodes"
+    assert stats.row_tokens == sum(len(r.prompt_ids) + len(r.output_ids) - 1
+                                   for r in [*fresh, *shown])  # fmt: skip
+    assert 0 < stats.figures["shown_probability"] < 1
+
+
+GROUP = OptimizerGroup("imitation", OptimizerConfig(learning_rate=2e-3, schedule="constant",
+                                                    warmup_fraction=0))  # fmt: skip
+
+
+def moved_by(student, rows, objective):
+    before = [weight.detach().clone() for weight in student.weights.trained()]
+    stats = student.update(rows, 0.5, objective)
+    after = student.weights.trained()
+    return stats.learning_rate, max(
+        float((a.detach() - b).abs().max()) for a, b in zip(after, before, strict=True)
+    )
+
+
+def test_an_update_may_have_an_optimizer_of_its_own(policy):
+    rows, student = rows_of(policy), learner(policy)
+    own = moved_by(student, rows, Objective())
+    group = moved_by(student, rows, Objective(optimizer=GROUP))
+    # The first step of an Adam moves every weight by its rate.
+    assert own == (1e-2, pytest.approx(1e-2, rel=1e-3))
+    assert group == (2e-3, pytest.approx(2e-3, rel=1e-3))
+    steps = [
+        {int(s["step"]) for s in one["state"].values()}
+        for one in (student.state()["optimizer"], student.state()["groups"]["imitation"])
+    ]
+    assert steps == [{1}, {1}], "each has moments of its own"
+    assert "groups" not in learner(policy).state()
+
+
+@pytest.mark.parametrize("between", [0, 1])
+def test_a_learner_goes_on_with_the_optimizers_of_all_groups(policy, between):
+    """`between` is the number of saves without an update of the group."""
+    rows, imitate = rows_of(policy), Objective(optimizer=GROUP)
+    one = learner(policy)
+    for objective in (imitate, Objective(), imitate):
+        one.update(rows, 0.2, objective)
+    state = copy.deepcopy(one.state())
+    for _ in range(between):
+        other = learner(policy)
+        other.load_state(state)
+        state = copy.deepcopy(other.state())
+    two = learner(policy)
+    two.weights.model.load_state_dict(one.weights.model.state_dict())
+    two.load_state(state)
+    for objective in (Objective(), imitate):
+        one.update(rows, 0.4, objective)
+        two.update(rows, 0.4, objective)
+    for a, b in zip(one.weights.model.parameters(), two.weights.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
 def factors_of(schedule, **options):
     optimizer = OptimizerConfig(schedule=schedule, warmup_fraction=0.1, **options)
-    agent = AgentConfig(name="a", model="-", optimizer=optimizer)
-    return [schedule_factor(agent, share / 100) for share in range(101)]
+    return [schedule_factor(optimizer, share / 100) for share in range(101)]
 
 
 def test_the_learning_rate_warms_up_and_falls_as_its_schedule_says():

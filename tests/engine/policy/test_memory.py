@@ -151,7 +151,9 @@ def test_the_estimate_of_weights_and_optimizer_is_the_memory_of_a_learner(dtype)
     masters = [
         m for m, w in zip(student.precise.masters, student.precise.run, strict=True) if m is not w
     ]
-    moments = [s[k] for s in student.optimizer.state.values() for k in ("exp_avg", "exp_avg_sq")]
+    moments = [
+        s[k] for s in student.optimizers.own.state.values() for k in ("exp_avg", "exp_avg_sq")
+    ]
     assert parts["trained weights"] == pytest.approx(held(masters), rel=0.02, abs=1e-9)
     assert parts["optimizer"] == pytest.approx(held(moments), rel=0.02)
     assert parts["reference"] == pytest.approx(

@@ -102,7 +102,7 @@ def test_each_learns_from_its_own_nodes_in_the_ids_that_it_wrote(hosts, forest):
         assert stats.mismatch < 1e-4
         assert stats.nodes == len(rows[name]) > 0
         assert {row.temperature for row in rows[name]} == {0.8 if name == "oak" else 1.2}
-        (options,) = hosts[0][name].policies[name].learner.optimizer.param_groups
+        (options,) = hosts[0][name].policies[name].learner.optimizers.own.param_groups
         assert options["eps"] == 1e-6
     # Fern's ids are valid for oak too, but have other meanings.
     assert hosts[0]["oak"].learn("oak", rows["fern"], 0.5).mismatch > 0.1

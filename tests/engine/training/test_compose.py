@@ -8,24 +8,27 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from engine.config.agents import OptimizerConfig
 from engine.config.base import Settings
 from engine.config.errors import ConfigError
 from engine.config.training import TrainingConfig
 from engine.events.log import EventLog
 from engine.memory.memories import Memories
-from engine.policy.learner.rows import TrainingRow
+from engine.policy.learner.objective import Objective, OptimizerGroup
+from engine.policy.learner.rows import DEMONSTRATION, TrainingRow
 from engine.recipes import load_recipe
 from engine.training.compose import COMPOSERS
 from engine.training.compose.composer import (
     ComposeContext,
     Composition,
     RowKind,
+    Shown,
     Update,
     checked,
     composer_of,
     stream,
 )
-from engine.training.compose.methods import shuffle
+from engine.training.compose.methods import luffy, shuffle
 from engine.training.telemetry import StepRecorder, composed
 from engine.training.update_coordinator import COMPOSE, UpdateCoordinator, composer_memory
 from tests.engine.memory.runs import Run
@@ -47,6 +50,95 @@ def context(step=1, policy=0, minibatches=1, **options):
     return ComposeContext(
         "oak", config, stream(0, step, policy), options=shuffle.Options(**options)
     )
+
+
+def demonstrate(owner, trees):
+    """A demonstration of every problem but the last."""
+    rows = {
+        tree: TrainingRow([1], [3, 4], [0.0, 0.0], 0.0, 0, tree=tree, node=DEMONSTRATION)
+        for tree, number in trees.items()
+        if number < 9
+    }
+    missing = len(trees) - len(rows)
+    return Shown(rows, {"no_reference": missing} if missing else {})
+
+
+def group(tree, number, rewards, wrote=None):
+    """Rows of the nodes of a tree that this policy `wrote`, by index; of all without."""
+    means = {"group_rewards": float(np.mean(rewards)), "group_sizes": float(len(rewards))}
+    return [
+        TrainingRow([1], [2], [-0.5], reward - means["group_rewards"], 0, tree=tree, node=node + 1,
+                    columns={"problems": number, "rewards": reward, **means})
+        for node, reward in enumerate(rewards)
+        if wrote is None or node in wrote
+    ]  # fmt: skip
+
+
+def by_luffy(rows):
+    """(advantages of nodes, advantages of demonstrations by tree, composition)."""
+    config = load_recipe("luffy")
+    one = ComposeContext("oak", config, stream(0, 1, 0), demonstrate=demonstrate)
+    composition = checked("luffy", rows, luffy.compose(rows, one), config.loss)
+    (update,) = composition.updates
+    order = [row.is_demonstration for row in update.rows]
+    assert order == sorted(order), "minibatches share demonstrations that come last"
+    assert all(row.columns == {} for row in update.rows), "what the loss needs"
+    own = {(row.tree, row.node): row.advantage for row in update.rows if not row.is_demonstration}
+    shown = {row.tree: row.advantage for row in update.rows if row.is_demonstration}
+    return own, shown, composition
+
+
+def test_luffy_centres_over_the_nodes_of_all_agents_and_the_demonstration():
+    own, shown, composition = by_luffy(group(1, 4, [0.0, 1.0, 0.0, 0.0], wrote=(0, 1)))
+    assert own == {(1, 1): pytest.approx(-0.4), (1, 2): pytest.approx(0.6)}
+    assert shown == {1: pytest.approx(0.6)}
+    assert composition.rows() == {"rollout": 2, "demonstration": 1}
+    own, shown, _ = by_luffy([*group(1, 4, [1.0, 1.0, 1.0]), *group(2, 5, [0.0] * 7)])
+    assert {own[1, node] for node in (1, 2, 3)} == {0.0} and shown[1] == 0.0
+    assert own[2, 7] == pytest.approx(-0.125) and shown[2] == pytest.approx(0.875)
+    shaped = by_luffy(group(1, 4, [1.25, -0.5]))
+    assert shaped[0][1, 1] == pytest.approx(1.25 - 1.75 / 3), "of rewards, not of scores"
+
+
+def test_a_tree_without_a_demonstration_keeps_its_advantages_and_is_counted():
+    own, shown, composition = by_luffy([*group(1, 9, [0.0, 1.0]), *group(2, 3, [0.0])])
+    assert own[1, 1] == -0.5 and own[1, 2] == 0.5 and list(shown) == [2]
+    assert composed([composition]) == {
+        "left": {"no_reference": 1}, "rows": {"rollout": 3, "demonstration": 1},
+    }  # fmt: skip
+    assert by_luffy([])[:2] == ({}, {})
+
+
+def test_demonstrations_and_optimizers_of_an_update_are_checked():
+    rows = rows_of({1: [1.0]})
+    shown = [replace(row, node=DEMONSTRATION) for row in rows]
+    with pytest.raises(ValueError, match=r"loss = 'gspo' of an update: takes demonstrations for"):
+        checked("some", [], Composition([Update(shown)]), LOSS)
+    both = Composition([Update(rows), Update(shown, loss="mixed_policy")])
+    assert checked("some", rows, both, LOSS).updates[1].sampled_trees == []
+    nameless = Update(rows, optimizer=OptimizerGroup("Mine", OptimizerConfig()))
+    with pytest.raises(ValueError, match=r"optimizer = 'Mine' of an update; name it by"):
+        checked("some", rows, Composition([nameless]), LOSS)
+    assert replace(nameless, loss="ppo").objective == Objective("ppo", nameless.optimizer)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "path", "reason"),
+    [
+        (
+            {"loss.policy": "ppo"},
+            "loss.policy",
+            "would take the demonstrations of training.compose",
+        ),
+        ({"training.compose": "all"}, "loss.policy", "choose training.compose = luffy"),
+        ({"credit.advantage": "grpo"}, "credit.advantage", "as dr_grpo does; set it to dr_grpo"),
+    ],
+)
+def test_settings_that_do_not_go_with_demonstrations_are_refused(overrides, path, reason):
+    with pytest.raises(ConfigError) as refused:
+        load_recipe("luffy", overrides)
+    (problem,) = refused.value.problems
+    assert problem["path"] == path and reason in problem["reason"]
 
 
 def names(update):
@@ -104,13 +196,18 @@ def test_the_step_counts_rows_by_reason_and_by_kind_over_all_policies():
 @pytest.mark.parametrize("name", COMPOSERS.own)
 def test_every_composer_repeats_itself_and_loses_no_row_without_a_reason(name):
     rows = rows_of({tree: np.random.default_rng(tree).normal(size=5).tolist() for tree in (1, 2)})
+    needs = dict.fromkeys(COMPOSERS[name].needs, 1.0)
+    rows = [replace(row, columns=needs) for row in rows]
+    config = load_recipe({"luffy": "luffy"}.get(name, "demo"))
     options = TrainingConfig(compose=name).options("compose")
     assert options is None or isinstance(options, Settings)
     for batch in (rows, rows[:1], []):
         made = []
         for _ in range(2):
-            one = ComposeContext("oak", load_recipe("demo"), stream(0, 1, 0), options=options)
-            made.append(checked(name, batch, COMPOSERS[name].compose(batch, one), LOSS))
+            one = ComposeContext(
+                "oak", config, stream(0, 1, 0), demonstrate=demonstrate, options=options
+            )
+            made.append(checked(name, batch, COMPOSERS[name].compose(batch, one), config.loss))
         assert [names(u) for u in made[0].updates] == [names(u) for u in made[1].updates]
         assert batch or not any(update.rows for update in made[0].updates)
 
@@ -118,6 +215,8 @@ def test_every_composer_repeats_itself_and_loses_no_row_without_a_reason(name):
 def test_a_module_without_compose_is_no_composer_and_an_unknown_one_is_refused():
     with pytest.raises(ValueError, match="has no function compose"):
         composer_of(SimpleNamespace(memory=print))
+    with pytest.raises(ValueError, match=r"NEEDS has colours; choose among depths,"):
+        composer_of(SimpleNamespace(compose=print, NEEDS={"colours"}))
     with pytest.raises(ConfigError, match=r"training.compose = 'nothing': choose one of all,"):
         load_recipe("demo", {"training.compose": "nothing"})
 
@@ -173,7 +272,7 @@ def test_a_composer_sees_all_trees_of_the_step_filtered_ones_too_and_without_a_b
             for claim in claims:
                 run._close(forest, claim)
         memories = Memories(composer_memory(run.config))
-        learning = UpdateCoordinator(run.config, None, memories)
+        learning = UpdateCoordinator(run.config, SimpleNamespace(judge=None), memories)
         log = EventLog(tmp_path)
         recorder = StepRecorder(log, 1)
         credits = learning.credit(forest.trees, recorder)

@@ -197,7 +197,7 @@ def skipped_steps(policy: str):
 
     def plant(actor, owner):
         register(actor, owner)
-        optimizer = actor.host.policies[owner].learner.optimizer
+        optimizer = actor.host.policies[owner].learner.optimizers.own
         optimizer.register_step_pre_hook(lambda own, *_: own.zero_grad(set_to_none=True))
 
     return plant

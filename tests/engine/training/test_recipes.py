@@ -323,6 +323,18 @@ def test_the_recipe_trains_as_it_claims(runs, name):
         assert all(end["left"]["low_contrast"] > 0 and "rows" not in end for end in ends)
         learned_from = sum(update["nodes"] for update in updates)
         assert 0 < learned_from <= sum(map(len, log.trees)) / 2
+    elif name == "luffy":
+        assert all(set(end.get("left", {})) <= {"reference_too_long"} for end in ends)
+        for end in ends:
+            mine = [update for update in updates if update["step"] == end["step"]]
+            trees = sum(len(update["trees"]) for update in mine)
+            shown = trees - sum(end.get("left", {}).values())
+            nodes = sum(update["nodes"] for update in mine)
+            assert end["rows"] == {"rollout": nodes, "demonstration": shown} and shown > 0
+        for figures in (update["figures"] for update in updates):
+            assert 0 <= figures["unlikely_probability"] <= figures["unlikely_weight"]
+            assert figures["unlikely_probability"] < figures["shown_probability"] < 1
+        assert any(update["figures"]["unlikely_probability"] > 0 for update in updates)
     else:
         assert not any("left" in end for end in ends)
     assert all(update["mismatch"] < 1e-3 for update in updates)

@@ -30,6 +30,7 @@ from engine.preload.environment import SETUP_WORKER
 from engine.run.exit_status import ExitCode
 from tests.helpers.large import large_but
 from tests.helpers.luck import luck
+from tests.helpers.plugin_packages import EXAMPLE, installed
 from tests.helpers.waiting import eventually, patience
 
 pytestmark = pytest.mark.slow
@@ -59,9 +60,12 @@ def settings(**training):
 class Engine:
     """The engine as a separate process, in one run directory, started any number of times."""
 
-    def __init__(self, run_dir, config=None, address=""):
-        """Without a Ray address it starts its own; without settings, the stored ones apply."""
+    def __init__(self, run_dir, config=None, address="", packages=()):
+        """Without a Ray address it starts its own; without settings, the stored ones apply.
+        `packages` are folders of packages of methods."""
         self.run_dir, self.address = run_dir, address
+        path = [*map(str, packages), os.environ.get("PYTHONPATH", "")]
+        self.search_path = {"PYTHONPATH": os.pathsep.join(path)} if packages else {}
         if config:
             run_dir.mkdir()
             self.configure(config)
@@ -75,7 +79,7 @@ class Engine:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "engine", "train", str(self.run_dir)],
                 stdout=log, stderr=log, start_new_session=True,
-                env=os.environ | {"RAY_ADDRESS": self.address},
+                env=os.environ | {"RAY_ADDRESS": self.address} | self.search_path,
             )  # fmt: skip
         return self
 
@@ -196,6 +200,42 @@ def test_what_methods_remember_survives_a_kill_bit_for_bit(ray_address, tmp_path
     assert memory["search.allocator"]["state"]["steps"] == 5
     assert memory["search.strategy"]["state"]["sums"].keys() == {"oak", "fern"}
     assert memory["credit.advantage"]["state"]["baselines"].keys() == {"oak", "fern"}
+
+
+@pytest.mark.large
+def test_a_composer_s_memory_and_optimizer_survive_a_kill_bit_for_bit(tmp_path):
+    """Of another package, so each engine has a Ray of its own, whose actors can import it.
+    `test_compose` and `test_generator_and_learner` have the small siblings."""
+    with installed(EXAMPLE):
+        data = settings(compose="again", trees_per_step=4, batch_nodes=4).model_dump(mode="json")
+        data["training"]["again"] = {"rows": 6, "learning_rate": 3e-4}
+        again = parse_config(data)
+    undisturbed = Engine(tmp_path / "whole", again, packages=[EXAMPLE]).start()
+    assert undisturbed.end() == 0, undisturbed.said()
+    cut = Engine(tmp_path / "cut", again, packages=[EXAMPLE]).start()
+    cut.kill_when(lambda: cut.has_begun(4), "step 4", luck().uniform(0.0, 0.5))
+    assert cut.start().end() == 0, cut.said()
+    assert cut.kinds("run.resumed")[0]["step"] in (2, 3)
+    assert first_difference(undisturbed.run_dir, cut.run_dir) is None
+    assert cut.weights() == undisturbed.weights()
+    folders = [newest(engine.run_dir) for engine in (undisturbed, cut)]
+    kept = []
+    for folder in folders:
+        memory = json.loads((folder / "state.json").read_text())["memory"]
+        rows = memory["training.compose"]["state"]["rows"]
+        for row in (row for mine in rows.values() for row in mine):
+            del row["tree"]  # ids in the log, where numbering continues after a resume
+        kept.append(rows)
+    assert kept[0] == kept[1]
+    assert {owner: len(rows) for owner, rows in kept[0].items()} == {"oak": 6, "fern": 6}
+    for name in ("oak", "fern"):
+        learner = torch.load(folders[1] / name / STATE_FILE)["learner"]
+        steps = {
+            int(one["step"])
+            for group in (learner["optimizer"], learner["groups"]["replay"])
+            for one in group["state"].values()
+        }
+        assert len(steps) == 2, "the replay's optimizer steps less often"
 
 
 @pytest.mark.parametrize("kills", large_but([1], [1, 2]))

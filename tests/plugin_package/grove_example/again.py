@@ -1,4 +1,4 @@
-"""Learns again, in an update by PPO, from the newest rows whose advantage is not negative."""
+"""Learns again from the newest rows of no negative advantage: PPO with an optimizer of its own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic import Field
 from engine.config.base import Settings
 from engine.config.schema import RunConfig
 from engine.memory.protocol import OnFork, SeenTree
+from engine.policy.learner.objective import OptimizerGroup
 from engine.policy.learner.rows import TrainingRow
 from engine.training.compose.composer import ComposeContext, Composition, RowKind, Update
 
@@ -20,6 +21,8 @@ class Options(Settings):
 
     rows: int = Field(4, ge=1, le=1000)
     """Rows that each policy keeps."""
+    learning_rate: float = Field(1e-4, gt=0, le=1)
+    """Peak learning rate of the replay."""
 
 
 def memory(config: RunConfig) -> Kept:
@@ -33,7 +36,11 @@ def compose(rows: Sequence[TrainingRow], context: ComposeContext) -> Composition
     replayed = list(kept) if rows else []
     kept.extend(row for row in rows if row.advantage >= 0)
     del kept[: -context.options.rows]
-    return Composition([Update(rows), Update(replayed, RowKind.REPLAY, loss="ppo")])
+    (agent,) = (one for one in context.config.agents if one.name == context.owner)
+    rate = {"learning_rate": context.options.learning_rate}
+    optimizer = OptimizerGroup("replay", agent.optimizer.model_copy(update=rate))
+    replay = Update(replayed, RowKind.REPLAY, loss="ppo", optimizer=optimizer)
+    return Composition([Update(rows), replay])
 
 
 class Kept:

@@ -117,7 +117,7 @@ def test_settings_of_an_engine_elsewhere_are_no_base(bob, cast, secret, var_dire
     given = {path: secret}
     new = {"project": cast.project.pk, "recipe": "demo", "outside": True, "overrides": given}
     sent = post(bob, "/runs", new)
-    if path == "compute.ray_address":
+    if path in ("compute.ray_address", "judge.model"):
         assert refused(sent, path) and not Run.objects.exists()
     else:
         assert sent.status_code == 201  # its record says where that engine has its files
@@ -138,7 +138,7 @@ def test_settings_of_an_engine_elsewhere_are_no_base(bob, cast, secret, var_dire
         assert made.status_code == 201, made.content
 
 
-@pytest.mark.parametrize("path", ["agents.0.chat_template", "compute.ray_address"])
+@pytest.mark.parametrize("path", ["agents.0.chat_template", "compute.ray_address", "judge.model"])
 def test_stored_settings_that_name_it_are_refused_to_a_worker(cast, secret, path):
     """Such runs may exist in a database from before these settings were refused."""
     config = load_recipe("demo", {path: secret}).model_dump(mode="json")
@@ -189,7 +189,7 @@ def test_a_chat_template_is_one_that_the_operator_has_listed(cast, tmp_path, set
 
 
 def test_each_kind_but_a_cluster_has_a_rule():
-    assert set(Kind) - set(RULES) == {Kind.CLUSTER}
+    assert set(Kind) - set(RULES) == {Kind.CLUSTER, Kind.ENDPOINT}
     assert {one.kind for one in locations(RunConfig, load_recipe("demo"))} <= set(RULES)
 
 

@@ -11,7 +11,8 @@ Invariants:
   without a rule is refused.
 - The paths that names resolve to are stored with the run, and its clones and forks take them from
   there. Settings of an external engine's run were never located: they are user input.
-- Only the operator sets the address of a Ray cluster; any other source is refused.
+- Only the operator sets the address of a Ray cluster; any other source is refused. So is the
+  address of a judge.
 - `hf:ORG/NAME@REVISION` is refused, whatever the server's environment allows its engines.
 """
 
@@ -80,7 +81,7 @@ RULES = {
     Kind.REWARD_MODEL: Rule("", (), "GROVE_MODELS", _models),
     Kind.CHAT_TEMPLATE: Rule("", (), "GROVE_MODELS", _models, ".jinja"),
 }  # fmt: skip
-"""Rules by kind; `Kind.CLUSTER` has none."""
+"""Rules by kind; `Kind.CLUSTER` and `Kind.ENDPOINT` have none."""
 
 
 def located(
@@ -190,6 +191,9 @@ def _is_registered(model: str, project: Project) -> bool:
 
 def _forbidden(one: Location) -> dict[str, str]:
     rule = RULES.get(one.kind)
+    if one.kind is Kind.ENDPOINT:
+        reason = "addresses are not accepted: leave it out, or start the run on the command line"
+        return {"path": one.path, "value": one.value, "reason": reason}
     if rule is None:
         reason = "the server's operator sets Ray's address (RAY_ADDRESS); leave it unset"
         return {"path": one.path, "value": one.value, "reason": reason}

@@ -28,7 +28,7 @@ from webapp.experiments.run_settings.toml import value_text
 
 _RECORD = {"recipe", "recipe_version", "agents"}
 _ONE_OF = re.compile(r"\^\(([\w|]+)\)\$")
-_LONG = {"role"}
+_LONG = {"role", "question"}
 _WHOLE = {"template_options"}
 """Tables of free names, which are one setting each."""
 _UNITS = (
