@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.config.columns import names_of
+from engine.config.heads import heads_of
 from engine.config.loss import Aggregation, LossConfig
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class BatchUnits:
 @dataclass(frozen=True)
 class Rows:
     """Sequences to learn from, (N, L) each unless stated otherwise; log-probs are natural, and all
-    is without gradient."""
+    but heads is without gradient."""
 
     old_logprobs_NL: Tensor
     """Under the learner's weights at the start of the update."""
@@ -51,6 +52,9 @@ class Rows:
     columns: Mapping[str, Tensor] = field(default_factory=dict)
     """Numbers of the sequences, (N,) each: those that the loss names in `NEEDS`, and those that it
     computed over the minibatch."""
+    heads: Mapping[str, Tensor] = field(default_factory=dict)
+    """Outputs of the heads in the loss's `HEADS`, by name, with gradient: (N, L) for one that reads
+    tokens, (N,) for one that reads prompts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +62,7 @@ class LossContext(Rows):
     """What a policy loss reads of one micro-batch. Advantages are 0 in the padding."""
 
     logprobs_NL: Tensor
-    """Under the current weights; the only tensor with gradient."""
+    """Under the current weights; it and the heads alone have a gradient."""
     entropies_NL: Tensor | None = None
     """`old_entropies_NL`, or those of the current weights where these are the old ones; without
     gradient. There if `NEEDS` has `entropies`."""
@@ -123,6 +127,7 @@ def policy_loss_of(module: Any) -> PolicyLoss:
     if not callable(getattr(module, "loss_terms", None)):
         raise ValueError("has no function loss_terms(context)")
     names_of(module, "NEEDS")
+    heads_of(module)
     return module
 
 

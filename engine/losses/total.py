@@ -76,8 +76,8 @@ def total_loss(
     and needed otherwise only by a loss whose `NEEDS` has `entropies`.
 
     Raises:
-        ValueError: something that the settings need is missing: reference log-probs, entropies, or
-            a column of the rows.
+        ValueError: something that the settings need is missing: reference log-probs, entropies, a
+            column of the rows, or a head's outputs.
     """
     mask_NL = rows.mask_NL
     terms = policy_loss(
@@ -120,7 +120,8 @@ def _context(
     given = set(rows.columns)
     given |= {"entropies"} if context.entropies_NL is not None else set()
     given |= {"reference"} if rows.reference_logprobs_NL is not None else set()
-    if missing := sorted(config.needs - given):
+    given |= set(rows.heads)
+    if missing := sorted((config.needs | set(config.heads)) - given):
         raise ValueError(
             f"loss.policy = {config.policy} needs {', '.join(missing)}; give them with the rows"
         )

@@ -28,7 +28,7 @@ KINDS: dict[str, Kind] = {
     "method_loss": Kind(
         losses.method,
         "log_probs method",
-        "mask old_log_probs scores groups",
+        "mask old_log_probs ref_log_probs advantages clip scores groups",
         "method",
         "losses",
     ),

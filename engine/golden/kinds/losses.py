@@ -50,29 +50,55 @@ def policy(case: Case) -> Any:
 
 
 def method(case: Case) -> Any:
-    """A loss that compares rows, over one minibatch."""
+    """A loss that compares rows, or reads heads, over one minibatch."""
     inputs = case["inputs"]
     name = inputs["method"]
     lookup(POLICY_LOSSES.every(), name, "method")
     own = options("losses", name, inputs)
-    given = {"policy": name, name: own.model_dump()} if own else {"policy": name}
-    config = LossConfig.model_validate({**given, "kl_coefficient": 0.0})
+    given: dict[str, Any] = {"policy": name, "kl_coefficient": 0.0}
+    given |= {name: own.model_dump()} if own else {}
+    if "clip" in inputs:
+        given["clip_low"], given["clip_high"] = inputs["clip"]
+    config = LossConfig.model_validate(given)
     logprobs, mask = padded(inputs["log_probs"]).requires_grad_(), mask_of(inputs)
     old = padded(inputs["old_log_probs"])
     columns = _tensors({name: inputs[name] for name in config.row_columns})
-    drift = masked_log_ratio(logprobs.detach(), old, mask).sum(-1)
-    figures = MinibatchRows(drift, mask.sum(-1), torch.tensor(inputs["groups"]), columns)
-    hook = over_minibatch(config)
-    assert hook
-    rows = Rows(old, old, torch.zeros_like(old), mask, columns={**columns, **hook(figures, config)})
+    results: dict[str, Any] = {}
+    if hook := over_minibatch(config):
+        drift = masked_log_ratio(logprobs.detach(), old, mask).sum(-1)
+        figures = MinibatchRows(drift, mask.sum(-1), torch.tensor(inputs["groups"]), columns)
+        columns = {**columns, **hook(figures, config)}
+        further = getattr(registry("losses").methods.source(name), "golden_results", None)
+        results = further(figures, config) if further else {}
+    heads = {name: value.requires_grad_() for name, value in _heads(config, inputs).items()}
+    rows = Rows(
+        old_logprobs_NL=old,
+        rollout_logprobs_NL=old,
+        advantages_NL=_advantages(inputs) if "advantages" in inputs else torch.zeros_like(old),
+        mask_NL=mask,
+        reference_logprobs_NL=_reference(inputs),
+        columns=columns,
+        heads=heads,
+    )
     total = total_loss(logprobs, rows, count_units([mask], config), config)
-    total.loss.backward()
-    assert logprobs.grad is not None
-    source = registry("losses").methods.source(name)
-    further = getattr(source, "golden_results", None)
-    results = further(figures, config) if further else {}
-    gradient = unpadded(logprobs.grad, inputs["log_probs"])
+    gradients = torch.autograd.grad(total.loss, [logprobs, *heads.values()])
+    results |= {f"grad_{name}": g.tolist() for name, g in zip(heads, gradients[1:], strict=True)}
+    gradient = unpadded(gradients[0], inputs["log_probs"])
     return {"loss": total.loss.item(), "grad_log_probs": gradient, **results}
+
+
+def _heads(config: LossConfig, inputs: dict[str, Any]) -> dict[str, Tensor]:
+    """Returns what heads give, one number of each row or of each token."""
+    return {
+        name: padded(values)
+        if isinstance(values[0], list)
+        else torch.tensor(values, dtype=torch.float64)
+        for name, values in ((name, inputs[name]) for name in config.heads)
+    }
+
+
+def _reference(inputs: dict[str, Any]) -> Tensor | None:
+    return padded(inputs["ref_log_probs"]) if "ref_log_probs" in inputs else None
 
 
 def _tensors(columns: dict[str, list[float]]) -> dict[str, Tensor]:

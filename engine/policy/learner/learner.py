@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from engine.policy.learner.forward import (
     output_logprobs,
     pad_rows,
 )
+from engine.policy.learner.heads import HeadsByLoss, LossHeads
 from engine.policy.learner.layout import Layout, MicroBatches
 from engine.policy.learner.minibatches import compared_columns, split
 from engine.policy.learner.rank_group import RankGroup
@@ -40,6 +41,7 @@ from engine.policy.learner.recompute import recompute_activations
 from engine.policy.learner.rows import TokenStats, TrainingRow, UpdateStats
 from engine.policy.learner.token_stats import token_stats
 from engine.policy.models.chunked_logits import ends_with_head
+from engine.policy.models.heads import captured
 from engine.policy.models.precision import MasterWeights
 from engine.policy.models.weights import Weights
 from engine.resources.shapes import logits_at_once
@@ -100,6 +102,7 @@ class Learner:
             eps=options.epsilon,
             weight_decay=options.weight_decay,
         )
+        self.heads = HeadsByLoss(weights, agent)
 
     def update(self, rows: Sequence[TrainingRow], progress: float, loss: str = "") -> UpdateStats:
         """Updates the weights from a batch of the policy's own nodes.
@@ -193,6 +196,7 @@ class Learner:
             "optimizer": self.optimizer.state_dict(),
             "version": self.version,
             "masters": self.precise.state(),
+            **self.heads.state(),
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -200,6 +204,7 @@ class Learner:
             self.optimizer.load_state_dict(state["optimizer"])
         self.version = state["version"]
         self.precise.load_state(state["masters"])
+        self.heads.load_state(state)
 
     def _step(
         self, model: PreTrainedModel, batch: list[MicroBatch], seen: list[TokenStats]
@@ -210,14 +215,14 @@ class Learner:
         units = count_units(masks, self.loss, self.rank_group.sum)
         totals = dict.fromkeys(_SUMS, 0.0)
         self.optimizer.zero_grad(set_to_none=True)
+        heads = self.heads.of(self.loss)
+        if heads:
+            heads.optimizer.zero_grad(set_to_none=True)
         for micro in batch:
             self._score_reference(micro)
-            logprobs_NL, entropy_NL = output_logprobs(
-                model, micro.rows, self.loss.entropy_coefficient > 0, self._at_once
-            )
-            terms = total_loss(
-                logprobs_NL, self._loss_rows(micro, logprobs_NL), units, self.loss, entropy_NL
-            )
+            logprobs_NL, entropy_NL, outputs = self._forward(model, micro, heads)
+            rows = self._loss_rows(micro, logprobs_NL, outputs)
+            terms = total_loss(logprobs_NL, rows, units, self.loss, entropy_NL)
             terms.loss.backward()
             self.precise.take_gradients()
             totals["loss"] += terms.loss.item()
@@ -237,13 +242,37 @@ class Learner:
                 f"agent {self.agent.name}: the gradient norm is {norm} at version {self.version}; "
                 "lower optimizer.learning_rate, or look at the mismatch with the generator"
             )
+        if heads:
+            self._step_heads(heads, limit)
         self.optimizer.step()
         self.precise.round()
         model.eval()
         totals = dict(zip(totals, self.rank_group.sum(list(totals.values())), strict=True))
         return {**totals, "norm": norm}
 
-    def _loss_rows(self, micro: MicroBatch, logprobs_NL: Tensor) -> Rows:
+    def _forward(
+        self, model: PreTrainedModel, micro: MicroBatch, heads: LossHeads | None
+    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """Returns (logprobs_NL, entropy_NL, what each head gives), with gradient."""
+        with captured(model) if heads else nullcontext([]) as seen:
+            logprobs_NL, entropy_NL = output_logprobs(
+                model, micro.rows, self.loss.entropy_coefficient > 0, self._at_once
+            )
+        return logprobs_NL, entropy_NL, heads.read(seen[0], micro.rows) if heads else {}
+
+    def _step_heads(self, heads: LossHeads, limit: float) -> None:
+        norm = heads.clip(self.rank_group, limit)
+        if not math.isfinite(norm):
+            raise FloatingPointError(
+                f"agent {self.agent.name}: the gradient norm of the heads of loss.policy = "
+                f"{self.loss.policy} is {norm} at version {self.version}; lower "
+                f"loss.{self.loss.policy}.head_learning_rate"
+            )
+        heads.step(schedule_factor(self.agent, self.progress))
+
+    def _loss_rows(
+        self, micro: MicroBatch, logprobs_NL: Tensor, outputs: dict[str, Tensor]
+    ) -> Rows:
         # With one optimizer step per update the current weights are the old ones.
         old_NL = (
             micro.old_logprobs_NL if micro.old_logprobs_NL is not None else logprobs_NL.detach()
@@ -256,6 +285,7 @@ class Learner:
             reference_logprobs_NL=micro.reference_logprobs_NL,
             old_entropies_NL=micro.old_entropies_NL,
             columns=micro.rows.columns | micro.compared,
+            heads=outputs,
         )
 
     def _nothing(self) -> PaddedRows:

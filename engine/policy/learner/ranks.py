@@ -118,7 +118,8 @@ class LearnerRank:
         full, masters = self._full(), []
         if full and self.weights.dtype.itemsize < 4:
             masters = [full[name] for name, _ in self.weights.model.named_parameters()]
-        return {"optimizer": optimizer, "version": self.learner.version, "masters": masters}
+        state = {"optimizer": optimizer, "version": self.learner.version, "masters": masters}
+        return state | self.learner.heads.state()
 
     def load_state(self, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Restores whole weights and the `state` of any number of ranks."""
@@ -130,6 +131,7 @@ class LearnerRank:
         with own_options(self.learner.optimizer):
             self.weights.load_full_optimizer_state(self.learner.optimizer, state["optimizer"])
         self.learner.version = state["version"]
+        self.learner.heads.load_state(state)
 
     def _full(self) -> dict[str, Tensor]:
         return self.weights.full_state()

@@ -586,6 +586,26 @@ def method_loss(luck):
     }  # fmt: skip
 
 
+def flow_loss(luck):
+    """FlowRL, its gradient by its derivative: the weight is held."""
+    rows = token_rows(luck)
+    count, beta, (low, high) = len(rows["mask"]), luck.choice([1.5, 15.0]), (0.2, 0.28)
+    advantages, log_z = ([round(luck.gauss(0, 1), 3) for _ in range(count)] for _ in range(2))
+    losses, slopes, by_token = [], [], []
+    for v, mask in enumerate(rows["mask"]):
+        gap = log_z[v] + mean(seen(rows, "log_probs", v, "ref_log_probs")) - beta * advantages[v]
+        weight = math.exp(sum(seen(rows, "log_probs", v, "old_log_probs")))
+        weight = max(1 - low, min(1 + high, weight))
+        losses.append(weight * gap**2)
+        slopes.append(2 * weight * gap / count)
+        by_token.append([m * slopes[-1] / sum(mask) for m in mask])
+    names = ("log_probs", "old_log_probs", "ref_log_probs", "mask")
+    return {
+        **{name: rows[name] for name in names}, "advantages": advantages, "log_z": log_z,
+        "beta": beta, "clip": [low, high], "method": "flowrl",
+    }, {"loss": mean(losses), "grad_log_probs": by_token, "grad_log_z": slopes}  # fmt: skip
+
+
 def component_advantage(luck):
     """Each part normalised in its tree, their weighted sum over all."""
     trees = [luck.choice("xyz") for _ in range(luck.randint(1, 12))]
@@ -635,7 +655,7 @@ MAKERS = {
     "dynamic_filter": [dynamic_filter], "pass_at_k": [pass_at_k], "tree_select": [tree_select],
     "diversity": [diversity], "depth_weight": [depth_weight], "is_weights": [is_weights],
     "gspo_ratio": [gspo_ratio], "kl": [kl], "policy_loss": [policy_loss],
-    "method_loss": [method_loss], "token_advantage": [prefix_values, by_entropy],
+    "method_loss": [method_loss, flow_loss], "token_advantage": [prefix_values, by_entropy],
     "rae": [rae], "rollout_budget": [rollout_budget], "total_loss": [total_loss],
 }  # fmt: skip
 STATISTICAL = {"p_widen": 2, "p_agent": 2}

@@ -330,12 +330,15 @@ def test_the_recipe_trains_as_it_claims(runs, name):
         assert any(0 < update["figures"]["by_entropy"] < 1 for update in updates)
     if name == "pacs":
         assert all(0 < update["figures"]["label_error"] < 1 for update in updates)
+    if name == "flowrl":
+        assert all(update["figures"]["flow_gap"] > 0 for update in updates)
+        assert all(update["figures"]["log_z"] != 0 for update in updates)
     assert all(update["nodes"] >= config.training.batch_nodes for update in updates)
     warned = {line["message"] for line in log.payloads("log.line") if line["level"] == "warning"}
     assert {str(one) for one in setting_warnings(config)} <= warned
     if setting_warnings(config):
         assert all(update["clip_fraction"] == 0 for update in updates)
-    assert any(update["kl"] for update in updates) == (config.loss.kl_coefficient > 0)
+    assert any(update["kl"] for update in updates) == config.loss.reads_reference
     owners = weight_groups(config.agents)
     learned = {update["agent"] for update in updates}
     assert learned == set(owners) == {path.name for path in (run_dir / "models").iterdir()}
