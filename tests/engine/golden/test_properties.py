@@ -606,6 +606,33 @@ def flow_loss(luck):
     }, {"loss": mean(losses), "grad_log_probs": by_token, "grad_log_z": slopes}  # fmt: skip
 
 
+def shaped_reward(luck):
+    """LENS, tree by tree."""
+    trees = [luck.choice("xyz") for _ in range(luck.randint(1, 12))]
+    scores = [luck.choice([0.0, 0.0, 0.5, 1.0]) for _ in trees]
+    logprobs = [[round(-luck.expovariate(1), 3) for _ in range(luck.randint(0, 3))] for _ in trees]
+    p, alpha = [math.exp(mean(row)) if row else 0.0 for row in logprobs], luck.choice([0.25, 1.0])
+    rewards, advantages = list(scores), [0.0] * len(trees)
+    for tree in set(trees):
+        mine = [v for v, other in enumerate(trees) if other == tree]
+        right = [v for v in mine if scores[v] == 1.0]
+        bound = 2 * max(p[v] for v in mine)
+        if certain := [1 / p[v] for v in right if p[v]]:
+            bound = max(len(mine) / sum(certain), bound)
+        for v in mine:
+            if scores[v] < 1 and p[v]:
+                rewards[v] -= (1 - scores[v]) / len(mine) * p[v] / (bound - p[v])
+        own = [rewards[v] for v in mine]
+        for v in mine:
+            gap = rewards[v] - mean(own)
+            if not right:
+                advantages[v] = alpha * gap
+            elif len(set(own)) > 1:
+                advantages[v] = gap / (stdev(own) + 1e-6)
+    inputs = {"scores": scores, "tree_ids": trees, "log_probs": logprobs, "alpha": alpha}
+    return {**inputs, "method": "lens"}, {"rewards": rewards, "advantages": advantages}
+
+
 def component_advantage(luck):
     """Each part normalised in its tree, their weighted sum over all."""
     trees = [luck.choice("xyz") for _ in range(luck.randint(1, 12))]
@@ -650,6 +677,7 @@ MAKERS = {
     "prior": [prior], "posterior": [posterior], "backprop": [backprop], "p_widen": [p_widen],
     "p_agent": [p_agent], "ucb_agent": [ucb_agent], "tree_shaping": [tree_shaping],
     "advantage": [advantage, per_agent], "component_advantage": [component_advantage],
+    "shaped_reward": [shaped_reward],
     "batch_composition": [batch_composition],
     "group_advantage": [advantage], "overlong": [overlong],
     "dynamic_filter": [dynamic_filter], "pass_at_k": [pass_at_k], "tree_select": [tree_select],

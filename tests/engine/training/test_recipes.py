@@ -201,6 +201,8 @@ def by_its_method(tree, config):
         agents=[one["agent"] for one in opened],
         scores=[one["score"] for one in closed],
         lengths=[one["tokens"] for one in closed],
+        # Of an answer's log-probabilities methods read the mean alone.
+        further={"logprobs": [[one["mean_logprob"]][: one["tokens"]] for one in closed]},
     )
     of_nodes = [limits[one["agent"]] for one in opened]
     return assign_credit(record, config.credit, of_nodes).advantages_N
