@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from engine.config.heads import heads_of
 from engine.config.methods import REGISTRIES, registry
 
 Case = dict[str, Any]
@@ -23,7 +24,7 @@ class Kind:
     `needs` (required) and `takes` (optional) are names separated by spaces. Unknown inputs are
     errors: a case with an input that is not read would test something else than it seems to.
     Where `method` is the name of an input that selects a method of a registry, the method's options
-    may be inputs too (`options`).
+    may be inputs too (`options`), and what its heads give.
     """
 
     run: Callable[[Case], Any]
@@ -49,8 +50,10 @@ class Kind:
         name = inputs.get(self.method)
         if not self.registry or not isinstance(name, str):
             return []
-        options = registry(self.registry).methods.options(name)
-        return list(options.model_fields) if options else []
+        methods = registry(self.registry).methods
+        if not (options := methods.options(name)):
+            return []
+        return [*options.model_fields, *heads_of(methods.source(name))]
 
 
 def options(kind: str, name: str, inputs: dict[str, Any]) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from pydantic import Field, model_validator
 
 from engine.config.base import Whole
 from engine.config.columns import LOSS_TENSORS, names_of
+from engine.config.heads import Head, heads_of
 from engine.config.method_settings import MethodSettings
 from engine.config.methods import registry
 
@@ -98,6 +100,12 @@ class LossConfig(MethodSettings):
         losses = registry("losses")
         source = None if losses.error(self.policy) else losses.methods.source(self.policy)
         return names_of(source, "NEEDS")
+
+    @property
+    def heads(self) -> Mapping[str, Head]:
+        """Heads of the selected loss, by name."""
+        losses = registry("losses")
+        return heads_of(None if losses.error(self.policy) else losses.methods.source(self.policy))
 
     @property
     def row_columns(self) -> list[str]:

@@ -24,6 +24,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from engine.config.heads import Head, Reads
 from engine.environments.programs.prompts import statement_prompt
 from engine.inference.classification import area_under_roc, binary_cross_entropy
 from engine.inference.reward_data import (
@@ -33,12 +34,14 @@ from engine.inference.reward_data import (
     Example,
     check_reward_model,
 )
-from engine.policy.batching import left_pad, length_buckets
+from engine.policy.batching import length_buckets
 from engine.policy.models.conversations import conversation_ids
+from engine.policy.models.heads import head_outputs, last_states, new_head
 from engine.policy.models.load import LoadedModel, ModelError, load_policy
 
 BATCH_TOKENS = 8192
 MAX_TOKENS = 4096  # a longer conversation keeps its end, which holds the program
+HEAD = Head(Reads.LAST)
 
 Pair = tuple[str, str]
 """(statement, program)"""
@@ -87,10 +90,8 @@ class RewardModel:
     @classmethod
     def on(cls, policy: LoadedModel, clock: str | None = None) -> RewardModel:
         """Returns an untrained head on a policy: every program scores 0.5."""
-        model = policy.model
-        head = nn.Linear(model.config.hidden_size, 1).to(model.device)
-        nn.init.zeros_(head.weight)
-        nn.init.zeros_(head.bias)
+        head = new_head(HEAD, policy.model)
+        assert isinstance(head, nn.Linear)  # of one layer
         return cls(policy, head, clock)
 
     @classmethod
@@ -144,15 +145,7 @@ class RewardModel:
 
     def logits(self, rows: Sequence[list[int]]) -> Tensor:
         """Returns logits_N, one per row of ids."""
-        model = self.policy.model
-        ids_NL, mask_NL = left_pad(rows, self.policy.pad_id, model.device)
-        states_NLD = model.base_model(
-            input_ids=ids_NL,
-            attention_mask=mask_NL,
-            position_ids=(mask_NL.cumsum(1) - 1).clamp(min=0),
-            use_cache=False,
-        ).last_hidden_state
-        return self.head(states_NLD[:, -1].to(self.head.weight.dtype))[:, 0]
+        return head_outputs(self.head, last_states(self.policy.model, rows, self.policy.pad_id))
 
 
 def train(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from engine.config.loss import Aggregation, LossConfig
 from engine.config.methods import Methods
 from engine.losses import aggregation
-from engine.losses.methods import cispo, gspo, mixed_policy, pacs, ppo, zvp
+from engine.losses.methods import cispo, flowrl, gspo, mixed_policy, pacs, ppo, zvp
 from engine.losses.terms import LossContext, LossSums, PolicyLoss, masked_sum, policy_loss_of
 
 if TYPE_CHECKING:  # the site reads the options of losses without torch
@@ -23,6 +23,7 @@ POLICY_LOSSES: Methods[PolicyLoss] = Methods(
     "losses",
     policy_loss_of,
     cispo,
+    flowrl,
     gspo,
     mixed_policy,
     pacs,
@@ -32,8 +33,8 @@ POLICY_LOSSES: Methods[PolicyLoss] = Methods(
 
 
 def policy_loss(context: LossContext, weights_NL: Tensor) -> LossSums:
-    """Returns the sums of one micro-batch under the configured loss; only `logprobs_NL` gets a
-    gradient.
+    """Returns the sums of one micro-batch under the configured loss; only `logprobs_NL` and
+    the heads get a gradient.
 
     `weights_NL` are those of the rollout correction. All tensors are padded arbitrarily.
     """

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.config.columns import names_of
+from engine.config.heads import heads_of
 from engine.config.loss import Aggregation, LossConfig
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class BatchUnits:
 @dataclass(frozen=True)
 class Rows:
     """Sequences to learn from, (N, L) each unless stated otherwise; log-probs are natural, and all
-    is without gradient."""
+    but heads is without gradient."""
 
     old_logprobs_NL: Tensor
     """Under the learner's weights at the start of the update."""
@@ -60,6 +61,9 @@ class Rows:
     computed over the minibatch."""
     demonstrations_N: Tensor | None = None
     """True for sequences that the policy is shown and did not sample; None if there are none."""
+    heads: Mapping[str, Tensor] = field(default_factory=dict)
+    """Outputs of the heads in the loss's `HEADS`, by name, with gradient: (N, L) for one that reads
+    tokens, (N,) for one that reads prompts."""
 
     @property
     def sampled_NL(self) -> Tensor:
@@ -74,7 +78,7 @@ class LossContext(Rows):
     """What a policy loss reads of one micro-batch. Advantages are 0 in the padding."""
 
     logprobs_NL: Tensor
-    """Under the current weights; the only tensor with gradient."""
+    """Under the current weights; it and the heads alone have a gradient."""
     entropies_NL: Tensor | None = None
     """`old_entropies_NL`, or those of the current weights where these are the old ones; without
     gradient. There if `NEEDS` has `entropies`."""
@@ -139,6 +143,7 @@ def policy_loss_of(module: Any) -> PolicyLoss:
     if not callable(getattr(module, "loss_terms", None)):
         raise ValueError("has no function loss_terms(context)")
     names_of(module, "NEEDS")
+    heads_of(module)
     return module
 
 

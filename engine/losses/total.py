@@ -84,8 +84,8 @@ def total_loss(
     and needed otherwise only by a loss whose `NEEDS` has `entropies`.
 
     Raises:
-        ValueError: something that the settings need is missing: reference log-probs, entropies, or
-            a column of the rows.
+        ValueError: something that the settings need is missing: reference log-probs, entropies, a
+            column of the rows, or a head's outputs.
     """
     terms = policy_loss(
         _context(logprobs_NL, rows, units, config, entropy_NL), _weights(rows, config)
@@ -129,7 +129,8 @@ def _context(
     given |= {"entropies"} if context.entropies_NL is not None else set()
     given |= {"demonstrations"}  # None says that there are none
     given |= {"reference"} if rows.reference_logprobs_NL is not None else set()
-    if missing := sorted(config.needs - given):
+    given |= set(rows.heads)
+    if missing := sorted((config.needs | set(config.heads)) - given):
         raise ValueError(
             f"loss.policy = {config.policy} needs {', '.join(missing)}; give them with the rows"
         )

@@ -54,8 +54,10 @@ def learner_parts(
         # Of the chunk in memory: logits, their softmax in float32 and its steps, and gradients.
         "logits": (2 * size + 24) * logits,
     }
-    if config.loss.kl_coefficient and agent.lora is None:
+    if config.loss.reads_reference and agent.lora is None:
         parts["reference"] = size * shape.parameters / ranks
+    if heads := config.loss.heads:  # whole on every rank, in float32, with both moments
+        parts["heads"] = 16 * sum(head.parameters(shape.width) for head in heads.values())
     if ranks > 1:
         # Two layers at a time, one with its gradient; for the whole pass, embeddings and output
         # matrix with their gradients, and those of the reference.

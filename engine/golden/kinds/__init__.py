@@ -28,7 +28,7 @@ KINDS: dict[str, Kind] = {
     "method_loss": Kind(
         losses.method,
         "log_probs method",
-        "mask old_log_probs scores groups advantages kinds clip aggregation_tokens",
+        "mask old_log_probs ref_log_probs scores groups advantages kinds clip aggregation_tokens",
         "method",
         "losses",
     ),

@@ -50,8 +50,8 @@ def policy(case: Case) -> Any:
 
 
 def method(case: Case) -> Any:
-    """A loss that compares rows, or that knows kinds of them, over one minibatch. `clip` is the
-    range of ratios, or null; an option of that name says whether there is one."""
+    """A loss that compares rows, reads heads, or knows kinds of rows, over one minibatch. `clip` is
+    the range of ratios, or null; an option of that name says whether there is one."""
     inputs = case["inputs"]
     name, clip = inputs["method"], inputs.get("clip")
     lookup(POLICY_LOSSES.every(), name, "method")
@@ -64,24 +64,46 @@ def method(case: Case) -> Any:
     logprobs, mask = padded(inputs["log_probs"]).requires_grad_(), mask_of(inputs)
     old = padded(inputs["old_log_probs"])
     columns = _tensors({name: inputs[name] for name in config.row_columns})
-    drift = masked_log_ratio(logprobs.detach(), old, mask).sum(-1)
     groups = torch.tensor(inputs.get("groups", [0] * len(mask)))
+    drift = masked_log_ratio(logprobs.detach(), old, mask).sum(-1)
     figures = MinibatchRows(drift, mask.sum(-1), groups, columns)
     if hook := over_minibatch(config):
         columns = {**columns, **hook(figures, config)}
-    advantages = _advantages(inputs) if "advantages" in inputs else torch.zeros_like(old)
+    further = getattr(registry("losses").methods.source(name), "golden_results", None)
+    results = further(figures, config) if further else {}
     shown = torch.tensor([kind == "demonstration" for kind in inputs.get("kinds", [])])
     demonstrations = shown if shown.any() else None
-    rows = Rows(old, old, advantages, mask, columns=columns, demonstrations_N=demonstrations)
+    heads = {name: value.requires_grad_() for name, value in _heads(config, inputs).items()}
+    rows = Rows(
+        old_logprobs_NL=old,
+        rollout_logprobs_NL=old,
+        advantages_NL=_advantages(inputs) if "advantages" in inputs else torch.zeros_like(old),
+        mask_NL=mask,
+        reference_logprobs_NL=_reference(inputs),
+        columns=columns,
+        demonstrations_N=demonstrations,
+        heads=heads,
+    )
     units = count_units([mask], config, demonstrations=[demonstrations])
     total = total_loss(logprobs, rows, units, config)
-    total.loss.backward()
-    assert logprobs.grad is not None
-    source = registry("losses").methods.source(name)
-    further = getattr(source, "golden_results", None)
-    results = further(figures, config) if further else {}
-    gradient = unpadded(logprobs.grad, inputs["log_probs"])
+    gradients = torch.autograd.grad(total.loss, [logprobs, *heads.values()])
+    results |= {f"grad_{name}": g.tolist() for name, g in zip(heads, gradients[1:], strict=True)}
+    gradient = unpadded(gradients[0], inputs["log_probs"])
     return {"loss": total.loss.item(), "grad_log_probs": gradient, **results}
+
+
+def _heads(config: LossConfig, inputs: dict[str, Any]) -> dict[str, Tensor]:
+    """Returns what heads give, one number of each row or of each token."""
+    return {
+        name: padded(values)
+        if isinstance(values[0], list)
+        else torch.tensor(values, dtype=torch.float64)
+        for name, values in ((name, inputs[name]) for name in config.heads)
+    }
+
+
+def _reference(inputs: dict[str, Any]) -> Tensor | None:
+    return padded(inputs["ref_log_probs"]) if "ref_log_probs" in inputs else None
 
 
 def _tensors(columns: dict[str, list[float]]) -> dict[str, Tensor]:

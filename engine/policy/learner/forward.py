@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -68,6 +69,8 @@ class PackedRows(RowTensors):
     """Index among the Q of the position before output t of row n..."""
     choices_NL: Tensor
     """... and index among the R of that output."""
+    paths: tuple[np.ndarray, ...]
+    """Of each row: the index among the T of each of its tokens."""
 
 
 def pad_rows(rows: Sequence[TrainingRow], pad_id: int, device) -> PaddedRows:
@@ -112,6 +115,7 @@ def pack_rows(rows: Sequence[TrainingRow], trie: Trie, pad_id: int, device) -> P
         tokens_QR=tokens_QR,
         answers_NL=answers_NL,
         choices_NL=choices_NL,
+        paths=tuple(trie.paths),
     )
 
 

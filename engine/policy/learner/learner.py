@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,15 +32,17 @@ from engine.policy.learner.forward import (
     output_logprobs,
     pad_rows,
 )
+from engine.policy.learner.heads import HeadsByLoss, LossHeads
 from engine.policy.learner.layout import Layout, MicroBatches
 from engine.policy.learner.minibatches import compared_columns, split, taken
 from engine.policy.learner.objective import DEFAULT, Objective
-from engine.policy.learner.optimizers import Optimizers
+from engine.policy.learner.optimizers import Optimizers, schedule_factor
 from engine.policy.learner.rank_group import RankGroup
 from engine.policy.learner.recompute import recompute_activations
 from engine.policy.learner.rows import TokenStats, TrainingRow, UpdateStats
 from engine.policy.learner.token_stats import token_stats
 from engine.policy.models.chunked_logits import ends_with_head
+from engine.policy.models.heads import captured
 from engine.policy.models.precision import MasterWeights
 from engine.policy.models.weights import Weights
 from engine.resources.shapes import logits_at_once
@@ -93,6 +96,7 @@ class Learner:
         self._at_once: int | None = None
         self.precise = MasterWeights(weights.trained())
         self.optimizers = Optimizers(weights, self.precise.masters, agent.optimizer)
+        self.heads = HeadsByLoss(weights, agent)
 
     def update(
         self, rows: Sequence[TrainingRow], progress: float, objective: Objective = DEFAULT
@@ -187,12 +191,14 @@ class Learner:
             **self.optimizers.state(),
             "version": self.version,
             "masters": self.precise.state(),
+            **self.heads.state(),
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
         self.optimizers.load_state(state)
         self.version = state["version"]
         self.precise.load_state(state["masters"])
+        self.heads.load_state(state)
 
     def _step(
         self, model: PreTrainedModel, batch: list[MicroBatch], seen: list[TokenStats]
@@ -204,14 +210,14 @@ class Learner:
         units = count_units(masks, self.loss, self.rank_group.sum, shown)
         totals = dict.fromkeys(_SUMS, 0.0)
         self.optimizers.forget_gradients()
+        heads = self.heads.of(self.loss)
+        if heads:
+            heads.optimizer.zero_grad(set_to_none=True)
         for micro in batch:
             self._score_reference(micro)
-            logprobs_NL, entropy_NL = output_logprobs(
-                model, micro.rows, self.loss.entropy_coefficient > 0, self._at_once
-            )
-            terms = total_loss(
-                logprobs_NL, self._loss_rows(micro, logprobs_NL), units, self.loss, entropy_NL
-            )
+            logprobs_NL, entropy_NL, outputs = self._forward(model, micro, heads)
+            rows = self._loss_rows(micro, logprobs_NL, outputs)
+            terms = total_loss(logprobs_NL, rows, units, self.loss, entropy_NL)
             terms.loss.backward()
             self.precise.take_gradients()
             totals["loss"] += terms.loss.item()
@@ -230,13 +236,38 @@ class Learner:
                 f"agent {self.agent.name}: the gradient norm is {norm} at version {self.version}; "
                 "lower optimizer.learning_rate, or look at the mismatch with the generator"
             )
+        if heads:
+            self._step_heads(heads)
         self.optimizers.step()
         self.precise.round()
         model.eval()
         totals = dict(zip(totals, self.rank_group.sum(list(totals.values())), strict=True))
         return {**totals, "norm": norm}
 
-    def _loss_rows(self, micro: MicroBatch, logprobs_NL: Tensor) -> Rows:
+    def _forward(
+        self, model: PreTrainedModel, micro: MicroBatch, heads: LossHeads | None
+    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """Returns (logprobs_NL, entropy_NL, what each head gives), with gradient."""
+        with captured(model) if heads else nullcontext([]) as seen:
+            logprobs_NL, entropy_NL = output_logprobs(
+                model, micro.rows, self.loss.entropy_coefficient > 0, self._at_once
+            )
+        return logprobs_NL, entropy_NL, heads.read(seen[0], micro.rows) if heads else {}
+
+    def _step_heads(self, heads: LossHeads) -> None:
+        settings = self.optimizers.settings
+        norm = heads.clip(self.rank_group, settings.max_gradient_norm)
+        if not math.isfinite(norm):
+            raise FloatingPointError(
+                f"agent {self.agent.name}: the gradient norm of the heads of loss.policy = "
+                f"{self.loss.policy} is {norm} at version {self.version}; lower "
+                f"loss.{self.loss.policy}.head_learning_rate"
+            )
+        heads.step(schedule_factor(settings, self.progress))
+
+    def _loss_rows(
+        self, micro: MicroBatch, logprobs_NL: Tensor, outputs: dict[str, Tensor]
+    ) -> Rows:
         # With one optimizer step per update the current weights are the old ones.
         old_NL = (
             micro.old_logprobs_NL if micro.old_logprobs_NL is not None else logprobs_NL.detach()
@@ -250,6 +281,7 @@ class Learner:
             old_entropies_NL=micro.old_entropies_NL,
             columns=micro.rows.columns | micro.compared,
             demonstrations_N=micro.rows.demonstrations_N,
+            heads=outputs,
         )
 
     def _nothing(self) -> PaddedRows:

@@ -29,20 +29,19 @@ class Optimizers:
     def __init__(self, weights: Weights, masters: list[Parameter], own: OptimizerConfig):
         self._weights = weights
         self._masters = masters
-        self._settings = own
+        self._settings = self.settings = own
+        """The agent's own, and those of the steps to come."""
         self.own = _adamw(masters, own)
         self._groups: dict[str, AdamW] = {}
         self._saved: dict[str, Any] = {}
         """States of groups that have not learned since they were loaded."""
         self._active: AdamW = self.own
-        self._limit = own.max_gradient_norm
 
     def use(self, group: OptimizerGroup | None, progress: float) -> float:
         """Makes a group's optimizer, or the agent's own for None, that of the steps to come;
         returns its learning rate after `progress` (0 to 1) of the run."""
-        settings = group.settings if group else self._settings
+        settings = self.settings = group.settings if group else self._settings
         self._active = self._of(group) if group else self.own
-        self._limit = settings.max_gradient_norm
         rate = settings.learning_rate * schedule_factor(settings, progress)
         for options in self._active.param_groups:
             options["lr"] = rate
@@ -54,7 +53,9 @@ class Optimizers:
 
     def clip(self) -> float:
         """Scales the gradients down to the largest norm; returns their norm before."""
-        return _number(torch.nn.utils.clip_grad_norm_(self._masters, self._limit))
+        return _number(
+            torch.nn.utils.clip_grad_norm_(self._masters, self.settings.max_gradient_norm)
+        )
 
     def step(self) -> None:
         """Steps the parameters along their gradients."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
+from torch.nn import Parameter
 
 from engine.policy.learner.forward import inputs_of
 from engine.policy.learner.rows import TrainingRow
@@ -50,6 +51,15 @@ class RankGroup:
         flat[width * first : width * (first + len(mine))] = [x for row in mine for x in row]
         flat = self.sum(flat)
         return [flat[at : at + width] for at in range(0, len(flat), width)], first
+
+    def sum_gradients(self, parameters: Sequence[Parameter]) -> None:
+        """Replaces the gradients of parameters that are whole on every rank by their sums."""
+        if self.ranks == 1:
+            return
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            dist.all_reduce(parameter.grad)
 
     def _reduced(self, values: Sequence[float], operation: dist.ReduceOp.RedOpType) -> list[float]:
         if self.ranks == 1 or not values:

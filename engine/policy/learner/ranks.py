@@ -118,7 +118,8 @@ class LearnerRank:
         full, masters = self._full(), []
         if full and self.weights.dtype.itemsize < 4:
             masters = [full[name] for name, _ in self.weights.model.named_parameters()]
-        return {**optimizers, "version": self.learner.version, "masters": masters}
+        state = {**optimizers, "version": self.learner.version, "masters": masters}
+        return state | self.learner.heads.state()
 
     def load_state(self, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Restores whole weights and the `state` of any number of ranks."""
@@ -129,6 +130,7 @@ class LearnerRank:
         self.weights.load_full_state(full)
         self.learner.optimizers.load_state(state)
         self.learner.version = state["version"]
+        self.learner.heads.load_state(state)
 
     def _full(self) -> dict[str, Tensor]:
         return self.weights.full_state()

@@ -56,8 +56,9 @@ def example():
 
 def test_the_example_adds_a_method_to_every_registry(example):
     assert {one.kind: sorted(one.methods.sound()) for one in REGISTRIES} == {
-        "advantages": ["scaled"], "losses": ["reinforce"], "rewards": ["brief", "partial"],
-        "formats": ["example_rows"], "strategies": ["best_first"], "allocators": ["alternating"],
+        "advantages": ["scaled"], "losses": ["baseline", "reinforce"],
+        "rewards": ["brief", "partial"], "formats": ["example_rows"],
+        "strategies": ["best_first"], "allocators": ["alternating"],
         "samplers": ["unsolved"], "environments": ["new_letters"], "composers": ["again"],
     }  # fmt: skip
 
@@ -112,6 +113,26 @@ def test_a_loss_of_a_package_learns_and_reports_its_figure(example):
     assert figures == {
         "unlikely": {"title": "Tokens below the floor", "unit": "share", "section": "Learning"}
     }
+
+
+def test_a_loss_of_a_package_learns_with_its_head(example):
+    logprobs = torch.tensor([[-0.1, -4.0], [-0.2, 0.0]], dtype=torch.float64)
+    mask, values = torch.tensor([[1, 1], [1, 0]]), torch.tensor([[0.5, 0.0], [1.0, 9.0]])
+    heads = {"value": values.double().requires_grad_()}
+    advantages = torch.tensor([[2.0], [-1.0]]).expand(2, 2)
+    rows = Rows(logprobs, logprobs, advantages, mask, heads=heads)
+    config = LossConfig(policy="baseline", baseline={"cost": 2.0}, kl_coefficient=0)
+    learned = logprobs.clone().requires_grad_()
+    result = total_loss(learned, rows, count_units([mask], config), config)
+    policy, errors = 1.5 * 0.1 + 2 * 4.0 - 2 * 0.2, 1.5**2 + 2**2 + 2**2
+    assert result.policy.item() == pytest.approx((policy + 2 * errors) / 3)
+    assert float(result.figures["value_error"]) == pytest.approx(errors / 3)
+    own, of_head = torch.autograd.grad(result.loss, [learned, heads["value"]])
+    assert own.tolist() == [pytest.approx([-0.5, -2 / 3]), pytest.approx([2 / 3, 0])]
+    assert of_head.tolist() == [pytest.approx([-2.0, -8 / 3]), pytest.approx([8 / 3, 0])]
+    assert load_recipe("demo", {"loss.policy": "baseline", "loss.baseline.head_learning_rate": 0.1})
+    with pytest.raises(ValueError, match="policy = baseline needs value; give"):
+        total_loss(learned, replace(rows, heads={}), count_units([mask], config), config)
 
 
 def test_a_reward_of_a_package_scores_nodes(example):
@@ -178,8 +199,8 @@ def test_the_engine_lists_plug_ins_with_version_and_origin(example, capsys):
     assert main(["plugins", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["plugins"]
     assert {one["name"] for one in found} == {
-        "scaled", "reinforce", "brief", "partial", "example_rows", "best_first", "alternating",
-        "unsolved", "new_letters", "again",
+        "scaled", "baseline", "reinforce", "brief", "partial", "example_rows", "best_first",
+        "alternating", "unsolved", "new_letters", "again",
     }  # fmt: skip
     for one in found:
         assert (one["package"], one["version"]) == ("grove-example", "0.1")

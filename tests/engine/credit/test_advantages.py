@@ -28,6 +28,7 @@ def over_group(method, rewards, agents=None):
         "scores": np.ones(count),
         "lengths": np.full(count, 4),
         "limits": np.full(count, 8),
+        "logprobs": np.full((count, 4), -0.5),
     }
     needed = {name: columns[name] for name in ADVANTAGES[method].needs}
     options = CreditConfig(advantage=method).options("advantage")

@@ -586,6 +586,53 @@ def method_loss(luck):
     }  # fmt: skip
 
 
+def flow_loss(luck):
+    """FlowRL, its gradient by its derivative: the weight is held."""
+    rows = token_rows(luck)
+    count, beta, (low, high) = len(rows["mask"]), luck.choice([1.5, 15.0]), (0.2, 0.28)
+    advantages, log_z = ([round(luck.gauss(0, 1), 3) for _ in range(count)] for _ in range(2))
+    losses, slopes, by_token = [], [], []
+    for v, mask in enumerate(rows["mask"]):
+        gap = log_z[v] + mean(seen(rows, "log_probs", v, "ref_log_probs")) - beta * advantages[v]
+        weight = math.exp(sum(seen(rows, "log_probs", v, "old_log_probs")))
+        weight = max(1 - low, min(1 + high, weight))
+        losses.append(weight * gap**2)
+        slopes.append(2 * weight * gap / count)
+        by_token.append([m * slopes[-1] / sum(mask) for m in mask])
+    names = ("log_probs", "old_log_probs", "ref_log_probs", "mask")
+    return {
+        **{name: rows[name] for name in names}, "advantages": advantages, "log_z": log_z,
+        "beta": beta, "clip": [low, high], "method": "flowrl",
+    }, {"loss": mean(losses), "grad_log_probs": by_token, "grad_log_z": slopes}  # fmt: skip
+
+
+def shaped_reward(luck):
+    """LENS, tree by tree."""
+    trees = [luck.choice("xyz") for _ in range(luck.randint(1, 12))]
+    scores = [luck.choice([0.0, 0.0, 0.5, 1.0]) for _ in trees]
+    logprobs = [[round(-luck.expovariate(1), 3) for _ in range(luck.randint(0, 3))] for _ in trees]
+    p, alpha = [math.exp(mean(row)) if row else 0.0 for row in logprobs], luck.choice([0.25, 1.0])
+    rewards, advantages = list(scores), [0.0] * len(trees)
+    for tree in set(trees):
+        mine = [v for v, other in enumerate(trees) if other == tree]
+        right = [v for v in mine if scores[v] == 1.0]
+        bound = 2 * max(p[v] for v in mine)
+        if certain := [1 / p[v] for v in right if p[v]]:
+            bound = max(len(mine) / sum(certain), bound)
+        for v in mine:
+            if scores[v] < 1 and p[v]:
+                rewards[v] -= (1 - scores[v]) / len(mine) * p[v] / (bound - p[v])
+        own = [rewards[v] for v in mine]
+        for v in mine:
+            gap = rewards[v] - mean(own)
+            if not right:
+                advantages[v] = alpha * gap
+            elif len(set(own)) > 1:
+                advantages[v] = gap / (stdev(own) + 1e-6)
+    inputs = {"scores": scores, "tree_ids": trees, "log_probs": logprobs, "alpha": alpha}
+    return {**inputs, "method": "lens"}, {"rewards": rewards, "advantages": advantages}
+
+
 def component_advantage(luck):
     """Each part normalised in its tree, their weighted sum over all."""
     trees = [luck.choice("xyz") for _ in range(luck.randint(1, 12))]
@@ -630,12 +677,13 @@ MAKERS = {
     "prior": [prior], "posterior": [posterior], "backprop": [backprop], "p_widen": [p_widen],
     "p_agent": [p_agent], "ucb_agent": [ucb_agent], "tree_shaping": [tree_shaping],
     "advantage": [advantage, per_agent], "component_advantage": [component_advantage],
+    "shaped_reward": [shaped_reward],
     "batch_composition": [batch_composition],
     "group_advantage": [advantage], "overlong": [overlong],
     "dynamic_filter": [dynamic_filter], "pass_at_k": [pass_at_k], "tree_select": [tree_select],
     "diversity": [diversity], "depth_weight": [depth_weight], "is_weights": [is_weights],
     "gspo_ratio": [gspo_ratio], "kl": [kl], "policy_loss": [policy_loss],
-    "method_loss": [method_loss], "token_advantage": [prefix_values, by_entropy],
+    "method_loss": [method_loss, flow_loss], "token_advantage": [prefix_values, by_entropy],
     "rae": [rae], "rollout_budget": [rollout_budget], "total_loss": [total_loss],
 }  # fmt: skip
 STATISTICAL = {"p_widen": 2, "p_agent": 2}

@@ -29,6 +29,7 @@ def make_batch(rows=6, length=5, seed=0, spread=0.3):
         reference_logprobs_NL=old + spread * noise(),
         old_entropies_NL=noise().abs(),
         columns=made_columns(rows),
+        heads={"log_z": noise()[:, 0]},
     )
 
 
@@ -57,4 +58,5 @@ def changed(rows: Rows, change) -> Rows:
         if isinstance(value, torch.Tensor)
     }
     columns = {name: change(name, values) for name, values in rows.columns.items()}
-    return replace(rows, **tensors, columns=columns)
+    heads = {name: change(name, values) for name, values in rows.heads.items()}
+    return replace(rows, **tensors, columns=columns, heads=heads)

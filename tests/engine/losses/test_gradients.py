@@ -58,6 +58,7 @@ class SmallProblem:
             reference_logprobs_NL=self.start + 0.3 * torch.randn_like(old),
             old_entropies_NL=torch.rand_like(old),
             columns=made_columns(len(rows)),
+            heads={"log_z": torch.linspace(-1, 1, len(rows), dtype=torch.float64)},
         )
         self.directions = [
             [torch.randn_like(weight) for weight in self.model.parameters()] for _ in range(2)
@@ -96,18 +97,29 @@ class SmallProblem:
             moves_N = ((outputs[0] - self.start) * self.rows.mask_NL).sum(-1)
             own = (self.rows.columns["slope"] * moves_N).sum().item() / len(moves_N)
             return self.loss(settings, outputs).loss.item() + own
-        if settings.policy != "cispo":
+        if settings.policy not in ("cispo", "flowrl"):
             return self.loss(settings, outputs).loss.item()
         rows, still = self.rows, replace(self.rows, advantages_NL=0 * self.start)
-        rest = self.loss(settings, outputs, still).loss.item()
-        ratios = (self.start - rows.old_logprobs_NL).exp()
-        held = ratios.clamp(1 - settings.clip_low, 1 + settings.clip_high)
+        rest = self.loss(settings.by("ppo"), outputs, still).loss.item()
+        gaps = self.start - rows.old_logprobs_NL
+        if settings.policy == "flowrl":
+            gaps = (gaps * rows.mask_NL).sum(-1, keepdim=True)
+        held = gaps.exp().clamp(1 - settings.clip_low, 1 + settings.clip_high)
         corrections = importance_weights(
             rows.old_logprobs_NL, rows.rollout_logprobs_NL, rows.mask_NL,
             settings.importance_level, settings.importance_mode, settings.importance_threshold,
         )  # fmt: skip
-        terms = -corrections * held * rows.advantages_NL * outputs[0] * rows.mask_NL
-        return rest + terms.sum().item() / rows.mask_NL.sum().item()
+        weights = corrections * held * rows.mask_NL
+        if settings.policy == "cispo":
+            terms = -weights * rows.advantages_NL * outputs[0]
+            return rest + terms.sum().item() / rows.mask_NL.sum().item()
+        lengths_N = rows.mask_NL.sum(-1)
+        drift_NL = (outputs[0] - rows.reference_logprobs_NL) * rows.mask_NL
+        means_N = drift_NL.sum(-1) / lengths_N
+        targets_N = settings.options("policy").beta * rows.advantages_NL[:, 0]
+        errors_N = rows.heads["log_z"] + means_N - targets_N
+        terms_N = (weights * errors_N.square()[:, None]).sum(-1) / lengths_N
+        return rest + terms_N.mean().item()
 
 
 @pytest.fixture(scope="module")

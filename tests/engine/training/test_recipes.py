@@ -201,6 +201,8 @@ def by_its_method(tree, config):
         agents=[one["agent"] for one in opened],
         scores=[one["score"] for one in closed],
         lengths=[one["tokens"] for one in closed],
+        # Of an answer's log-probabilities methods read the mean alone.
+        further={"logprobs": [[one["mean_logprob"]][: one["tokens"]] for one in closed]},
     )
     of_nodes = [limits[one["agent"]] for one in opened]
     return assign_credit(record, config.credit, of_nodes).advantages_N
@@ -342,12 +344,15 @@ def test_the_recipe_trains_as_it_claims(runs, name):
         assert any(0 < update["figures"]["by_entropy"] < 1 for update in updates)
     if name == "pacs":
         assert all(0 < update["figures"]["label_error"] < 1 for update in updates)
+    if name == "flowrl":
+        assert all(update["figures"]["flow_gap"] > 0 for update in updates)
+        assert all(update["figures"]["log_z"] != 0 for update in updates)
     assert all(update["nodes"] >= config.training.batch_nodes for update in updates)
     warned = {line["message"] for line in log.payloads("log.line") if line["level"] == "warning"}
     assert {str(one) for one in setting_warnings(config)} <= warned
     if setting_warnings(config):
         assert all(update["clip_fraction"] == 0 for update in updates)
-    assert any(update["kl"] for update in updates) == (config.loss.kl_coefficient > 0)
+    assert any(update["kl"] for update in updates) == config.loss.reads_reference
     owners = weight_groups(config.agents)
     learned = {update["agent"] for update in updates}
     assert learned == set(owners) == {path.name for path in (run_dir / "models").iterdir()}
