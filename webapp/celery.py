@@ -29,9 +29,10 @@ _REDIS_OPTIONS = {
 
 def _transport_options(url: str) -> dict:
     if url.startswith("filesystem"):
-        queue = str(settings.BROKER_DIR / "queue")
-        os.makedirs(queue, exist_ok=True)
-        return {"data_folder_in": queue, "data_folder_out": queue, "polling_interval": 0.2}
+        queue = settings.BROKER_DIR / "queue"
+        queue.mkdir(parents=True, exist_ok=True)
+        folders = {"data_folder_in": str(queue), "data_folder_out": str(queue)}
+        return {**folders, "polling_interval": 0.2}
     return _REDIS_OPTIONS if url.startswith(("redis", "sentinel")) else {}
 
 

@@ -13,7 +13,6 @@ Invariants:
 from __future__ import annotations
 
 import logging
-import os
 import time
 import uuid
 from pathlib import Path
@@ -53,10 +52,9 @@ class Channel(filesystem.Channel):
 
     def _get(self, queue: str) -> dict[str, Any]:
         """Raises `Empty` if no message of the queue is left."""
-        for name in sorted(os.listdir(self.data_folder_in)):
-            if name.partition(".")[2] != f"{queue}.msg":
+        for file in sorted(Path(self.data_folder_in).iterdir()):
+            if file.name.partition(".")[2] != f"{queue}.msg":
                 continue
-            file = Path(self.data_folder_in, name)
             try:
                 content = file.read_bytes()
                 file.unlink()
