@@ -1,6 +1,6 @@
-"""Script: `manage.py up`, held at the beginning of a step. Arguments: STEP FOLDER.
+"""Script: `manage.py up`, held in a step. Arguments: STEP FOLDER.
 
-At the step whose name begins with STEP it makes FOLDER/held, and goes on when FOLDER/go is there.
+In the step whose name begins with STEP it makes FOLDER/held, and goes on when FOLDER/go is there.
 """
 
 import os
@@ -9,29 +9,36 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import django
+
 from webapp.manage import main
 from workers.local.progress import Progress
 
 HELD, GO = "held", "go"
 
 
-def hold(step, folder):
-    """Makes every `Progress` wait in its step, as if what the step does took so long."""
-    timed = Progress.timed
+def hold(kind, step, folder):
+    """Makes the steps of this class wait within, as if what they do took so long."""
+    original = kind.step
 
     @contextmanager
-    def held(progress, name):
-        with timed(progress, name):
+    def held(self, name):
+        with original(self, name):
             if name.startswith(step):
                 (folder / HELD).touch()
                 while not (folder / GO).exists():
                     time.sleep(0.02)
             yield
 
-    Progress.timed = held
+    kind.step = held
 
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
-    hold(sys.argv[1], Path(sys.argv[2]))
+    django.setup()
+    from workers.local.supervisor import Supervisor
+
+    # The supervisor's steps are those that need Postgres.
+    kind = Progress if sys.argv[1] == "Starting Postgres" else Supervisor
+    hold(kind, sys.argv[1], Path(sys.argv[2]))
     main(["manage.py", "up"])

@@ -17,10 +17,13 @@ from django.db import OperationalError
 from rich.console import Console
 
 from engine.config.errors import ConfigError
+from tests.helpers.waiting import patience
+from webapp import manage
 from workers.local.endings import ended_in_order, explain
 from workers.local.errors import StartError
 from workers.local.lock import VarLock
 from workers.local.progress import Progress
+from workers.local.service import Service
 from workers.local.signals import ShutdownRequested
 from workers.local.supervisor import Supervisor
 
@@ -139,6 +142,16 @@ def test_a_traceback_that_cannot_be_written_hides_no_error(tmp_path):
     assert text.startswith("KeyError: 'x'. Its traceback cannot be written: ")
 
 
+def test_ctrl_c_before_a_command_handles_signals_is_one_line(monkeypatch, capsys):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(manage, "execute_from_command_line", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        manage.main(["manage.py", "up"])
+    assert ended.value.code == 130 and capsys.readouterr().err == "Interrupted by Ctrl-C.\n"
+
+
 def test_a_holder_that_has_no_address_yet_is_said_to_be_starting(tmp_path):
     first, second = VarLock(tmp_path), VarLock(tmp_path)
     first.take()
@@ -156,3 +169,24 @@ def test_signals_are_ignored_from_the_end_of_the_block_on(supervisor):
     with ended_in_order(supervisor, "It failed"):
         assert signal.getsignal(signal.SIGTERM) not in (signal.SIG_IGN, signal.SIG_DFL)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN, "nothing cuts the end short"
+
+
+@pytest.mark.parametrize(
+    "program, cause",
+    [
+        ("echo noise; kill -9 $$", "it ended by SIGKILL"),
+        ("echo first; echo the port is taken; exit 3", "the port is taken"),
+        ("exit 4", "it ended with exit status 4"),
+    ],
+)
+def test_why_a_service_ended_is_its_signal_or_its_own_last_line(tmp_path, program, cause):
+    log = tmp_path / "web.log"
+    log.write_text("a line of an earlier start\n")
+    command = ["sh", "-c", program]
+    service = Service("web", command, log, dict(os.environ), tmp_path, 5.0, signal.SIGKILL)
+    service.start()
+    service.process.wait(60 * patience())
+    assert service.cause_of_end() == cause
+    how = "by SIGKILL" if "kill" in program else f"with exit status {program[-1]}"
+    assert service.restart_if_dead().startswith(f"The web ended ({how}; see {log})")
+    service.stop()

@@ -18,9 +18,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
+from types import FrameType
 
 import psycopg
 from django.conf import settings
@@ -86,15 +88,38 @@ class Supervisor:
         if self._postgres is not None:
             self._start_postgres(self._postgres)
         self._refuse_newer_schema()
-        with self.progress.step("Preparing the database"):
+        with self.step("Preparing the database"):
             call_command("migrate", verbosity=0, interactive=False)
-        with self.progress.step("Registering the starter agents"):
+        with self.step("Registering the starter agents"):
             self.user, self.project = ensure_demo()
             self._register_starters()
-        with self.progress.step("Starting web and worker"):
+        with self.step("Starting web and worker"):
             self.web.start()
             self.worker.start()
             self._await_web()
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Shows a step of the start, whose block runs in the main thread with the database.
+
+        Raises:
+            StartError: the embedded Postgres ended. It interrupts whatever the block waits for:
+                clients wait for a new connection longer than anybody waits for the reason.
+        """
+
+        def raise_its_end(number: int, frame: FrameType | None) -> None:
+            if error := self.database_end():
+                signal.signal(signal.SIGCHLD, before)
+                raise error
+
+        with self.progress.step(name):
+            before = signal.signal(signal.SIGCHLD, raise_its_end)
+            try:
+                if error := self.database_end():  # before the handler was set
+                    raise error
+                yield
+            finally:
+                signal.signal(signal.SIGCHLD, before)
 
     def serve(self, until: Callable[[], bool]) -> None:
         """Restarts children that die, until `until()` is true."""
@@ -220,8 +245,6 @@ class Supervisor:
                     f"with status {status}.",
                     f"Is it another program? See {self.web.log}.",
                 )
-            if error := self.database_end():
-                raise error
             if not self.web.alive():
                 raise StartError(
                     f"The web service did not start: {self.web.cause_of_end()}.",

@@ -113,7 +113,7 @@ class Demo:
             "training.minutes": self.options["minutes"],
         }
         name = f"Demo, seed {self.options['seed']}"
-        with self.progress.step("Launching the demo experiment"):
+        with self.supervisor.step("Launching the demo experiment"):
             return create_experiment_with_run(
                 self.supervisor.project, self.supervisor.user, DEMO_RECIPE, overrides, name
             )

@@ -40,7 +40,7 @@ def ensure_demo_run(supervisor: Supervisor) -> Run:
     runs = Run.objects.filter(experiment__project=supervisor.project).order_by("created")
     if first := runs.first():
         return first
-    with supervisor.progress.step("Launching the demo experiment"):
+    with supervisor.step("Launching the demo experiment"):
         return create_experiment_with_run(
             supervisor.project, supervisor.user, DEMO_RECIPE, {}, "Two agents, one tree"
         )
