@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
@@ -56,7 +57,7 @@ class Site:
             "GROVE_ENGINE_METRICS": f"127.0.0.1:{self.of_engine}",
             "GROVE_ENGINE_METRICS_TOKEN_FILE": files["GROVE_METRICS_TOKEN_FILE"],
             "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
-        })  # fmt: skip
+        }, (Path(parse_qs(urlsplit(self.database_url).query)["host"][0]),))  # fmt: skip
 
     @property
     def address(self) -> str:

@@ -9,8 +9,11 @@ an unknown account without HOME, secrets in files.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -37,16 +40,16 @@ pytestmark = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def redis_port(tmp_path):
-    port = a_port()
+@pytest.fixture(scope="module")
+def redis_port(tmp_path_factory):
+    port, folder = a_port(), tmp_path_factory.mktemp("redis")
     command = ["redis-server", "--port", str(port), "--save", "", "--appendonly", "no"]
-    with subprocess.Popen([*command, "--dir", str(tmp_path)], stdout=subprocess.DEVNULL) as server:
+    with subprocess.Popen([*command, "--dir", str(folder)], stdout=subprocess.DEVNULL) as server:
         yield port
         server.terminate()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def databases(postgres_url):
     """Two empty ones. They admit accounts without a name, too, which peer authentication cannot."""
     names = ("deployed", "restored")
@@ -64,37 +67,80 @@ def databases(postgres_url):
         admin.execute("SELECT pg_reload_conf()")
 
 
-def test_a_run_is_backed_up_restored_elsewhere_and_replayed(
-    elsewhere, databases, redis_port, tmp_path
-):
-    of_here, of_there = databases
-    first = Site(elsewhere, tmp_path / "here", of_here, f"redis://127.0.0.1:{redis_port}/0")
+@pytest.fixture(scope="module")
+def sites(elsewhere, databases, redis_port, tmp_path_factory):
+    """Two installations that share nothing: the second is empty."""
+    folder = tmp_path_factory.mktemp("sites")
+    folder.chmod(0o755)
+    return [
+        Site(elsewhere, folder / name, url, f"redis://127.0.0.1:{redis_port}/{number}")
+        for number, (name, url) in enumerate(zip(("here", "there"), databases, strict=True))
+    ]
+
+
+@dataclass
+class Trained:
+    """What the first installation did before it was stopped."""
+
+    run: str
+    shown: tuple
+    did: list
+    scraped: dict[str, float]
+
+
+@pytest.fixture(scope="module")
+def migrated(sites):
+    first, _ = sites
     done = first.container.run("grove", "upgrade", "--check")
     assert done.returncode == 1 and "pending" in done.stdout, done.stderr
     first.does("migrate")
     account = ("--noinput", "--username", "owner", "--email", "owner@example.org")
     first.does("grove", "manage", "createsuperuser", *account)
-    with first.running(), closing(first.browser()) as browser, scraped(first) as values:
+    return first
+
+
+@pytest.fixture(scope="module")
+def trained_and_backed_up(migrated):
+    """A run of the first installation; a backup, made while it serves, is in its volume."""
+    with migrated.running() as first, closing(first.browser()) as browser, scraped(first) as values:
         run = started(browser)
         eventually(lambda: state(browser, run) == "finished", "the run's end", 400)
         eventually(lambda: values()["worker"] == 1, "the worker's count of runs that ended")
-        check_scraped(values(), trained(browser, run))
         check_doors(first)
-        seen = shown(browser, run)
+        done = Trained(run, shown(browser, run), trained(browser, run), values())
         said = first.does("grove", "backup", "/srv/grove.zip")
         assert "absent" not in said, said
-    check_left(first, run)
+    return done
 
-    second = Site(elsewhere, tmp_path / "there", of_there, f"redis://127.0.0.1:{redis_port}/1")
-    file = first.container.var / "grove.zip"
-    assert "Restored" in second.does("grove", "restore", str(file))
+
+# In this order: each goes on where the one before it ended.
+def test_the_image_migrates_an_empty_database_and_makes_the_first_account(migrated):
+    assert migrated.does("grove", "upgrade", "--check")
+
+
+def test_a_training_in_the_image_is_scraped_and_backed_up(migrated, trained_and_backed_up):
+    check_scraped(trained_and_backed_up.scraped, trained_and_backed_up.did)
+    check_left(migrated, trained_and_backed_up.run)
+
+
+def test_the_same_run_is_restored_elsewhere_and_replayed(sites, trained_and_backed_up):
+    first, second = sites
+    before = trained_and_backed_up
+    carry(first.container.var / "grove.zip", second.container.var)
+    assert "Restored" in second.does("grove", "restore", "/srv/grove.zip")
     with second.running(), closing(second.browser()) as browser:
-        assert shown(browser, run) == seen
-        sent = browser.post(f"/api/v1/runs/{run}/clone")
+        assert shown(browser, before.run) == before.shown
+        sent = browser.post(f"/api/v1/runs/{before.run}/clone")
         assert sent.status_code == 201, sent.text
         again = sent.json()["id"]
         eventually(lambda: state(browser, again) == "finished", "the replayed run's end", 400)
-        assert trained(browser, again) == trained(browser, run)
+        assert trained(browser, again) == before.did
+
+
+def carry(file, var):
+    """Copies a file to another volume."""
+    shutil.copy2(file, var)
+    os.chown(var / file.name, UNKNOWN, UNKNOWN)
 
 
 def started(browser):
