@@ -12,6 +12,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
 
 from django.conf import settings
 
+from webapp import folder_queue
+
 RUN_TASK = "workers.run"
 
 # Redis redelivers a message that nobody acknowledged for this long. Shorter than a run on purpose:
@@ -27,18 +29,14 @@ _REDIS_OPTIONS = {
 
 def _transport_options(url: str) -> dict:
     if url.startswith("filesystem"):
-        queue, control = settings.BROKER_DIR / "queue", settings.BROKER_DIR / "control"
-        for folder in (queue, control):
-            folder.mkdir(parents=True, exist_ok=True)
-        return {
-            "data_folder_in": str(queue),
-            "data_folder_out": str(queue),
-            "control_folder": str(control),
-            "polling_interval": 0.2,
-        }
+        queue = settings.BROKER_DIR / "queue"
+        queue.mkdir(parents=True, exist_ok=True)
+        folders = {"data_folder_in": str(queue), "data_folder_out": str(queue)}
+        return {**folders, "polling_interval": 0.2}
     return _REDIS_OPTIONS if url.startswith(("redis", "sentinel")) else {}
 
 
+folder_queue.register()
 app = Celery("grove")
 app.conf.update(
     broker_url=settings.BROKER_URL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from django.core.management import execute_from_command_line
@@ -29,6 +30,9 @@ def main(arguments: list[str]) -> None:
         execute_from_command_line(arguments)
     except SettingError as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        print("Interrupted by Ctrl-C.", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
     except OperationalError as error:
         remedy = f"Start Grove first ({UP}), or check DATABASE_URL"
         sys.exit(f"The database does not answer: {str(error).strip()}. {remedy}.")

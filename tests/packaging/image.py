@@ -11,7 +11,10 @@ import os
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
+import sys
+import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,9 +36,12 @@ set -e
 mount --make-rprivate /
 mount --bind {var} {mounted}
 mount --bind /dev/shm /dev/shm
+{opened}
 mount -o remount,bind,ro /
 exec "$@"
 """
+_OPENED = "/mnt"
+"""Where folders are kept while what is above them is covered."""
 
 
 def can_contain() -> bool:
@@ -66,6 +72,32 @@ def as_account(number: int) -> list[str]:
     ]
 
 
+def opened(folders: list[Path]) -> str:
+    """Returns shell commands that let every account pass to these folders, in this namespace alone:
+    the closed ones above them (/root, pytest's own) are covered by empty ones.
+
+    In an image every account may read Python and Grove, as programs in the sandbox have to: those
+    have no capability of the account.
+    """
+    folders = sorted({folder.resolve() for folder in folders})
+    tops = {top for folder in folders if (top := _first_closed_above(folder))}
+    lines = [f"mount -t tmpfs -o mode=755 none {_OPENED}"] if tops else []
+    below = [one for one in folders if any(top in one.parents for top in tops)]
+    kept = {folder: f"{_OPENED}/{number}" for number, folder in enumerate(below)}
+    for folder, place in kept.items():
+        lines += [f"mkdir {place}", f"mount --rbind {shlex.quote(str(folder))} {place}"]
+    lines += [f"mount -t tmpfs -o mode=755 none {shlex.quote(str(top))}" for top in sorted(tops)]
+    for folder, place in kept.items():
+        path = shlex.quote(str(folder))
+        lines += [f"mkdir -p {path}", f"mount --rbind {place} {path}"]
+    return "\n".join(lines)
+
+
+def _first_closed_above(folder: Path) -> Path | None:
+    above = reversed(folder.parents)
+    return next((one for one in above if not one.stat().st_mode & stat.S_IXOTH), None)
+
+
 @dataclass(frozen=True)
 class Container:
     """What `docker run --read-only --user 23456 --volume VAR:/var/lib/grove IMAGE ROLE` starts."""
@@ -73,14 +105,22 @@ class Container:
     packages: Environment
     var: Path
     variables: dict[str, str]
+    reaches: tuple[Path, ...] = ()
+    """Further folders of the machine, such as that of a database's socket."""
 
     def __post_init__(self) -> None:
         self.var.mkdir(exist_ok=True)
+        self.var.parent.chmod(0o755)  # pytest makes it for itself
+        subprocess.run(["chmod", "--recursive", "a+rX", self.packages.folder], check=True)
         os.chown(self.var, UNKNOWN, UNKNOWN)
 
     def command(self, *words: str, account: int = UNKNOWN) -> list[str]:
         """Returns the command line, without its environment."""
-        mounts = _MOUNTS.format(var=shlex.quote(str(self.var)), mounted=VAR)
+        folders = [
+            Path(sys.base_prefix), Path(sysconfig.get_path("purelib")), self.packages.folder,
+            self.var.parent, ROOT / "deploy", *self.reaches,
+        ]  # fmt: skip
+        mounts = _MOUNTS.format(var=shlex.quote(str(self.var)), mounted=VAR, opened=opened(folders))
         contained = ["unshare", "--mount", "sh", "-c", mounts, "sh", *as_account(account)]
         return [*contained, "sh", str(ENTRYPOINT), *words]
 

@@ -7,7 +7,6 @@ only the ends are read.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -18,8 +17,9 @@ from pathlib import Path
 from engine.config.deadlines import KILL
 from workers.processes import family, kill_all
 from workers.runs.engine_environment import engine_environment
-from workers.runs.engine_parent import CHILD, EXIT_FILE
+from workers.runs.engine_parent import CHILD
 from workers.runs.engine_process import ENGINE_PARENT, EXIT_UNKNOWN, limited
+from workers.runs.recorded import exit_code
 from workers.settings import work_directory
 
 _TAIL_BYTES = 16_384
@@ -61,10 +61,8 @@ class LimitedEngine:
         before."""
         if self._parent.poll() is None:
             return None
-        try:
-            return int(json.loads((self.directory / EXIT_FILE).read_text())["code"])
-        except FileNotFoundError:
-            return EXIT_UNKNOWN
+        code = exit_code(self.directory)
+        return EXIT_UNKNOWN if code is None else code
 
     def kill(self) -> None:
         """Kills everything, at once; returns when it has ended."""

@@ -116,7 +116,11 @@ def _engine_result(report: DatasetReport, arguments: list[str]) -> Any:
             cause = _tail(stderr) or f"the engine ended with {engine.returncode}"
             raise CheckFailed(explained(cause))
         stdout.seek(0)
-        return json.load(stdout)
+        try:
+            return json.load(stdout)
+        except ValueError as error:
+            what = "its result is cut off: the disk of the worker's temporary files may be full"
+            raise CheckFailed(f"{what} ({_tail(stderr) or error})") from None
 
 
 def _wait(engine: subprocess.Popen[bytes], report: DatasetReport, stderr: IO[bytes]) -> bool:

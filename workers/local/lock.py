@@ -36,8 +36,11 @@ class VarLock:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(file)
+            # It is empty until the holder has its port.
+            address = self.path.read_text()
+            where = f", at {address}" if address else ", and is just starting"
             raise StartError(
-                f"Grove is already running on {self.path.parent}, at {self.path.read_text()}.",
+                f"Grove is already running on {self.path.parent}{where}.",
                 "Use that one, or stop it with Ctrl-C where it was started.",
             ) from None
         os.ftruncate(file, 0)

@@ -35,7 +35,7 @@ import psycopg
 
 from engine.config.deadlines import POSTGRES_START, POSTGRES_STOP
 from workers.local.errors import StartError
-from workers.local.spawn import Account, command_of, end, spawn
+from workers.local.spawn import Account, command_of, end, how_ended, spawn
 from workers.processes import wait_ended
 
 ROLE = "grove"
@@ -116,6 +116,12 @@ class EmbeddedPostgres:
     def alive(self) -> bool:
         """Returns whether the server process is alive."""
         return self._process is not None and self._process.poll() is None
+
+    def end_by_itself(self) -> str:
+        """Returns how a server that was started and not stopped ended; empty if it runs."""
+        if self._process is None or self._process.poll() is None:
+            return ""
+        return how_ended(self._process.returncode)
 
     def _take_lock(self) -> None:
         self._lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workers.local.spawn import end, kill_group, spawn
+from workers.local.spawn import end, how_ended, kill_group, spawn
 
 MIN_BACKOFF_SECONDS = 0.5
 MAX_BACKOFF_SECONDS = 30.0
@@ -35,6 +35,8 @@ class Service:
     process: subprocess.Popen[bytes] | None = None
     restarts: int = 0
     _started: float = 0.0
+    _log_start: int = 0
+    """Where the output of this process begins in `log`, in bytes."""
     _backoff: float = field(default=MIN_BACKOFF_SECONDS)
     _restart_at: float | None = None
 
@@ -44,6 +46,7 @@ class Service:
         if self.log.exists() and self.log.stat().st_size > LOG_LIMIT_BYTES:
             self.log.replace(self.log.with_suffix(".log.1"))
         with self.log.open("ab") as output:
+            self._log_start = output.tell()
             self.process = spawn(
                 self.command,
                 death_signal=self.death_signal,
@@ -66,13 +69,22 @@ class Service:
             self._restart_at = now + self._backoff
             self._backoff = min(2 * self._backoff, MAX_BACKOFF_SECONDS)
             return (
-                f"The {self.name} ended (code {self.process.returncode}; see {self.log}); "
+                f"The {self.name} ended ({how_ended(self.process.returncode)}; see {self.log}); "
                 f"starting it again in {self._restart_at - now:.1f} s."
             )
         if now >= self._restart_at:
             self.restarts += 1
             self.start()
         return None
+
+    def cause_of_end(self) -> str:
+        """Returns why the ended process ended: its signal, else the last line that it wrote."""
+        assert self.process is not None
+        status = self.process.returncode
+        with self.log.open("rb") as log:
+            log.seek(self._log_start)
+            lines = log.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines and status >= 0 else f"it ended {how_ended(status)}"
 
     def alive(self) -> bool:
         """Returns whether its process is alive."""

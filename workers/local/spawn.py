@@ -85,6 +85,16 @@ def end(
     return signal.SIGKILL
 
 
+def how_ended(status: int) -> str:
+    """Returns how a process with this `returncode` ended: "by SIGKILL", "with exit status 1"."""
+    if status >= 0:
+        return f"with exit status {status}"
+    try:
+        return f"by {signal.Signals(-status).name}"
+    except ValueError:  # of real-time signals only the first and the last have names
+        return f"by signal {-status}"
+
+
 def kill_group(pid: int) -> None:
     """SIGKILLs the process group that `pid` leads, if it still exists."""
     try:

@@ -16,21 +16,25 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
+from types import FrameType
 
 import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.db import Error, connection
 
-from engine.config.deadlines import ENGINE_STOP, WEB_CLOSE, WEB_START
+from engine.config.deadlines import ENGINE_STOP, KILL, WEB_CLOSE, WEB_START
 from engine.policy.starters import STARTERS, starter_directory
 from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
 from webapp.config.addresses import site_address
+from webapp.config.installation import UP
 from webapp.experiments.scheduling.leases import release_all
 from webapp.operations import schema
 from webapp.projects.models import Project
@@ -44,6 +48,7 @@ from workers.local.postgres import EmbeddedPostgres
 from workers.local.progress import Progress
 from workers.local.service import Service
 from workers.local.service_commands import web_command, worker_command
+from workers.local.signals import raise_if_requested
 from workers.runs.active_runs import owner
 from workers.settings import work_directory
 
@@ -83,19 +88,43 @@ class Supervisor:
         if self._postgres is not None:
             self._start_postgres(self._postgres)
         self._refuse_newer_schema()
-        with self.progress.step("Preparing the database"):
+        with self.step("Preparing the database"):
             call_command("migrate", verbosity=0, interactive=False)
-        with self.progress.step("Registering the starter agents"):
+        with self.step("Registering the starter agents"):
             self.user, self.project = ensure_demo()
             self._register_starters()
-        with self.progress.step("Starting web and worker"):
+        with self.step("Starting web and worker"):
             self.web.start()
             self.worker.start()
             self._await_web()
 
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Shows a step of the start, whose block runs in the main thread with the database.
+
+        Raises:
+            StartError: the embedded Postgres ended. It interrupts whatever the block waits for:
+                clients wait for a new connection longer than anybody waits for the reason.
+        """
+
+        def raise_its_end(number: int, frame: FrameType | None) -> None:
+            if error := self.database_end():
+                signal.signal(signal.SIGCHLD, before)
+                raise error
+
+        with self.progress.step(name):
+            before = signal.signal(signal.SIGCHLD, raise_its_end)
+            try:
+                if error := self.database_end():  # before the handler was set
+                    raise error
+                yield
+            finally:
+                signal.signal(signal.SIGCHLD, before)
+
     def serve(self, until: Callable[[], bool]) -> None:
         """Restarts children that die, until `until()` is true."""
         while not until():
+            raise_if_requested()
             if self._postgres is not None and not self._postgres.alive():
                 self._restart_postgres(self._postgres)
             for service in (self.web, self.worker):
@@ -110,17 +139,42 @@ class Supervisor:
         if not self._lock.held:
             return
         if self.worker.alive():
-            with self.progress.step("Stopping (agents at work make a checkpoint first)"):
-                self.web.stop()
-                self.worker.stop()
-        self.web.stop()
-        self.worker.stop()
+            with self.progress.timed("Stopping (agents at work make a checkpoint first)"):
+                self._stop_services()
+        else:
+            self._stop_services()
         if self._postgres is not None:
-            self._postgres.stop()
+            self._end("Postgres", self._postgres.stop)
             (self.var / URL_FILE).unlink(missing_ok=True)
         if self._port_lock is not None:
             self._port_lock.close()
         self._lock.release()
+
+    @property
+    def holds_var(self) -> bool:
+        """Whether this is the one supervisor of the data directory, and has begun to start."""
+        return self._lock.held
+
+    def _stop_services(self) -> None:
+        for service in (self.web, self.worker):
+            self._end(f"The {service.name}", service.stop)
+
+    def _end(self, name: str, stop: Callable[[], None]) -> None:
+        try:
+            stop()
+        except subprocess.TimeoutExpired:  # the others are to end all the same
+            self.progress.say(f"{name} was killed and has not ended: {KILL.passed}.")
+
+    def database_end(self) -> StartError | None:
+        """Returns the error if the embedded Postgres ended by itself; None if it runs, or is not
+        used."""
+        if self._postgres is None or not (how := self._postgres.end_by_itself()):
+            return None
+        during = f" while {self.progress.doing}" if self.progress.doing else ""
+        return StartError(
+            f"Postgres ended{during} ({how}).",
+            f"See {self._postgres.log}. Nothing is lost: start again with `{UP}`.",
+        )
 
     def sign_in_link(self, next_page: str = "") -> str:
         """Returns the address of a new one-time link for the demo user."""
@@ -191,15 +245,13 @@ class Supervisor:
                     f"with status {status}.",
                     f"Is it another program? See {self.web.log}.",
                 )
-            ended = not self.web.alive()
-            if ended or time.monotonic() > deadline:
+            if not self.web.alive():
                 raise StartError(
-                    f"The web service did not start: {_last_line(self.web.log)}",
-                    f"See {self.web.log}." if ended else f"{WEB_START.advice} See {self.web.log}.",
+                    f"The web service did not start: {self.web.cause_of_end()}.",
+                    f"See {self.web.log}.",
+                )
+            if time.monotonic() > deadline:
+                raise StartError(
+                    f"The web service did not start: {WEB_START.passed}.", f"See {self.web.log}."
                 )
             time.sleep(0.05)
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    return lines[-1] if lines else "it ended without output"

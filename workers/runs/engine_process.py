@@ -27,7 +27,8 @@ from engine.config.deadlines import ENGINE_LEASE, ENGINE_START, ENGINE_STOP, KIL
 from engine.config.log_lines import is_json_line
 from workers.processes import family, has_ended, kill_all, wait_ended
 from workers.runs.engine_environment import engine_environment
-from workers.runs.engine_parent import EXIT_FILE, PID_FILE
+from workers.runs.engine_parent import PID_FILE
+from workers.runs.recorded import exit_code, process_id, start_time
 
 EngineCommand = Sequence[str]
 """Program and arguments before `RUN_DIR --lease-seconds N`."""
@@ -112,8 +113,14 @@ class EngineProcess:
 
     @property
     def pid(self) -> int:
-        """The process id of the engine itself."""
-        return int(json.loads((self.run_dir / PID_FILE).read_text())["engine"])
+        """The process id of the engine itself.
+
+        Raises:
+            RuntimeError: its parent's record of it was lost.
+        """
+        if (number := process_id(self.run_dir, "engine")) is None:
+            raise RuntimeError(f"{self.run_dir / PID_FILE} names no engine")
+        return number
 
     @property
     def parent_pid(self) -> int:
@@ -135,10 +142,8 @@ class EngineProcess:
             self._child.poll()  # reaps it
         if not has_ended(self._parent):
             return None
-        try:
-            return int(json.loads((self.run_dir / EXIT_FILE).read_text())["code"])
-        except FileNotFoundError:
-            pass
+        if (code := exit_code(self.run_dir)) is not None:
+            return code
         # The engine parent was killed. The kernel kills the engine too, but not instantly.
         if orphan := _process(self.run_dir, "engine"):
             kill_all([orphan])
@@ -201,18 +206,20 @@ def search_command(command: EngineCommand) -> EngineCommand:
 
 def _process(run_dir: Path, role: str) -> psutil.Process | None:
     """Returns the live process that the pid file names as `pid` (engine parent) or `engine`."""
+    number, started = process_id(run_dir, role), start_time(run_dir)
+    if number is None:
+        return None
     try:
-        pids = json.loads((run_dir / PID_FILE).read_text())
-        process = psutil.Process(pids[role])
+        process = psutil.Process(number)
         # The pid may have been reused: the command line must name this directory. A process that
         # is about to end, or to exec its program, has none: then the creation time must fit.
         command_line = process.cmdline()
         is_ours = (
             str(run_dir) in command_line
             if command_line
-            else process.create_time() <= pids["time"] + 1
+            else started is not None and process.create_time() <= started + 1
         )
-    except (FileNotFoundError, psutil.NoSuchProcess, psutil.AccessDenied):
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
         return None
     return process if is_ours and not has_ended(process) else None
 

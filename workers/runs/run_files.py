@@ -6,7 +6,6 @@ Invariant: `append_event` is called only while no engine runs, since a log has o
 
 from __future__ import annotations
 
-import contextlib
 import json
 import uuid
 from collections.abc import Callable
@@ -30,7 +29,6 @@ from webapp.registry.models import Evaluation
 from webapp.registry.services import register_final_weights
 from webapp.searches.problems import recorded_problem
 from webapp.telemetry.models import Event as StoredEvent
-from workers.runs.engine_parent import EXIT_FILE
 
 
 def run_directory(run_id: uuid.UUID) -> Path:
@@ -72,13 +70,6 @@ def _complete(run: Run, do_slowly: Callable[[Callable[[], object]], None]) -> No
     machines: list[SmallMachine | None] = []
     do_slowly(lambda: machines.append(small_machine()))  # the driver's tool may take seconds
     complete(run, *machines)
-
-
-def recorded_exit_code(run_dir: Path) -> int | None:
-    """Returns the exit code of an engine that ended and was not handled yet; None if none did."""
-    with contextlib.suppress(FileNotFoundError):
-        return int(json.loads((run_dir / EXIT_FILE).read_text())["code"])
-    return None
 
 
 def append_event(run_id: uuid.UUID, run_dir: Path, payload: ev.Payload) -> None:

@@ -39,11 +39,11 @@ from workers.runs.engine_parent import EXIT_FILE
 from workers.runs.engine_process import EngineProcess
 from workers.runs.engine_watch import EngineWatch, explained, memory_limits
 from workers.runs.log_shipper import Shipper, restore_log
+from workers.runs.recorded import exit_code
 from workers.runs.restart_policy import RESTART_PAUSE_SECONDS, RestartPolicy
 from workers.runs.run_files import (
     append_event,
     prepare_directory,
-    recorded_exit_code,
     register_weights,
     run_directory,
 )
@@ -119,7 +119,7 @@ class RunSupervisor:
             self._record_engine()
         elif (
             run.run_state is not ev.RunState.QUEUED
-            and (code := recorded_exit_code(self.run_dir)) is not None
+            and (code := exit_code(self.run_dir)) is not None
         ):
             self._ship_all()
             self._after_exit(code)

@@ -187,7 +187,7 @@ def test_a_healthy_run_has_no_warning():
 
 @pytest.mark.parametrize("seed", large_but([0], range(100)))
 def test_a_run_that_learns_has_no_warning(seed):
-    monitor = Monitor(Setup())
+    monitor = Monitor(CLIPS)  # the settings under which every rule judges
     for event in sample_events(Sample(seed=seed, steps=40, trees=8)):
         monitor.apply(event)
         if event.kind == "step.end":

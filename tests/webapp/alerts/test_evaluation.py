@@ -124,6 +124,26 @@ def test_quiet_hours_over_midnight_follow_the_clocks_of_their_zone(now, end):
     assert hours.end_after(moment(now)) == (moment(end) if end else None)
 
 
+@pytest.mark.parametrize(
+    ("now", "end"),
+    [
+        # 02:30 does not exist on the night of 29 March: it is 03:30, an hour later by the clock.
+        ("2026-03-29 00:59", "2026-03-29 01:30"),
+        ("2026-03-29 01:00", None),  # 03:00
+        # 02:30 comes twice on the night of 25 October: the first ends them.
+        ("2026-10-25 00:29", "2026-10-25 00:30"),
+        ("2026-10-25 00:30", None),
+        ("2026-10-25 01:15", None),  # 02:15 again
+        ("2026-10-25 21:00", "2026-10-26 01:30"),
+    ],
+)
+def test_quiet_hours_that_end_in_the_hour_of_a_change_end_once(now, end):
+    hours = QuietHours(time(22), time(2, 30), "Europe/Vienna")
+    moment = datetime.fromisoformat(now).replace(tzinfo=UTC)
+    expected = end and datetime.fromisoformat(end).replace(tzinfo=UTC)
+    assert hours.end_after(moment) == expected
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Atlantis/Gone"])
 def test_quiet_hours_within_a_day_also_in_a_zone_that_is_known_no_more(zone):
     hours = QuietHours(time(12), time(13), zone)

@@ -12,11 +12,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import close_old_connections, connection
 
-from engine.config.errors import ConfigError
 from engine.events.log import EventReader
 from engine.events.vocabulary import Event
 from webapp.config.installation import default_var
@@ -24,11 +22,10 @@ from webapp.experiments.launch.creation import create_experiment_with_run
 from webapp.experiments.models import Run
 from workers.demo.client import DemoClient
 from workers.demo.summary import DemoSummary
-from workers.local.errors import StartError
+from workers.local.endings import ended_in_order
 from workers.local.progress import Progress
-from workers.local.signals import ShutdownRequested, ignore_signals, raise_on_signals
 from workers.local.supervisor import Supervisor
-from workers.management.commands.up import DEMO_RECIPE, explain
+from workers.management.commands.up import DEMO_RECIPE
 from workers.runs.run_files import run_directory
 from workers.versions import versions
 
@@ -52,20 +49,8 @@ class Command(BaseCommand):
             raise CommandError(f"--json {options['json']}: make its directory first")
         _move_to(options["var"], options["seed"])
         demo = Demo(options)
-        raise_on_signals()
-        try:
+        with ended_in_order(demo.supervisor, "The demo did not finish", status_of_signal=130):
             demo.run()
-        except ShutdownRequested:
-            raise SystemExit(130) from None
-        except (StartError, ConfigError, PermissionError) as error:
-            demo.progress.say(str(error))
-            raise SystemExit(1) from None
-        except Exception as error:
-            demo.progress.say(f"The demo did not finish: {explain(error, settings.GROVE_VAR)}")
-            raise SystemExit(1) from None
-        finally:
-            ignore_signals()
-            demo.supervisor.stop()
 
 
 _OF_A_SITE = {"GROVE_HTTPS", "GROVE_ALLOWED_HOSTS", "GROVE_TRUSTED_PROXIES"}
@@ -128,9 +113,10 @@ class Demo:
             "training.minutes": self.options["minutes"],
         }
         name = f"Demo, seed {self.options['seed']}"
-        return create_experiment_with_run(
-            self.supervisor.project, self.supervisor.user, DEMO_RECIPE, overrides, name
-        )
+        with self.supervisor.step("Launching the demo experiment"):
+            return create_experiment_with_run(
+                self.supervisor.project, self.supervisor.user, DEMO_RECIPE, overrides, name
+            )
 
     def _follow(self, client: DemoClient) -> None:
         try:

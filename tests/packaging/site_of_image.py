@@ -1,0 +1,110 @@
+"""A site of the image's processes, on a database and a broker of its own."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from tests.helpers.ports import a_port
+from tests.helpers.waiting import eventually, patience
+from tests.packaging.builds import Environment
+from tests.packaging.image import Container
+
+TOKEN = "a-token-of-16-chars"
+"""Of readers of metrics."""
+PASSWORD = "a long pass phrase"
+
+
+def secrets(folder: Path, **values: str) -> dict[str, str]:
+    """Returns the variables that name a file of each secret."""
+    folder.mkdir()
+    for name, text in values.items():
+        (folder / name).write_text(f"{text}\n")
+    return {f"{name}_FILE": str(folder / name) for name in values}
+
+
+@dataclass
+class Site:
+    """Web and worker, as `deploy/compose.yaml` starts them; the engine is the image's own."""
+
+    packages: Environment
+    folder: Path
+    """Empty."""
+    database_url: str
+    broker_url: str
+    port: int = field(default_factory=a_port)
+    of_worker: int = field(default_factory=a_port)
+    """Port of the worker's metrics."""
+    of_engine: int = field(default_factory=a_port)
+    container: Container = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        files = secrets(
+            self.folder / "secrets", DATABASE_URL=self.database_url, GROVE_SECRET_KEY="k" * 40,
+            GROVE_METRICS_TOKEN=TOKEN,
+        )  # fmt: skip
+        self.container = Container(self.packages, self.folder / "var", {
+            **files, "BROKER_URL": self.broker_url, "GROVE_PORT": str(self.port),
+            "GROVE_WORKER_METRICS": f"127.0.0.1:{self.of_worker}",
+            "GROVE_ENGINE_METRICS": f"127.0.0.1:{self.of_engine}",
+            "GROVE_ENGINE_METRICS_TOKEN_FILE": files["GROVE_METRICS_TOKEN_FILE"],
+            "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
+        }, (Path(parse_qs(urlsplit(self.database_url).query)["host"][0]),))  # fmt: skip
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def token_file(self) -> Path:
+        return self.folder / "secrets" / "GROVE_METRICS_TOKEN"
+
+    def log(self, role: str) -> str:
+        return (self.folder / f"{role}.log").read_text()
+
+    def does(self, *words: str) -> str:
+        """Runs a command in the container to its end, which has to be good; returns its output."""
+        done = self.container.run(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    @contextmanager
+    def running(self) -> Iterator[Site]:
+        """Starts web and worker and waits until they are ready; SIGTERM has to end both."""
+        with ExitStack() as roles:
+            web, worker = (
+                roles.enter_context(self.container.role(role, self.folder / f"{role}.log"))
+                for role in ("web", "worker")
+            )
+            eventually(lambda: answers(f"{self.address}/readyz"), "a ready web process", 200)
+            yield self
+        assert worker.returncode == 0, self.log("worker")
+        assert web.returncode in (0, -signal.SIGTERM), self.log("web")
+
+    def browser(self) -> httpx.Client:
+        """Returns a browser with which the first account has signed in by its password."""
+        browser = httpx.Client(
+            base_url=self.address, timeout=60 * patience(), follow_redirects=True
+        )
+        page = browser.get("/sign-in/")
+        form = {"login": "owner", "password": PASSWORD}
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)[1]
+        sent = browser.post("/sign-in/", data={**form, "csrfmiddlewaretoken": token})
+        assert sent.status_code == 200 and browser.cookies.get("sessionid"), sent.text[:2000]
+        browser.headers["X-CSRFToken"] = browser.cookies["csrftoken"]
+        return browser
+
+
+def answers(url: str, headers: dict[str, str] | None = None) -> bool:
+    try:
+        return httpx.get(url, headers=headers, timeout=10 * patience()).status_code == 200
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,238 @@
+"""The drill of a fresh machine: the image's processes, a run, a backup, a restoration elsewhere,
+the same run replayed.
+
+Nothing is there but Postgres and Redis of packages and the wheel with its requirements. Each
+process is started by the image's entry point as a container runs it (`image.py`): a read-only root,
+an unknown account without HOME, secrets in files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from tests.helpers.ports import a_port
+from tests.helpers.waiting import eventually
+from tests.packaging.image import UNKNOWN, needs_containment
+from tests.packaging.prometheus import a_prometheus, here, needs_prometheus, value_of
+from tests.packaging.site_of_image import TOKEN, Site, answers
+from tests.workers.test_worker import needs_redis
+
+STEPS = 2
+SMALL = {
+    "seed": 5, "training.steps": STEPS, "training.trees_per_step": 4, "training.minutes": None,
+    "training.validate_every": 1, "training.checkpoint_every": 1, "search.nodes_per_tree": 4,
+    "problems.validation": 8, "problems.test": 24, "evaluation.tree_nodes": 4,
+}  # fmt: skip
+"""Overrides of the demo's recipe: a training of two steps by its real engine."""
+pytestmark = [
+    pytest.mark.large, pytest.mark.slow, pytest.mark.service, pytest.mark.redis, needs_redis,
+    needs_containment, needs_prometheus,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def redis_port(tmp_path_factory):
+    port, folder = a_port(), tmp_path_factory.mktemp("redis")
+    command = ["redis-server", "--port", str(port), "--save", "", "--appendonly", "no"]
+    with subprocess.Popen([*command, "--dir", str(folder)], stdout=subprocess.DEVNULL) as server:
+        yield port
+        server.terminate()
+
+
+@pytest.fixture(scope="module")
+def databases(postgres_url):
+    """Two empty ones. They admit accounts without a name, too, which peer authentication cannot."""
+    names = ("deployed", "restored")
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        rules = Path(admin.execute("SHOW hba_file").fetchone()[0])
+        before = rules.read_text()
+        rules.write_text(f"local {','.join(names)} all trust\n{before}")
+        admin.execute("SELECT pg_reload_conf()")
+        for name in names:
+            admin.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        yield [postgres_url.replace("/grove?", f"/{name}?") for name in names]
+        for name in names:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        rules.write_text(before)
+        admin.execute("SELECT pg_reload_conf()")
+
+
+@pytest.fixture(scope="module")
+def sites(elsewhere, databases, redis_port, tmp_path_factory):
+    """Two installations that share nothing: the second is empty."""
+    folder = tmp_path_factory.mktemp("sites")
+    folder.chmod(0o755)
+    return [
+        Site(elsewhere, folder / name, url, f"redis://127.0.0.1:{redis_port}/{number}")
+        for number, (name, url) in enumerate(zip(("here", "there"), databases, strict=True))
+    ]
+
+
+@dataclass
+class Trained:
+    """What the first installation did before it was stopped."""
+
+    run: str
+    shown: tuple
+    did: list
+    scraped: dict[str, float]
+
+
+@pytest.fixture(scope="module")
+def migrated(sites):
+    first, _ = sites
+    done = first.container.run("grove", "upgrade", "--check")
+    assert done.returncode == 1 and "pending" in done.stdout, done.stderr
+    first.does("migrate")
+    account = ("--noinput", "--username", "owner", "--email", "owner@example.org")
+    first.does("grove", "manage", "createsuperuser", *account)
+    return first
+
+
+@pytest.fixture(scope="module")
+def trained_and_backed_up(migrated):
+    """A run of the first installation; a backup, made while it serves, is in its volume."""
+    with migrated.running() as first, closing(first.browser()) as browser, scraped(first) as values:
+        run = started(browser)
+        eventually(lambda: state(browser, run) == "finished", "the run's end", 400)
+        eventually(lambda: values()["worker"] == 1, "the worker's count of runs that ended")
+        check_doors(first)
+        done = Trained(run, shown(browser, run), trained(browser, run), values())
+        said = first.does("grove", "backup", "/srv/grove.zip")
+        assert "absent" not in said, said
+    return done
+
+
+# In this order: each goes on where the one before it ended.
+def test_the_image_migrates_an_empty_database_and_makes_the_first_account(migrated):
+    assert migrated.does("grove", "upgrade", "--check")
+
+
+def test_a_training_in_the_image_is_scraped_and_backed_up(migrated, trained_and_backed_up):
+    check_scraped(trained_and_backed_up.scraped, trained_and_backed_up.did)
+    check_left(migrated, trained_and_backed_up.run)
+
+
+def test_the_same_run_is_restored_elsewhere_and_replayed(sites, trained_and_backed_up):
+    first, second = sites
+    before = trained_and_backed_up
+    carry(first.container.var / "grove.zip", second.container.var)
+    assert "Restored" in second.does("grove", "restore", "/srv/grove.zip")
+    with second.running(), closing(second.browser()) as browser:
+        assert shown(browser, before.run) == before.shown
+        sent = browser.post(f"/api/v1/runs/{before.run}/clone")
+        assert sent.status_code == 201, sent.text
+        again = sent.json()["id"]
+        eventually(lambda: state(browser, again) == "finished", "the replayed run's end", 400)
+        assert trained(browser, again) == before.did
+
+
+def carry(file, var):
+    """Copies a file to another volume."""
+    shutil.copy2(file, var)
+    os.chown(var / file.name, UNKNOWN, UNKNOWN)
+
+
+def started(browser):
+    workspace = browser.post("/api/v1/workspaces", json={"name": "Deployed"})
+    assert workspace.status_code == 201, workspace.text
+    below = f"/api/v1/workspaces/{workspace.json()['slug']}/projects"
+    project = browser.post(below, json={"name": "Here"})
+    assert project.status_code == 201, project.text
+    new = {
+        "project": project.json()["id"], "name": "In a container", "recipe": "demo",
+        "overrides": SMALL,
+    }  # fmt: skip
+    sent = browser.post("/api/v1/runs", json=new)
+    assert sent.status_code == 201, sent.text
+    return sent.json()["id"]
+
+
+def state(browser, run):
+    said = browser.get(f"/api/v1/runs/{run}").json()
+    assert said["state"] != "failed", said
+    return said["state"]
+
+
+def events(browser, run):
+    """Every event of the run as [seq, milliseconds, kind, payload], by REST."""
+    text = browser.get(f"/api/v1/runs/{run}/events").text
+    return [json.loads(line) for line in text.splitlines() if line]
+
+
+def shown(browser, run):
+    """What the pages of the run are made of: its events, their fold, and its row."""
+    row = browser.get(f"/api/v1/runs/{run}").json()
+    fold = browser.get(f"/api/v1/runs/{run}/folded").json()
+    return events(browser, run), fold, {name: row[name] for name in ("state", "step", "name")}
+
+
+def trained(browser, run):
+    """What a training with these settings and this seed does, whenever and wherever it runs."""
+    found = []
+    for _, _, kind, payload in events(browser, run):
+        if kind == "node.close":
+            found.append(("node", payload["program"], payload["score"], payload["mean_logprob"]))
+        elif kind == "agent.update":
+            figures = (payload["loss"], payload["kl"], payload["entropy"], payload["gradient_norm"])
+            found.append(("update", payload["agent"], payload["step"], *figures))
+        elif kind == "eval.result":
+            found.append(("evaluation", payload["split"], payload["step"], payload["agents"]))
+        elif kind == "step.end":
+            found.append(("step", payload["step"], payload["reward"], payload["tokens"]))
+    return found
+
+
+@contextmanager
+def scraped(site):
+    """A Prometheus that scrapes the site; yields a function of the values that it has read."""
+    targets = {8000: site.port, 9101: site.of_worker, 9102: site.of_engine}
+    queries = {
+        "web": 'max(grove_runs{job="grove",state="finished"})',
+        "requests": 'max(grove_http_requests_total{job="grove",method="POST",status="201"})',
+        "worker": 'max(grove_runs_ended_total{job="grove",state="finished"})',
+        "step": 'max(max_over_time(grove_engine_step{job="grove-engine"}[1h]))',
+        "nodes": 'sum(max_over_time(grove_engine_nodes_total{job="grove-engine"}[1h]))',
+        "reward": 'max(last_over_time(grove_engine_reward{job="grove-engine"}[1h]))',
+    }
+    with a_prometheus(site.folder, here(targets, site.token_file)) as address:
+        yield lambda: {name: value_of(address, query) for name, query in queries.items()}
+
+
+def check_scraped(values, did):
+    rewards = {step: reward for kind, step, reward, *_ in did if kind == "step"}
+    assert values["web"] == values["worker"] == 1 and values["requests"] >= 1, values
+    # The last steps of so short a run may end between two scrapes.
+    assert values["step"] in rewards, values
+    assert values["reward"] == pytest.approx(rewards[values["step"]])
+    assert 0 < values["nodes"] <= sum(kind == "node" for kind, *_ in did)
+
+
+def check_doors(site):
+    """What is answered to whom."""
+    assert httpx.get(f"{site.address}/readyz").json()["checks"]["broker"] == "ok"
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    for url in (f"{site.address}/metrics", f"http://127.0.0.1:{site.of_worker}/metrics"):
+        assert answers(url, bearer) and not answers(url), url
+    below = httpx.get(f"{site.address}/runs/", headers={"X-Forwarded-Prefix": "/grove"})
+    assert below.status_code == 501 and "only at the root of a host name" in below.text
+
+
+def check_left(site, run):
+    lines = [line for line in site.log("web").splitlines() if line.startswith("{")]
+    assert any(json.loads(line)["message"] for line in lines)
+    of_run = [json.loads(line) for line in site.log("worker").splitlines() if run in line]
+    assert any(line.get("run_id") == run for line in of_run), site.log("worker")
+    run_dir = site.container.var / "runs" / run
+    assert run_dir.stat().st_uid == UNKNOWN and not run_dir.stat().st_mode & 0o077
+    assert not (site.container.var / "secret_key").exists(), "the key is the one of the file"
