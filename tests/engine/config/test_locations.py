@@ -29,6 +29,7 @@ FREE_TEXTS = {
     "search.allocator": "looked up in the registry of allocators",
     "training.sampler": "looked up in the registry of samplers",
     "training.compose": "looked up in the registry of composers",
+    "evaluation.gauges.*": "looked up in the registry of gauges",
     "environment.name": "looked up in the registry of environments",
     "compute.device": "one of a few, by a pattern",
     "compute.dtype": "one of a few, by a pattern",
