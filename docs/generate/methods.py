@@ -26,6 +26,7 @@ TITLES = {
     "samplers": "Samplers of problems",
     "environments": "Environments",
     "composers": "Composers of updates",
+    "gauges": "Gauges",
 }
 
 
@@ -56,4 +57,4 @@ def _row(one: Registry, name: str) -> tuple[str, ...]:
 
 
 def _selects(one: Registry, name: str, recipe: str) -> bool:
-    return getattr(getattr(load_recipe(recipe), one.section), one.setting) == name
+    return name in one.selected(getattr(getattr(load_recipe(recipe), one.section), one.setting))

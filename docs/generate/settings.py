@@ -69,7 +69,8 @@ def _row(path: str, field: dict[str, Any], whole: dict[str, Any]) -> tuple[str, 
 
 def _type(path: str, field: dict[str, Any], whole: dict[str, Any]) -> str:
     if registry := registry_at(path):
-        return " or ".join(map(code, registry.names()))
+        names = " or ".join(map(code, registry.names()))
+        return f"list of {names}" if registry.many else names
     kinds = [_kind(one, whole) for one in field.get("anyOf", [field])]
     return " or ".join(kind for kind in kinds if kind)
 

@@ -20,10 +20,12 @@ Error = dict[str, Any]
 
 def method_errors(config: Any) -> list[Error]:
     """Returns an error for each method that a `RunConfig` cannot select."""
-    selected = [(one, getattr(getattr(config, one.section), one.setting)) for one in REGISTRIES]
     errors = [
-        {"path": one.path, "value": name, "reason": reason}
-        for one, name in selected
+        {"path": f"{one.path}.{index}" if one.many else one.path, "value": name, "reason": reason}
+        for one in REGISTRIES
+        for index, name in enumerate(
+            one.selected(getattr(getattr(config, one.section), one.setting))
+        )
         if (reason := one.error(name))
     ]
     return errors or [*_unmade(config), *_unfit_composer(config)]

@@ -27,10 +27,10 @@ class MethodSettings(Settings):
     model_config = ConfigDict(extra="allow")
     SECTION: ClassVar[str]
 
-    def options(self, setting: str) -> Any:
-        """Returns the options of the method that a setting of this section selects: those given,
-        or its defaults; None if it has none."""
-        name = getattr(self, setting)
+    def options(self, setting: str, name: str = "") -> Any:
+        """Returns the options of the method that a setting of this section selects, the one of that
+        `name` if it selects several: those given, or its defaults; None if it has none."""
+        name = name or getattr(self, setting)
         if (given := (self.__pydantic_extra__ or {}).get(name)) is not None:
             return given
         options = _registry(self.SECTION, setting).methods.options(name)
@@ -72,7 +72,8 @@ class MethodSettings(Settings):
             own["properties"][name] = handler(options.__pydantic_core_schema__)
         for one in REGISTRIES:
             if one.section == cls.SECTION:
-                own["properties"][one.setting]["enum"] = one.names()
+                of_setting = own["properties"][one.setting]
+                (of_setting["items"] if one.many else of_setting)["enum"] = one.names()
         own["additionalProperties"] = False
         return schema
 
@@ -108,13 +109,15 @@ def settings_items(model: BaseModel) -> Iterator[tuple[str, FieldInfo, Any]]:
 def with_options(config: Any) -> Any:
     """Returns a `RunConfig` that records the options of every method it selects."""
     for one in REGISTRIES:
-        section = getattr(config, one.section)
-        name = getattr(section, one.setting)
-        if not isinstance(section, MethodSettings) or name in (section.__pydantic_extra__ or {}):
-            continue
-        if (options := section.options(one.setting)) is not None:
-            extended = section.model_copy(update={name: options})
-            config = config.model_copy(update={one.section: extended})
+        for name in one.selected(getattr(getattr(config, one.section), one.setting)):
+            section = getattr(config, one.section)
+            if not isinstance(section, MethodSettings):
+                continue
+            if name in (section.__pydantic_extra__ or {}):
+                continue
+            if (options := section.options(one.setting, name)) is not None:
+                extended = section.model_copy(update={name: options})
+                config = config.model_copy(update={one.section: extended})
     return config
 
 

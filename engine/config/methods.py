@@ -59,6 +59,8 @@ class Registry:
     """The `Methods` is this attribute of the package."""
     others: tuple[str, ...] = ()
     """Values of the setting that name no method."""
+    many: bool = False
+    """Whether the setting is a list of methods, of which there may be none."""
 
     @property
     def path(self) -> str:
@@ -75,6 +77,20 @@ class Registry:
         engine's methods and sound plug-ins, sorted."""
         names = sorted([*self.methods.own, *self.methods.sound()])
         return [*self.others, *filter(self._selectable, names)]
+
+    def selected(self, value: Any) -> tuple[str, ...]:
+        """Returns the names that a value of the setting selects; none of a value that is no name,
+        or no list of names."""
+        if self.many:
+            names: tuple[Any, ...] = tuple(value) if isinstance(value, (list, tuple)) else ()
+        else:
+            names = (value,)
+        return tuple(name for name in names if isinstance(name, str))
+
+    def figure(self, name: str, figure: str) -> str:
+        """Returns the name under which a run reports a figure of a method: where several methods
+        are selected, it begins with the method's."""
+        return f"{name}.{figure}" if self.many else figure
 
     def error(self, name: str) -> str:
         """Returns why no run can select the method of that name; empty if it can."""
@@ -109,6 +125,7 @@ REGISTRIES = (
     Registry("samplers", "training", "sampler", "engine.curriculum", "SAMPLERS"),
     Registry("environments", "environment", "name", "engine.environments", "ENVIRONMENTS"),
     Registry("composers", "training", "compose", "engine.training.compose", "COMPOSERS"),
+    Registry("gauges", "evaluation", "gauges", "engine.evaluation.gauges", "GAUGES", many=True),
 )  # fmt: skip
 """All registries."""
 
@@ -253,10 +270,11 @@ def figures_of(config: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     figures: dict[str, dict[str, str]] = {}
     for one in REGISTRIES:
         section = config.get(one.section)
-        name = section.get(one.setting) if isinstance(section, Mapping) else None
-        if isinstance(name, str) and not one.error(name):
-            own = getattr(one.methods.source(name), "FIGURES", {})
-            figures |= {figure: asdict(how) for figure, how in own.items()}
+        value = section.get(one.setting) if isinstance(section, Mapping) else None
+        for name in one.selected(value):
+            if not one.error(name):
+                own = getattr(one.methods.source(name), "FIGURES", {})
+                figures |= {one.figure(name, figure): asdict(how) for figure, how in own.items()}
     return figures
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field, model_validator
 
-from engine.config.base import Settings, Whole
+from engine.config.base import Whole
 from engine.config.method_settings import MethodSettings
 
 
@@ -92,7 +92,9 @@ class TrainingConfig(MethodSettings):
         return self
 
 
-class EvaluationConfig(Settings):
+class EvaluationConfig(MethodSettings):
+    SECTION = "evaluation"
+
     temperature: float = Field(1.0, gt=0, le=5)
     """Softmax temperature of measured answers, in evaluations and in a training's validation; the
     agents' `sampling.temperature` does not apply there."""
@@ -105,3 +107,12 @@ class EvaluationConfig(Settings):
     score: PublicScore = PublicScore.FRACTION
     """Score of a node by its public tests, which guides the search of an evaluation and selects
     its answer: the share that passes, or 1 if all pass else 0, as for the papers' Pass@1(tree)."""
+    gauges: tuple[str, ...] = Field((), max_length=32)
+    """Gauges of a training: numbers that are read from its events after every step, and are charts
+    on its page. Names in `engine.evaluation.gauges.GAUGES`."""
+
+    @model_validator(mode="after")
+    def _gauges_differ(self) -> EvaluationConfig:
+        if len(set(self.gauges)) < len(self.gauges):
+            raise ValueError(f"gauges = {list(self.gauges)}: names must differ; write each once")
+        return self

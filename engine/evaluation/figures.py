@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.evaluation.diversity import cluster_sizes
+from engine.evaluation.diversity import cluster_sizes, distinct_at_k, effective_clusters
 from engine.evaluation.measurement import Judged, Measurement, defined_values, mean, verified
-from engine.evaluation.metrics import distinct_at_k, effective_clusters, pass_at_k, standard_error
+from engine.evaluation.metrics import pass_at_k, standard_error
 from engine.events.states import NoProgram
 from engine.problems.identity import content_hash
 from engine.problems.paired import paired_bootstrap, paired_values

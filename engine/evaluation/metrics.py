@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, exp, log, sqrt
+from math import comb, sqrt
 
 import numpy as np
 
@@ -50,32 +50,6 @@ def tree_outcome(
         pass_n=max((float(private_N[c.node]) for c in ranked), default=0.0),
         mean_private_over_public_perfect=float(np.mean(perfect)) if perfect else 0.0,
     )
-
-
-def distinct_at_k(cluster_sizes: Sequence[int], k: int) -> float:
-    """DA@K = M - sum_m C(N - s_m, K) / C(N, K): expected number of clusters in K of N answers.
-
-    Source: Lee et al. 2025, arXiv 2503.00691. With K of N or more, all M clusters.
-    """
-    total = sum(cluster_sizes)
-    if k >= total:
-        return float(len(cluster_sizes))
-    return len(cluster_sizes) - sum(comb(total - s, k) for s in cluster_sizes) / comb(total, k)
-
-
-def effective_clusters(cluster_sizes: Sequence[int]) -> float:
-    """EA = exp(entropy of the clusters' shares); 1 if all answers are in one cluster."""
-    total = sum(cluster_sizes)
-    shares = [size / total for size in cluster_sizes if size]
-    return exp(-sum(share * log(share) for share in shares))
-
-
-def area_under_distinct(cluster_sizes: Sequence[int], k_max: int) -> float:
-    """NAUADC: area under DA@K for K = 1..k_max (trapezoidal rule), divided by k_max - 1."""
-    values = [distinct_at_k(cluster_sizes, k) for k in range(1, k_max + 1)]
-    if k_max == 1:
-        return values[0]
-    return float(np.trapezoid(values)) / (k_max - 1)
 
 
 def standard_error(values: Sequence[float]) -> float:

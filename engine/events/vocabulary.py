@@ -104,6 +104,8 @@ class TreeOpened(Payload, tag="tree.open"):
     problem: str
     statement: str
     difficulty: int = 0
+    tags: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Tags of the problem, if a gauge of the run reads them (`evaluation.gauges`)."""
 
 
 class NodeOpened(Payload, tag="node.open"):

@@ -3,7 +3,7 @@
 A new rule is one module in `rules`, one line of this registry and its name in
 `engine.events.states.HEALTH_RULES`; its docstring says what it sees, its thresholds are constants
 with their reasons. `engine.health.monitor` decides when a warning
-opens and closes, `engine.health.log` writes it into the run's log as an event `health`.
+opens and closes, `engine.events.watched_log` writes it into the run's log as an event `health`.
 """
 
 from __future__ import annotations

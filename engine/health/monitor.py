@@ -9,8 +9,7 @@ goes on where the log does and repeats nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Self
+from collections.abc import Iterator, Mapping
 
 from engine.events.states import HealthState
 from engine.events.vocabulary import Event, HealthChanged
@@ -27,7 +26,7 @@ Key = tuple[str, str]
 
 
 class Monitor:
-    """Fold of a log; `changes` is called after every `step.end`."""
+    """Fold of a log, and a watcher of it (`engine.events.watched_log`)."""
 
     def __init__(self, setup: Setup | None = None, rules: Mapping[str, Rule] = RULES):
         self.history = History(setup)
@@ -36,16 +35,6 @@ class Monitor:
         self._calm: dict[Key, int] = {}
         """Steps without a finding, by open warning."""
 
-    @classmethod
-    def of(cls, events: Iterable[Event], setup: Setup | None = None) -> Self:
-        """Returns the monitor after these events, those of health included."""
-        monitor = cls(setup)
-        for event in events:
-            monitor.apply(event)
-            if event.kind == "step.end":
-                monitor.changes()
-        return monitor
-
     def apply(self, event: Event) -> None:
         """Folds one event of the log."""
         if event.kind == "health":
@@ -53,7 +42,7 @@ class Monitor:
         else:
             self.history.apply(event)
 
-    def changes(self) -> list[HealthChanged]:
+    def after_step(self) -> list[HealthChanged]:
         """Returns the warnings that open and close with the step that has ended; called once per
         step. They take effect when they are applied, as events."""
         findings = dict(self._findings())

@@ -18,12 +18,15 @@ class TreeRecorder:
 
     log: EventLog
     step: int
+    with_tags: bool = False
+    """Whether events of trees hold the tags of their problem."""
 
     def open_trees(self, trees: Sequence[GrowingTree]) -> None:
         for tree in trees:
             tree.id = self.log.seq + 1
             problem = tree.problem
-            opened = TreeOpened(self.step, problem.id, problem.statement, problem.difficulty)
+            tags = list(problem.tags) if self.with_tags else UNSET
+            opened = TreeOpened(self.step, problem.id, problem.statement, problem.difficulty, tags)
             self.log.append(opened, tree=tree.id)
 
     def opened(self, claim: OpenNode) -> None:

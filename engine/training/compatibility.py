@@ -17,6 +17,7 @@ import msgspec
 
 from engine.config.agents import AgentConfig
 from engine.config.errors import ConfigError
+from engine.config.methods import registry
 from engine.config.schema import RunConfig, parse_config
 from engine.policy.models.load import model_folders
 from engine.problems.identity import set_hash
@@ -169,7 +170,17 @@ def _reason(old: Any) -> str:
 def _is_free(path: str, free: frozenset[str]) -> bool:
     if path.startswith("agents."):  # the second part is the agent's index
         path = "agents.*." + path.split(".", 2)[-1]
-    return _names_a_file(path) or path in free or path.partition(".")[0] in free
+    is_free = path in free or path.partition(".")[0] in free
+    return is_free or _names_a_file(path) or _is_of_gauges(path)
+
+
+def _is_of_gauges(path: str) -> bool:
+    """Whether a setting chooses gauges or is an option of one: they only read events."""
+    gauges = registry("gauges")
+    section, name, *_ = [*path.split("."), ""]
+    return section == gauges.section and (
+        name == gauges.setting or gauges.methods.options(name) is not None
+    )
 
 
 def _names_a_file(path: str) -> bool:

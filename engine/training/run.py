@@ -10,15 +10,17 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.config.deadlines import CALL
 from engine.config.schema import RunConfig, read_config
 from engine.config.setting_warnings import setting_warnings
+from engine.evaluation.gauges.fold import RunGauges
 from engine.events.log import EventLog
 from engine.events.vocabulary import LogLine, RunState, RunStateChanged, RunWaiting
-from engine.health.log import MonitoredLog
+from engine.events.watched_log import WatchedLog, Watcher
+from engine.health.monitor import Monitor
 from engine.health.setup import Setup
 from engine.hub.pins import pin_run
 from engine.hub.reference import is_hub
@@ -67,7 +69,7 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
         raise
     stop = threading.Event()
     _stop_on_signals(stop)
-    log = MonitoredLog(run_dir, Setup.of(config))
+    log = WatchedLog(run_dir, _watchers(config))
     guard = LeaseGuard(run_dir, lease_seconds, stop.set) if lease_seconds else None
     try:
         return _train(config, run_dir, log, problems, stop)
@@ -75,6 +77,13 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
         if guard:
             guard.close()
         log.close()
+
+
+def _watchers(config: RunConfig) -> dict[str, Callable[[], Watcher]]:
+    """Returns what reads along with the log; gauges only if some are chosen."""
+    setup, options = Setup.of(config), config.evaluation
+    gauges = {"gauges": lambda: RunGauges(options)} if options.gauges else {}
+    return {"health": lambda: Monitor(setup), **gauges}
 
 
 def _log_left_out(log: EventLog, issues: Sequence[DatasetIssue]) -> None:

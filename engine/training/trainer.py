@@ -21,6 +21,8 @@ from pathlib import Path
 
 from engine.config.schema import RunConfig
 from engine.credit.assign import Credit
+from engine.evaluation.gauges.fold import needs_of
+from engine.evaluation.gauges.gauge import TAGS
 from engine.events.log import EventLog, read_all
 from engine.events.timeline import measured_and_saved
 from engine.events.vocabulary import (
@@ -80,6 +82,7 @@ class Trainer:
         """Mean validation Pass@1 of the agents with the current weights, if measured."""
         self._measured: set[tuple[str, int]] = set()
         """Split and step of each evaluation in the log of a resumed run."""
+        self._with_tags = TAGS in needs_of(config.evaluation)
         self.evaluator = Evaluator(team, config, should_stop, log.append)
 
     def run(self) -> None:
@@ -114,7 +117,7 @@ class Trainer:
         started = time.monotonic()
         options = self.config.training
         self.log.append(StepStarted(step, options.trees_per_step))
-        recorder = StepRecorder(self.log, step)
+        recorder = StepRecorder(self.log, step, with_tags=self._with_tags)
         phases: dict[str, float] = {}
         self.team.verifier.renew()
         trees = self._grow(step, recorder, phases)

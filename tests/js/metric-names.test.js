@@ -1,4 +1,4 @@
-import { chartsFrom } from "/static/js/metrics/metric-names.js";
+import { chartsFrom, isOwn } from "/static/js/metrics/metric-names.js";
 import { equal, test } from "./check.js";
 
 const run = (id, ...names) => ({ id, agents: ["oak", "fern"], metrics: names.map((name) => ({ name })) });
@@ -86,4 +86,21 @@ test("a figure of a method is a chart whose title, unit and section the run has"
   equal([limit.id, limit.title, limit.section, limit.share, limit.hint], ["figures.at_limit", "Share at the limit", "Learning", true, ""]);
   equal([gap.title, gap.section, gap.share, gap.hint, gap.lines.length], ["Gap", "Training health", false, "nats", 2]);
   equal([other.title, other.lines[0].label], ["Odd one", "oak"]);
+});
+
+test("a figure of a gauge is a chart with its own title, a line for each part", () => {
+  const figures = {
+    "support.by": { title: "Who solves", unit: "share", section: "Learning" },
+    "success.tag": { title: "By tag", unit: "share", section: "Learning" },
+    "pace.mean": { title: "Pace", unit: "nats", section: "Search quality" },
+  };
+  const names = ["support.by.fern", "support.by.oak", "support.by.no_agent", "success.tag.dp~1v1.5", "pace.mean", "support.other"];
+  const one = { ...run("a", ...names.map((name) => `logged.${name}`)), figures };
+  equal(chartsFrom([one]).map(({ id, section, share, hint, title, lines }) => [id, section, share, hint, title, lines.map(({ label }) => label)]), [
+    ["logged.support.other", "Logged", false, "", "support.other", [""]],
+    ["logged.success.tag", "Learning", true, "", "By tag", ["dp/v1.5"]],
+    ["logged.support.by", "Learning", true, "", "Who solves", ["oak", "fern", "no agent"]],
+    ["logged.pace.mean", "Search quality", false, "nats", "Pace", [""]],
+  ]);
+  equal(["logged.support.by", "logged.support", "figures.any", "reward"].map((id) => isOwn(id, figures)), [true, false, true, false]);
 });

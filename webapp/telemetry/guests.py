@@ -29,7 +29,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
         *("reward_by_agent", "filtered_trees", "dropped_nodes", "tokens", "training_seconds"),
         *("refilled_trees", "carried_trees", "trees", "left", "rows"),
     ),
-    "tree.open": ("step", "problem", "statement", "difficulty"),
+    "tree.open": ("step", "problem", "statement", "difficulty", "tags"),
     "node.open": ("agent", "parent", "depth", "draws"),
     "node.text": ("prompt", "tokens", "logprobs"),
     "node.close": (

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.config.golden_kind import Case
+from engine.evaluation import diversity as of_clusters
 from engine.evaluation import metrics
 
 
@@ -21,7 +22,7 @@ def tree_select(case: Case) -> Any:
 def diversity(case: Case) -> Any:
     sizes, inputs = case["inputs"]["cluster_sizes"], case["inputs"]
     return {
-        "DA": [metrics.distinct_at_k(sizes, k) for k in inputs["k"]],
-        "EA": metrics.effective_clusters(sizes),
-        "NAUADC": metrics.area_under_distinct(sizes, inputs["kmax"]),
+        "DA": [of_clusters.distinct_at_k(sizes, k) for k in inputs["k"]],
+        "EA": of_clusters.effective_clusters(sizes),
+        "NAUADC": of_clusters.area_under_distinct(sizes, inputs["kmax"]),
     }

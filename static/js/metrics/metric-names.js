@@ -8,6 +8,7 @@
 import { isLogged, loggedName } from "../run/logged-names.js";
 
 export const FIGURES = "figures.";
+const LOGGED = "logged.";
 const FAMILIES = ["phase", "left", "rows", "ends", "stops", "best", "within", "hacking", "no_program", "validation.no_program", "test.no_program"];
 const BUDGETS = ["best", "within"];
 const PHASES = ["generate", "verify", "credit", "learn", "sync", "validate", "checkpoint"];
@@ -109,7 +110,7 @@ export function chartsFrom(runs, query = "") {
   const charts = new Map();
   for (const run of runs) {
     for (const metric of run.metrics) {
-      const { id, ...line } = split(metric.name, run);
+      const { id, ...line } = ofGauge(metric.name, run.figures) ?? split(metric.name, run);
       if (!charts.has(id)) charts.set(id, chartOf(id, run.figures));
       charts.get(id).lines.push({ run: run.id, metric: metric.name, ...line });
     }
@@ -126,7 +127,23 @@ export function chartsFrom(runs, query = "") {
       || a.id.localeCompare(b.id));
 }
 
+/** Returns whether a chart is of numbers that a run's methods report, whose titles stand beside them. */
+export function isOwn(id, figures) {
+  return id.startsWith(FIGURES) || (isLogged(id) && Boolean(figures?.[id.slice(LOGGED.length)]));
+}
+
+/** Returns the chart of which a gauge's metric is a line, {id, part, label}: "logged.GAUGE.FIGURE.PART"; null for others. */
+function ofGauge(name, figures) {
+  if (!isLogged(name)) return null;
+  const [gauge, figure] = name.slice(LOGGED.length).split(".");
+  if (!figures?.[`${gauge}.${figure}`]) return null;
+  const id = `${LOGGED}${gauge}.${figure}`;
+  const part = loggedName(LOGGED + name.slice(id.length + 1));
+  return { id, part, label: part.replaceAll("_", " ") };
+}
+
 function chartOf(id, figures) {
+  if (isLogged(id) && isOwn(id, figures)) return figureOf(id, figures[id.slice(LOGGED.length)]);
   if (id.startsWith(FIGURES)) return figureOf(id, figures?.[id.slice(FIGURES.length)]);
   return { id, title: titleOf(id), hint: HINTS[id] ?? "", section: sectionOf(id), share: isShare(id), lines: [] };
 }

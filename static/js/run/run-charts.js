@@ -14,7 +14,7 @@
 import { element, setText } from "../lib/dom.js";
 import { loadError } from "../lib/load-error.js";
 import { MetricBoard } from "../metrics/metric-board.js";
-import { chartsFrom, FIGURES } from "../metrics/metric-names.js";
+import { chartsFrom, isOwn } from "../metrics/metric-names.js";
 import { isLogged } from "./logged-names.js";
 import { readZoom, withZoom } from "../metrics/metric-view.js";
 
@@ -97,11 +97,11 @@ export class RunCharts {
     const available = new Map(chartsFrom([this.run]).map((chart) => [chart.id, chart]));
     const empty = new Map(chartsFrom([{ ...this.run, metrics: CHART_IDS.map((name) => ({ name })) }]).map((chart) => [chart.id, { ...chart, lines: [] }]));
     const isShown = this.run.tracked ? (id) => available.has(id) && id !== "hacking" : () => true;
-    const own = [...available.keys()].filter((id) => id.startsWith(FIGURES));
+    const own = [...available.keys()].filter((id) => isOwn(id, this.run.figures));
     const charts = [...CHART_IDS.filter(isShown), ...own].map((id) => ({ ...(available.get(id) ?? empty.get(id)), empty: emptyText }));
-    const logged = [...available.values()].filter(({ id }) => isLogged(id));
+    const logged = [...available.values()].filter(({ id }) => this.#isOfProgram(id));
     this.board.arrange([...charts, ...logged.slice(0, MOST_LOGGED)], (root, { id }) => {
-      if (!root.parentNode) (isLogged(id) ? putInOrder(root, id, this.logged.charts) : this.#put(root, id));
+      if (!root.parentNode) (this.#isOfProgram(id) ? putInOrder(root, id, this.logged.charts) : this.#put(root, id));
     });
     if (logged.length) this.logged.section.hidden = false;
     this.logged.more.hidden = logged.length <= MOST_LOGGED;
@@ -110,11 +110,17 @@ export class RunCharts {
 
   /** Inserts a card before those that come later in the order of charts; figures of methods are last. */
   #put(root, id) {
-    const isLater = id.startsWith(FIGURES)
+    const isOwnChart = (one) => isOwn(one ?? "", this.run.figures);
+    const isLater = isOwnChart(id)
       ? () => false
-      : (other) => other?.startsWith(FIGURES) || CHART_IDS.indexOf(other) > CHART_IDS.indexOf(id);
+      : (other) => isOwnChart(other) || CHART_IDS.indexOf(other) > CHART_IDS.indexOf(id);
     const next = [...this.host.children].find((one) => isLater(one.dataset.metric));
     this.host.insertBefore(root, next ?? this.after);
+  }
+
+  /** Returns whether a chart is of numbers that a program logged by names of its own. */
+  #isOfProgram(id) {
+    return isLogged(id) && !isOwn(id, this.run.figures);
   }
 
   #showZoom() {

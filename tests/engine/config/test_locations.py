@@ -30,6 +30,7 @@ FREE_TEXTS = {
     "training.sampler": "looked up in the registry of samplers",
     "training.compose": "looked up in the registry of composers",
     "judge.question": "text of the prompt, taken as it stands",
+    "evaluation.gauges.*": "looked up in the registry of gauges",
     "environment.name": "looked up in the registry of environments",
     "compute.device": "one of a few, by a pattern",
     "compute.dtype": "one of a few, by a pattern",

@@ -24,6 +24,7 @@ FOLDERS = {
     "rewards": "engine.credit.rewards",
     "formats": "engine.problems.formats",
     "environments": "engine.environments.methods",
+    "gauges": "engine.evaluation.gauges.methods",
 }
 HELPERS = {"outcome", "nodes", "parts", "reward", "assertions", "fields", "input_output",
            "numpy_shim", "packed", "pytest_shim", "references", "visible_tests",
@@ -41,7 +42,8 @@ def test_every_registry_s_setting_exists_and_defaults_to_a_value_it_accepts():
     config = load_recipe("mars2")
     for one in REGISTRIES:
         value = getattr(getattr(config, one.section), one.setting)
-        assert registry_at(one.path) is one and value in one.names()
+        assert registry_at(one.path) is one and set(one.selected(value)) <= set(one.names())
+        assert one.many or one.selected(value)
 
 
 def options_of_methods():
@@ -84,6 +86,28 @@ def test_options_of_the_selected_method_are_recorded_and_those_of_others_are_not
     plain = load_recipe("demo")
     assert "adora" not in plain.model_dump(mode="json")["credit"]
     assert plain.credit.options("advantage") is None
+
+
+def test_a_list_of_methods_has_the_options_of_each_and_refuses_unknown_names():
+    gauges = {"evaluation.gauges": ["support", "diversity"], "evaluation.support.steps": 5}
+    config = load_recipe("demo", gauges)
+    record = config.model_dump(mode="json")["evaluation"]
+    assert (record["support"], record["diversity"]) == ({"steps": 5}, {"k": 4})
+    assert config.evaluation.options("gauges", "support").steps == 5
+    assert parse_config(config.model_dump(mode="json")) == config
+    assert not load_recipe("demo").evaluation.gauges
+    schema = RunConfig.model_json_schema()["$defs"]["EvaluationConfig"]["properties"]["gauges"]
+    assert schema["items"]["enum"] == registry("gauges").names()
+    fields = {one.path: one for group in setting_groups(config) for one in group.settings}
+    assert fields["evaluation.gauges"].value == '["support", "diversity"]'
+    assert fields["evaluation.gauges"].range == "a list of diversity, success, support"
+    unknown = {"evaluation.gauges": ["support", "nothing"]}
+    for refuse in (lambda: load_recipe("demo", unknown), lambda: checked(Overrides(unknown))):
+        with pytest.raises(ConfigError, match=r"evaluation\.gauges\.1 = 'nothing': choose one of"):
+            refuse()
+    assert checked(Overrides(gauges)) == gauges
+    with pytest.raises(ConfigError, match="names must differ"):
+        load_recipe("demo", {"evaluation.gauges": ["support", "support"]})
 
 
 def test_options_may_be_given_before_their_method_is_selected():

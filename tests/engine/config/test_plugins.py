@@ -23,6 +23,7 @@ from engine.config.training import TrainingConfig
 from engine.credit.assign import TreeRecord, assign_credit
 from engine.curriculum import SAMPLERS
 from engine.curriculum.sampler import Draws
+from engine.evaluation.gauges.fold import replayed
 from engine.events.log import read_all
 from engine.events.vocabulary import Verdict
 from engine.losses.terms import Rows
@@ -37,6 +38,7 @@ from engine.search.allocators import allocated
 from engine.search.strategies import planted
 from tests.helpers.plugin_packages import EXAMPLE, a_package, installed
 from tests.helpers.policies import tiny_config, tiny_policy
+from tests.helpers.sample_log import Sample, sample_events
 from webapp.experiments.run_settings.settings_schema import setting_groups
 
 ROOT = Path(__file__).parents[3]
@@ -60,6 +62,7 @@ def test_the_example_adds_a_method_to_every_registry(example):
         "rewards": ["brief", "partial"], "formats": ["example_rows"],
         "strategies": ["best_first"], "allocators": ["alternating"],
         "samplers": ["unsolved"], "environments": ["new_letters"], "composers": ["again"],
+        "gauges": ["answer_length"],
     }  # fmt: skip
 
 
@@ -181,6 +184,24 @@ def test_a_sampler_of_a_package_names_problems_and_remembers(example):
     assert resumed.take(8, 3) == draws.take(8, 3)
 
 
+def test_a_gauge_of_a_package_is_charted_with_its_title(example):
+    config = load_recipe("demo", {"evaluation.gauges": ["answer_length"]})
+    assert figures_of(config.model_dump(mode="json"))["answer_length.tokens"] == {
+        "title": "Length of right and of wrong answers", "unit": "tokens", "section": "Learning",
+    }  # fmt: skip
+    events = list(sample_events(Sample(steps=2, trees=3)))
+    first, second = (one.numbers for one in replayed(events, config.evaluation))
+    assert set(first) == {"answer_length.tokens.right", "answer_length.tokens.wrong"}
+    tokens = {}
+    for event in events:
+        if event.kind == "node.close" and event.payload["score"] is not None:
+            key = event.payload["policy_version"], event.payload["score"] == 1.0
+            tokens.setdefault(key, []).append(event.payload["tokens"])
+    assert first["answer_length.tokens.right"] == pytest.approx(np.mean(tokens[0, True]))
+    smoothed = 0.8 * np.mean(tokens[0, True]) + 0.2 * np.mean(tokens[1, True])
+    assert second["answer_length.tokens.right"] == pytest.approx(smoothed)
+
+
 def test_a_format_of_a_package_reads_its_rows(example, tmp_path):
     path = tmp_path / "rows.jsonl"
     rows = [
@@ -200,7 +221,7 @@ def test_the_engine_lists_plug_ins_with_version_and_origin(example, capsys):
     found = json.loads(capsys.readouterr().out)["plugins"]
     assert {one["name"] for one in found} == {
         "scaled", "baseline", "reinforce", "brief", "partial", "example_rows", "best_first",
-        "alternating", "unsolved", "new_letters", "again",
+        "alternating", "unsolved", "new_letters", "again", "answer_length",
     }  # fmt: skip
     for one in found:
         assert (one["package"], one["version"]) == ("grove-example", "0.1")
@@ -233,6 +254,7 @@ MODULES = {
     "unread": "FIELDS = ('x',)\ndef problem(fields): return None\n",
     "raising": "FIELDS = ('x',)\ndef recognises(row): return 'x' in row and 1 / 0\n"
     "def problem(fields): 1 / 0\n",
+    "untitled": "def numbers(step, context): return {}",
     "high": "def score(outcome, options): return 2.0",
 }
 POINTS = {
@@ -245,6 +267,7 @@ POINTS = {
     "grove.rewards": {"scoreless": "grove_toy.sound", "high": "grove_toy.high"},
     "grove.formats": {"unread": "grove_toy.unread", "raising": "grove_toy.raising"},
     "grove.environments": {"nowhere": "grove_toy.sound"},
+    "grove.gauges": {"still": "grove_toy.sound", "untitled": "grove_toy.untitled"},
     "grove.optimisers": {"any": "grove_toy.sound"},
 }  # fmt: skip
 FAULTS = {
@@ -260,6 +283,8 @@ FAULTS = {
     "scoreless": "has neither score(outcome, options) nor part",
     "unread": "has no function recognises",
     "nowhere": "has no function environment",
+    "still": "has no function numbers",
+    "untitled": "has no FIGURES",
     "any": "there is no group grove.optimisers",
 }
 
@@ -343,6 +368,7 @@ def test_a_run_trains_two_steps_by_methods_of_a_package(example, tmp_path):
     data["loss"] |= {"policy": "reinforce", "reinforce": {"floor": 0.5}}
     data["search"] |= {"strategy": "best_first", "allocator": "alternating"}
     data["training"] |= {"sampler": "unsolved", "compose": "again"}
+    data["evaluation"] |= {"gauges": ["answer_length", "success"]}
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text(json.dumps(data))
     done = subprocess.run([sys.executable, "-m", "engine", "train", str(tmp_path / "run")],
@@ -371,6 +397,12 @@ def test_a_run_trains_two_steps_by_methods_of_a_package(example, tmp_path):
     ]  # fmt: skip
     assert updates[2]["nodes"] == 4
     assert [update["learning_rate"] for update in updates] == [1e-3, 1e-3, 1e-4]
+    gauged = [event.payload for event in log if event.kind == "metric.logged"]
+    assert [one["step"] for one in gauged] == [1, 2]
+    assert all(one["numbers"]["answer_length.tokens.wrong"] > 0 for one in gauged)
+    assert all(event.payload["tags"] for event in log if event.kind == "tree.open")
+    again = replayed(log, parse_config(data).evaluation)
+    assert [one.numbers for one in again] == [one["numbers"] for one in gauged]
 
 
 @pytest.mark.large

@@ -4,14 +4,8 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from engine.evaluation.metrics import (
-    area_under_distinct,
-    distinct_at_k,
-    effective_clusters,
-    pass_at_k,
-    standard_error,
-    tree_outcome,
-)
+from engine.evaluation.diversity import area_under_distinct, distinct_at_k, effective_clusters
+from engine.evaluation.metrics import pass_at_k, standard_error, tree_outcome
 from engine.inference.selection import Candidate, rank_answers, select_answer
 from engine.problems.paired import paired_bootstrap
 

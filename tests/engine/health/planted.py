@@ -149,7 +149,7 @@ def changes(steps: list[Step], setup: Setup | None = None) -> list[ev.HealthChan
         for payload, tree_id, node in payloads(number, plan, tree):
             monitor.apply(writer.event(payload, tree_id, node))
         tree += 100
-        for change in monitor.changes():
+        for change in monitor.after_step():
             monitor.apply(writer.event(change))
             all_changes.append(change)
     return all_changes

@@ -12,8 +12,8 @@ from engine.events.log import read_all
 from engine.events.states import HealthState
 from engine.events.timeline import figures, surviving_events
 from engine.events.vocabulary import RunResumed
+from engine.events.watched_log import WatchedLog
 from engine.health import RULES
-from engine.health.log import MonitoredLog
 from engine.health.monitor import CALM, Monitor
 from engine.health.setup import Setup
 from engine.recipes import load_recipe
@@ -63,7 +63,7 @@ def test_a_rule_that_fails_is_off_and_the_others_go_on(caplog):
     for number in range(1, 9):
         for payload, tree, node in payloads(number, BAD, 100 * number):
             monitor.apply(writer.event(payload, tree, node))
-        opened += monitor.changes() if number >= 8 or number < 3 else []
+        opened += monitor.after_step() if number >= 8 or number < 3 else []
     assert {one.rule for one in opened} == {"mismatch"}
     assert [record.message for record in caplog.records] == [
         "health rule breaking fails; it is off"
@@ -87,6 +87,10 @@ def write(log, first, last, part=None):
             log.append(payload, tree=tree, node=node)
 
 
+def monitored(folder):
+    return WatchedLog(folder, {"health": lambda: Monitor(SETUP)})
+
+
 def health_of(folder):
     surviving = surviving_events(read_all(folder))
     # Times are those of the clock.
@@ -99,14 +103,14 @@ def logged(folder, *cuts):
     folder.mkdir()
     first = 1
     for step, part, saved in cuts:
-        log = MonitoredLog(folder, SETUP)
+        log = monitored(folder)
         if first > 1:
             log.append(RunResumed(first - 1))
         log.append(planned())
         write(log, first, step, part)
         log.close()
         first = saved + 1
-    log = MonitoredLog(folder, SETUP)
+    log = monitored(folder)
     if cuts:
         log.append(RunResumed(first - 1))
     log.append(planned())
@@ -158,7 +162,7 @@ def test_a_log_of_a_version_without_health_goes_on_with_it(tmp_path):
     old = [event for event in read_all(tmp_path / "run") if event.kind != "health"]
     lines = [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(old, start=1)]
     path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
-    log = MonitoredLog(tmp_path / "run", SETUP)
+    log = monitored(tmp_path / "run")
     log.append(RunResumed(36))
     write(log, 37, 37)
     log.close()
@@ -169,13 +173,13 @@ def test_a_log_of_a_version_without_health_goes_on_with_it(tmp_path):
 
 def test_an_event_that_cannot_be_read_ends_the_watch_and_not_the_run(tmp_path, caplog):
     """An earlier version may have written others."""
-    log = MonitoredLog(tmp_path, SETUP)
+    log = monitored(tmp_path)
     log.append(planned())
     write(log, 1, 7)
     log.close()
     path = tmp_path / "events.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"advantage"', b'"benefit"'))
-    log = MonitoredLog(tmp_path, SETUP)
+    log = monitored(tmp_path)
     log.append(RunResumed(7))
     write(log, 8, 20)
     log.close()

@@ -191,7 +191,7 @@ def test_a_run_that_learns_has_no_warning(seed):
     for event in sample_events(Sample(seed=seed, steps=40, trees=8)):
         monitor.apply(event)
         if event.kind == "step.end":
-            assert monitor.changes() == []
+            assert monitor.after_step() == []
     assert len(monitor.history.steps) == 40
 
 

@@ -75,9 +75,8 @@ class _Leaf:
             self.adapter.validate_json(json.dumps(with_integers(value)), strict=True)
         except ValidationError as error:
             return [_under(path, problem) for problem in validation_errors(error)]
-        choices = self.schema.get("enum")
-        if choices and value not in choices:
-            return [_problem(path, value, f"choose one of {', '.join(choices)}")]
+        if unknown := list(_unknown_names(path, value, self.schema)):
+            return unknown
         is_refused = self.reason and value is not None
         if is_refused and not (self.pattern and re.fullmatch(self.pattern, value, re.DOTALL)):
             reason = hub_reason(path, value) or self.reason
@@ -240,7 +239,9 @@ def _leaf(path: str, info: FieldInfo) -> _Leaf:
     if path in _OPERATORS:
         return _Leaf(adapter, {"type": "null"}, reason=_OPERATORS[path])
     if registry := registry_at(path):
-        return _Leaf(adapter, {**schema, "enum": registry.names()})
+        names = {"enum": registry.names()}
+        of_items = {"items": {**schema["items"], **names}} if registry.many else names
+        return _Leaf(adapter, {**schema, **of_items})
     if path not in _NAMES:
         return _Leaf(adapter, schema)
     pattern, names = _NAMES[path]
@@ -283,6 +284,17 @@ def _documented(model: type[BaseModel], of_value: Any) -> dict[str, Any]:
         },
         "additionalProperties": False,
     }
+
+
+def _unknown_names(path: str, value: Any, schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields a problem for a value, or for each item of a list, that is none of its choices."""
+    choices, of_items = schema.get("enum"), schema.get("items", {}).get("enum")
+    given = [(path, value)] if choices else []
+    if of_items:
+        given = [(f"{path}.{index}", one) for index, one in enumerate(value)]
+    for at, one in given:
+        if one not in (names := choices or of_items):
+            yield _problem(at, one, f"choose one of {', '.join(names)}")
 
 
 def _under(path: str, problem: dict[str, Any]) -> dict[str, Any]:

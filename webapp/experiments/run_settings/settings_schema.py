@@ -153,7 +153,7 @@ def _setting(path: str, name: str, info: FieldInfo, value: Any) -> Setting:
         help=(info.description or "").strip(),
         value=value_text(list(plain) if isinstance(plain, tuple) else plain),
         choices=choices,
-        range=_range(name, kind, limits),
+        range=_any_of(path) or _range(name, kind, limits),
         optional=optional,
     )
 
@@ -173,11 +173,17 @@ def _kind(name: str, kind: Any, choices: list[str]) -> str:
 def _choices(path: str, kind: Any, limits: list[Any]) -> list[str]:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return [member.value for member in kind]
-    if registry := registry_at(path):
+    if (registry := registry_at(path)) and not registry.many:
         return registry.names()
     patterns = (getattr(limit, "pattern", None) for limit in limits)
     match = next((_ONE_OF.fullmatch(p) for p in patterns if isinstance(p, str)), None)
     return match[1].split("|") if match else []
+
+
+def _any_of(path: str) -> str:
+    """Returns the names that a list of methods may hold, in words; empty for other settings."""
+    registry = registry_at(path)
+    return f"a list of {', '.join(registry.names())}" if registry and registry.many else ""
 
 
 def _range(name: str, kind: Any, limits: list[Any]) -> str:

@@ -1,0 +1,1 @@
+"""Gauges, one module each."""
