@@ -9,7 +9,7 @@ from webapp.offboarding.imports.requests import request_import
 from webapp.offboarding.models import WorkspaceImport
 from workers.jobs.workspace_imports import WorkspaceImportJob
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.large, pytest.mark.django_db(transaction=True)]
 
 
 def of_this_test(monkeypatch, var):
