@@ -1,7 +1,7 @@
 """A server with the answers that MLflow's REST API 2.0 documents, in pages of two.
 
-Source: https://mlflow.org/docs/latest/rest-api.html; recorded from MLflow 3.17 where it differs:
-64-bit integers are numbers, and NaN is the text "NaN".
+Source: https://mlflow.org/docs/latest/rest-api.html, and `get_artifact_handler` of
+`mlflow/server/handlers.py`.
 """
 
 from __future__ import annotations
