@@ -6,10 +6,14 @@ import math
 
 import pytest
 
+from tests.webapp.client.conftest import tracked
 from tests.webapp.client.imports.mlflow_answers import API, Mlflow, serving
+from webapp.client.cli import main
 from webapp.client.imports import mlflow_server
 from webapp.client.imports.mlflow_store import runs
 from webapp.client.imports.stores import BadStore
+from webapp.experiments.models import Run
+from webapp.telemetry.selectors import folded
 
 LOSS = [{"key": "loss", "value": 1 / (n + 1), "timestamp": 10_000 + n, "step": n} for n in range(5)]
 
@@ -126,3 +130,18 @@ def test_an_address_that_cannot_be_used_is_named_without_its_password():
         assert "pa" not in str(refusal.value).replace("port", "")
     with pytest.raises(BadStore, match=r"^http://127\.0\.0\.1:1: no answer"):
         list(runs("http://ada:pass@127.0.0.1:1", "sums"))
+
+
+@pytest.mark.large
+def test_runs_of_a_server_are_imported_once(here, mlflow, address, capsys):
+    run_id = mlflow.add_run("a", {"loss": LOSS})
+    mlflow.files = {"notes.md": b"it *learns*", "model.bin": b"\0" * 9}
+    for _ in range(2):
+        assert main(["import-mlflow", address, "--experiment", "sums"]) == 0
+    run = tracked(f"mlflow-{run_id}")
+    assert Run.objects.count() == 1 and (run.state, run.step) == ("finished", 4)
+    assert run.tracking.config == {"lr": "0.5", "tags": {"team": "oak"}}
+    assert folded(run)["logged"]["texts"]["artifacts/notes.md"]["value"] == "it *learns*"
+    capsys.readouterr()
+    assert main(["import-mlflow", address, "--experiment", "none"]) == 1
+    assert f"--experiment 'none': {address} has Default" in capsys.readouterr().err
