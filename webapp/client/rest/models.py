@@ -957,8 +957,6 @@ class ReportVersionOut(msgspec.Struct, frozen=True, kw_only=True):
     made: datetime
 
 
-WorkspaceImportState = Literal["queued", "running", "checked", "done", "failed", "cancelled"]
-
 Resume = Literal["never", "allow", "must"]
 
 
@@ -1413,6 +1411,9 @@ class WorkspaceImportOut(msgspec.Struct, frozen=True, kw_only=True):
     started: datetime | None
     finished: datetime | None
     deadline: datetime | None
+
+
+WorkspaceImportState = Literal["queued", "running", "checked", "done", "failed", "cancelled"]
 
 
 class WorkspaceList(msgspec.Struct, frozen=True, kw_only=True):
