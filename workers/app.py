@@ -41,11 +41,13 @@ class JobsStep(bootsteps.StartStopStep):
         from workers.jobs.reports import ReportJob
         from workers.jobs.requeue import RequeueJob
         from workers.jobs.retention import RetentionJob
+        from workers.jobs.workspace_imports import WorkspaceImportJob
 
         metrics.serve()
         RequeueJob(worker.concurrency).start()
         ModelFileJob().start()
         ModelImportJob().start()
+        WorkspaceImportJob().start()
         ReportJob().start()
         ExportJob().start()
         ExportCleanupJob().start()

@@ -33,6 +33,7 @@ from tests.helpers.builders import (
 )
 from tests.helpers.datasets import stored_version
 from tests.helpers.waiting import patience
+from tests.helpers.workspace_zips import a_checked_import
 from webapp.accounts.models import Scope
 from webapp.artifacts.models import Upload
 from webapp.artifacts.services import begin
@@ -77,6 +78,7 @@ class Site:
     report_page: int
     measured: int
     """The id of a dataset version that models are measured on."""
+    workspace_import: int
 
     def beginnings(self) -> dict[str, Callable[[], dict[str, Any]]]:
         """Returns, by operation, a factory of requests that create or list objects."""
@@ -156,7 +158,7 @@ def furnish(url: str, cast: Cast) -> Site:
     )
     measured = DatasetVersion.objects.get(dataset__name="measured").pk
     page = create_report(cast.project, cast.alice, Draft("Trees", "They *help*.", url))
-    made = *made, a_run(cast, RunState.FINISHED), page.pk, measured
+    made = *made, a_run(cast, RunState.FINISHED), page.pk, measured, a_checked_import(cast).pk
     return Site(url, secrets, run, *made)
 
 
@@ -219,6 +221,7 @@ def _configuration(site: Site | None) -> str:
         things |= {"dataset_id": version.dataset_id, "dataset_version_id": version.pk, "number": 1}
         things |= {"report_id": version.reports.get().pk}
         things |= {"report_page_id": site.report_page}
+        things |= {"workspace_import_id": site.workspace_import}
         things |= {"workspace_id": project.workspace_id, "slug": project.workspace.slug}
         things |= {"comment_id": site.comment, "import_id": site.model_import, **site.registry}
         things |= {"upload_id": site.upload, "recipe": "demo"}

@@ -34,8 +34,9 @@ def served(django_db_setup):
 @pytest.fixture
 def site(served, var_directory, settings):
     # The tool sends wrong tokens by the hundred and expects the same refusal each time, so the
-    # limit on guesses is raised.
-    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (100_000, 60.0)}
+    # limit on guesses is raised. It waits for minutes where a limit of requests is reached.
+    raised = dict.fromkeys(("guesses", "workspace imports"), (100_000, 60.0))
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, **raised}
     settings.PROJECT_RUNS = settings.USER_RUNS = 100_000
     yield furnish(f"http://127.0.0.1:{served.port}", a_cast())
     served.wait_until_idle()

@@ -22,6 +22,7 @@ from tests.conftest import var_settings
 from tests.helpers.alerts import a_channel, a_rule
 from tests.helpers.builders import Cast, a_cast, a_held_run, a_registry, a_search, a_token, an_event
 from tests.helpers.datasets import stored_version
+from tests.helpers.workspace_zips import a_checked_import
 from tests.webapp.telemetry.stream_server import a_session
 from webapp.accounts.models import ApiToken, Scope, SignInLink, User
 from webapp.accounts.services import create_sign_in_link
@@ -149,6 +150,7 @@ def plant(cast: Cast) -> dict[str, Any]:
         "api-1:get_shared_metric.name": "reward",
         "recipe": "demo",
         **a_registry(cast),
+        "workspace_import_id": a_checked_import(cast).pk,
         "import_id": request_package(cast.project, "smollm2", cast.alice).pk,
         "dataset_id": version.dataset_id,
         "dataset_version_id": version.pk,

@@ -1,24 +1,51 @@
-"""Exports of workspaces as files: whole ones, damaged and hostile ones."""
+"""Exports of workspaces as files: whole ones, damaged and hostile ones, and their imports."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
+import stat
 import uuid
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tests.helpers.builders import Cast
+from webapp.accounts.models import User
+from webapp.artifacts.models import Upload
+from webapp.artifacts.services import append, begin, finish
 from webapp.offboarding.export import MANIFEST, export
+from webapp.offboarding.imports import states
+from webapp.offboarding.imports.checking import Included, LeftOut, Summary
+from webapp.offboarding.imports.requests import request_import
+from webapp.offboarding.models import ImportRequest
 
 
 def exported(cast: Cast, path: Path) -> Path:
     """Writes the export of the cast's workspace."""
     path.write_bytes(b"".join(export(cast.project.workspace, cast.alice)))
     return path
+
+
+def a_zip_upload(user: User, content: bytes, name: str = "trees.zip") -> Upload:
+    """A finished upload of the zip of a workspace."""
+    upload = begin(None, user, Upload.Kind.WORKSPACE, name, len(content))
+    return finish(append(upload, 0, io.BytesIO(content)))
+
+
+def a_checked_import(cast: Cast) -> ImportRequest:
+    """Alice's import into her workspace, of a file that is no zip, as if it had been checked."""
+    request_import(a_zip_upload(cast.alice, b"PK planted"), cast.alice, cast.project.workspace)
+    one = states.take()
+    included = [Included("runs", 3, "1 was active when it was exported and arrives as stopped")]
+    left_out = [LeftOut("tokens", None, "No export has them.")]
+    summary = Summary("Trees", "0.3.0", 1 << 20, included, left_out)
+    states.record_check(one, msgspec.to_builtins(summary))
+    return one
 
 
 def damaged_files(path: Path, run_id: uuid.UUID) -> dict[str, bytes]:
@@ -33,6 +60,7 @@ def damaged_files(path: Path, run_id: uuid.UUID) -> dict[str, bytes]:
         "it was changed": changed(path, {"runs.jsonl": with_field("seed", 7)}, listed=False),
         "has layout 2": changed(path, {MANIFEST: lambda m: {**m, "format": 2}}),
         "../evil.jsonl: is no part": changed(path, {}, extra=[("../evil.jsonl", b"")]),
+        "runs.jsonl: is a link": changed(path, {}, linked="runs.jsonl"),
         "is there twice": changed(path, {}, extra=[("runs.jsonl", b"{}")]),
         "would unpack to": changed(path, {log: b"\n" * (80 << 20)}),
         "in its manifest alone": changed(path, {"people.jsonl": None}, listed=False),
@@ -56,9 +84,16 @@ def damaged_files(path: Path, run_id: uuid.UUID) -> dict[str, bytes]:
     }  # fmt: skip
 
 
-def changed(path: Path, changes: dict[str, Any], *, listed: bool = True, extra: Any = ()) -> bytes:
+def changed(
+    path: Path,
+    changes: dict[str, Any],
+    *,
+    listed: bool = True,
+    extra: Any = (),
+    linked: str = "",
+) -> bytes:
     """The export with other members: bytes, a function of a member's rows, or None to leave it out;
-    unless `listed`, the manifest does not say so."""
+    unless `listed`, the manifest does not say so. `linked` is a symbolic link."""
     with zipfile.ZipFile(path) as file:
         members = {name: file.read(name) for name in file.namelist() if name != MANIFEST}
         manifest = json.loads(file.read(MANIFEST))
@@ -80,7 +115,11 @@ def changed(path: Path, changes: dict[str, Any], *, listed: bool = True, extra: 
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
         for name, data in [*members.items(), *extra, (MANIFEST, json.dumps(manifest).encode())]:
             if data is not None:
-                file.writestr(name, data)
+                info = zipfile.ZipInfo(name)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                if name == linked:
+                    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+                file.writestr(info, data)
     return out.getvalue()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.helpers.builders import a_run
 from tests.helpers.datasets import a_finished_upload, stored_version
+from tests.helpers.workspace_zips import a_zip_upload
 from webapp.accounts.models import Scope
 from webapp.config.parents import PAGES, name_of
 from webapp.datasets.models import DatasetVersion
@@ -143,6 +144,11 @@ def _other_version(cast: Any) -> dict[str, Any]:
 def _new_dataset(cast: Any) -> dict[str, Any]:
     upload = a_finished_upload(cast, cast.alice)
     return {"project": cast.project.pk, "name": "new", "uploads": [str(upload.pk)]}
+
+
+def _new_workspace_import(cast: Any) -> dict[str, Any]:
+    upload = a_zip_upload(cast.alice, b"PK another")
+    return {"upload": str(upload.pk), "into": cast.project.workspace.slug}
 
 
 def _new_upload(cast: Any) -> dict[str, Any]:
@@ -333,6 +339,11 @@ ROWS = (
     Row("change-alert-channel", "post", MAINTAINER_FORM, {"do": "enable"}),
     Row("project-alerts", "get", TEAM_PAGE),
     Row("mute-run", "post", TEAM_FORM),
+    Row("workspace-imports", "get", PAGE),
+    # An import is its creator's, Alice's.
+    Row("confirm-workspace-import", "post", (302, 404, 404, 404, 404, 302)),
+    Row("cancel-workspace-import", "post", (302, 404, 404, 404, 404, 302)),
+    Row("retry-workspace-import", "post", (302, 404, 404, 404, 404, 302)),
     Row("runs", "get", PAGE),
     Row("compare", "get", PAGE),
     Row("launch", "get", PAGE),
@@ -571,6 +582,20 @@ ROWS = (
     Row("api-1:start_dataset_overlap", "post", MEMBER_ACCEPTED, _other_version, ADD_DATASETS),
     Row("api-1:get_dataset_report", "get", TEAM_REST, scopes=READ),
     Row("api-1:cancel_dataset_report", "post", MEMBER_REST, {}, ADD_DATASETS),
+    Row(
+        "api-1:create_workspace_import",
+        "post",
+        # An upload is its creator's, Alice's.
+        (202, 403, 403, 403, 404, 401),
+        _new_workspace_import,
+        MANAGE,
+    ),
+    Row("api-1:list_workspace_imports", "get", REST, scopes=READ),
+    Row("api-1:get_workspace_import", "get", (200, 404, 404, 404, 404, 401), scopes=READ),
+    Row("api-1:confirm_workspace_import", "post", (202, 404, 404, 404, 404, 401), scopes=MANAGE),
+    Row("api-1:cancel_workspace_import", "post", (200, 404, 404, 404, 404, 401), scopes=MANAGE),
+    # It waits for its user.
+    Row("api-1:retry_workspace_import", "post", (409, 404, 404, 404, 404, 401), scopes=MANAGE),
     Row("api-1:create_upload", "post", (201, 201, 201, 403, 404, 401), _new_upload, ADD_DATASETS),
     Row("api-1:list_uploads", "get", REST, scopes=ASK_UPLOAD),
     # An upload is its creator's, Alice's; its offset is not the one the walk sends.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
+from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -24,6 +25,7 @@ from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require, require_scope
 from webapp.rest.json_types import Integer
 from webapp.rest.pagination import LARGEST_ID
+from webapp.rest.problem_details import Invalid
 from webapp.tokens.authentication import Bearer
 
 router = Router()
@@ -49,7 +51,8 @@ _BYTES = {"type": "string", "format": "binary"}
 
 class UploadOut(Schema):
     id: uuid.UUID
-    project: int
+    project: int | None
+    """Null for the zip of a workspace."""
     kind: Upload.Kind
     name: str
     size: int
@@ -70,11 +73,22 @@ class NewUpload(Schema):
         json_schema_extra={
             "examples": [
                 {"project": 1, "kind": "dataset", "name": "problems.jsonl", "size": 48_213}
-            ]
+            ],
+            "oneOf": [
+                {
+                    "properties": {
+                        "project": {"type": "integer"},
+                        "kind": {"enum": ["dataset", "model"]},
+                    },
+                    "required": ["project"],
+                },
+                {"properties": {"project": {"type": "null"}, "kind": {"enum": ["workspace"]}}},
+            ],
         },
     )
 
-    project: Integer = Field(ge=0, le=LARGEST_ID)
+    project: Annotated[Integer, Field(ge=0, le=LARGEST_ID)] | None = None
+    """The project that it is for; leave it out for the zip of a workspace."""
     kind: Upload.Kind
     name: str = Field(max_length=LONGEST, json_schema_extra={"pattern": LIKE, "minLength": 1})
     """The file's own name, without a folder."""
@@ -98,10 +112,26 @@ class Which(Schema):
 @router.post("", response={201: UploadOut})
 def create_upload(request: HttpRequest, new: NewUpload):
     """Announces a file; its bytes are sent to `/uploads/{upload_id}`."""
-    project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
-    require(request.user, services.ACTIONS[new.kind], project)
+    project = _project(request, new)
     fields = (new.kind, new.name, new.size, new.sha256)
     return Status(201, services.described(services.begin(project, request.user, *fields)))
+
+
+def _project(request: HttpRequest, new: NewUpload) -> Project | None:
+    """Returns the project of a new upload, in which its user may add such files."""
+    action = services.ACTIONS[new.kind]
+    if new.kind == Upload.Kind.WORKSPACE:
+        require_scope(request.user, action)
+        if new.project is not None:
+            raise Invalid(
+                "project", new.project, "the zip of a workspace is for none; leave it out"
+            )
+        return None
+    if new.project is None:
+        raise Invalid("project", None, "give the id of the project that the file is for")
+    project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
+    require(request.user, action, project)
+    return project
 
 
 @router.get("", response=UploadList, auth=_OFFSET_AUTH)
@@ -174,5 +204,6 @@ def _mine(request: HttpRequest, upload_id: uuid.UUID) -> Upload:
     require_scope(request.user, Action.UPLOAD)
     uploads = visible_uploads(request.user).select_related("project", "artifact")
     upload = get_object_or_404(uploads, pk=upload_id)
-    require(request.user, Action.UPLOAD, upload.project)
+    if upload.project is not None:  # else it is visible to those who may import it
+        require(request.user, Action.UPLOAD, upload.project)
     return upload

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from webapp.projects.models import InProjectQuerySet, Project
+from webapp.projects.permissions import Action, has_scope
 
 if TYPE_CHECKING:
     from webapp.accounts.models import User
@@ -51,8 +53,13 @@ class Charge(models.Model):
 
 class UploadQuerySet(InProjectQuerySet):
     def visible_to(self, user: User) -> UploadQuerySet:
-        """The user's own, in the projects that they may see; hidden from everybody else."""
-        return super().visible_to(user).filter(created_by=user.pk)
+        """The user's own, in the projects that they may see and, unless they act through a token
+        that may not import workspaces, those of no project; hidden from everybody else."""
+        mine = self.filter(created_by=user.pk)
+        inside = Q(project__in=Project.objects.visible_to(user).values("pk"))
+        if user.is_active and has_scope(user, Action.IMPORT):
+            inside |= Q(project=None)
+        return mine.filter(inside)
 
     def alive(self) -> UploadQuerySet:
         """Uploads that have not expired."""
@@ -65,9 +72,13 @@ class Upload(models.Model):
     class Kind(models.TextChoices):
         DATASET = "dataset", "problems of a dataset"
         MODEL = "model", "a file of a model"
+        WORKSPACE = "workspace", "the zip of a workspace"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="uploads")
+    project = models.ForeignKey(
+        Project, on_delete=models.CASCADE, null=True, related_name="uploads"
+    )
+    """The project that it is for; null for the zip of a workspace."""
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+"
     )

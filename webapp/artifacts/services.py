@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.db import OperationalError, transaction
+from django.db.models import Sum
 from django.dispatch import receiver
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -34,19 +35,23 @@ from webapp.projects.revocation import access_changed
 
 LIFETIME = timedelta(days=1)
 """How long an upload waits for its next bytes, and a finished one for its use."""
-ACTIONS = {Upload.Kind.DATASET: Action.ADD_DATASETS, Upload.Kind.MODEL: Action.ADD_MODELS}
+ACTIONS = {
+    Upload.Kind.DATASET: Action.ADD_DATASETS,
+    Upload.Kind.MODEL: Action.ADD_MODELS,
+    Upload.Kind.WORKSPACE: Action.IMPORT,
+}
 """Kind of upload -> permission that it requires."""
 
 
 def begin(
-    project: Project,
+    project: Project | None,
     user: User,
     kind: Upload.Kind,
     name: str,
     size: int,
     sha256: str = "",
 ) -> Upload:
-    """Creates an upload of `size` bytes, at offset 0.
+    """Creates an upload of `size` bytes, at offset 0; the zip of a workspace is for no project.
 
     Raises:
         UploadRefused: the name is no valid file name, or the size is over a limit.
@@ -54,8 +59,12 @@ def begin(
     if reason := name_error(name):
         raise UploadRefused("name", name, reason)
     with transaction.atomic():
-        Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-        _refuse_size(project, kind, size)
+        if project is None:
+            User.objects.select_for_update(no_key=True).get(pk=user.pk)
+            _refuse_zip(user, size)
+        else:
+            Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+            _refuse_size(project, kind, size)
         return Upload.objects.create(
             project=project,
             created_by=user,
@@ -139,7 +148,8 @@ def finish(upload: Upload) -> Upload:
         else:
             upload.expires = timezone.now() + LIFETIME
             upload.save(update_fields=["artifact", "expires"])
-            Charge.objects.get_or_create(project=upload.project, artifact=upload.artifact)
+            if upload.project is not None:
+                Charge.objects.get_or_create(project=upload.project, artifact=upload.artifact)
             return upload
     discard(upload)
     raise wrong
@@ -186,6 +196,21 @@ def _refuse_size(project: Project, kind: Upload.Kind, size: int) -> None:
             f"the project has room for {max(0, room)} bytes more of its "
             f"{settings.ARTIFACT_QUOTA_BYTES}: delete what it does not need, or have the "
             "server's operator raise GROVE_QUOTA_MIB"
+        )
+        raise UploadRefused("size", size, reason, 413)
+
+
+def _refuse_zip(user: User, size: int) -> None:
+    """Raises `UploadRefused` if the zips that the user has here would take more than one person's
+    may."""
+    most = settings.ARTIFACT_MOST_BYTES[Upload.Kind.WORKSPACE]
+    mine = Upload.objects.filter(created_by=user.pk, project=None)
+    others = mine.aggregate(sum=Sum("size"))["sum"] or 0
+    if size + others > most:
+        reason = (
+            f"zips of workspaces: {most} bytes at most for one person, and your others have "
+            f"{others}: wait until they are imported, or a day, delete them (DELETE "
+            "/api/v1/uploads/ID), or have the server's operator raise GROVE_WORKSPACE_ZIP_MIB"
         )
         raise UploadRefused("size", size, reason, 413)
 

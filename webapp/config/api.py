@@ -25,6 +25,7 @@ from webapp.experiments.api.tracking import router as tracking
 from webapp.exports.api import router as exports
 from webapp.idempotency.if_match import conditional
 from webapp.offboarding.api import router as closing
+from webapp.offboarding.imports.api import router as workspace_imports
 from webapp.operations.api import router as operations
 from webapp.projects.api import invitations, projects
 from webapp.projects.api import router as workspaces
@@ -108,6 +109,7 @@ api.add_router("/workspaces", workspaces, tags=["workspaces"])
 api.add_router("/workspaces", closing, tags=["workspaces"])
 api.add_router("/workspaces", audit, tags=["workspaces"])
 api.add_router("/workspaces", retention, tags=["workspaces"])
+api.add_router("/workspace-imports", workspace_imports, tags=["workspaces"])
 api.add_router("/invitations", invitations, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
 api.add_router("/projects", project_searches, tags=["searches"])

@@ -44,6 +44,7 @@ PAGES = {
     "searches/problems/": "new-search",
     "shared/": "runs",
     "tokens/<int:token_id>/": "tokens",
+    "workspace-imports/<int:workspace_import_id>/": "workspace-imports",
     f"{_WORKSPACE}/invitations/<int:invitation_id>/": "workspace",
     f"{_WORKSPACE}/members/": "workspace",
     f"{_WORKSPACE}/members/<int:user_id>/": "workspace",

@@ -178,6 +178,7 @@ RATE_LIMITS = {
     "exports": (600, 60.0),  # reading logs; a page that plays one requests several times a second
     "export files": (60, 3600.0),  # requesting exports, which a worker writes
     "workspace exports": (12, 3600.0),  # zips of everything
+    "workspace imports": (12, 3600.0),  # requesting the check of one, which a worker does
     "guests": (120, 60.0),  # opening a shared comparison, which is computed anew; joining
 }
 
@@ -204,6 +205,8 @@ ARTIFACT_QUOTA_BYTES = environment.read_mebibytes(os.environ, "GROVE_QUOTA_MIB",
 ARTIFACT_MOST_BYTES = {
     "dataset": environment.read_mebibytes(os.environ, "GROVE_DATASET_MIB", 2048),
     "model": environment.read_mebibytes(os.environ, "GROVE_MODEL_FILE_MIB", 51_200),
+    # All that one person has here: such a zip is for no project, so no quota holds for it.
+    "workspace": environment.read_mebibytes(os.environ, "GROVE_WORKSPACE_ZIP_MIB", 5_120),
 }
 SANDBOX_CAPS = environment.read_sandbox_caps(os.environ)
 # The deadline by which an engine has left `starting`, and the memory of all its processes.
@@ -227,7 +230,8 @@ DATASET_CHECK_SECONDS = 60.0 * environment.read_integer(
 MODEL_CHECK_SECONDS = MODEL_CHECK.whole_seconds
 MODEL_CHECK_BYTES = 2 << 30
 # Limits of the engine's command that converts a GGUF file, or downloads and converts a pretrained
-# model. The deadline is below the day after which a scratch directory counts as forgotten.
+# model, and of the process that imports the zip of a workspace. The deadline is below the day after
+# which a scratch directory counts as forgotten.
 IMPORT_SECONDS = 60.0 * environment.read_integer(os.environ, "GROVE_IMPORT_MINUTES", 60, 1, 1200)
 IMPORT_CPU_SECONDS = 60.0 * environment.read_integer(
     os.environ, "GROVE_IMPORT_CPU_MINUTES", 120, 1, 10**5

@@ -49,6 +49,8 @@ def refusal(workspace: Workspace) -> str:
     imports = ModelImport.objects.filter(project__workspace=workspace, finished=None)
     if imports.exists():
         return "A model is being imported: wait until it is done, or cancel it."
+    if workspace.import_requests.filter(finished=None).exists():
+        return "A workspace is being imported into it: wait until that is done, or cancel it."
     if not workspace.exports.filter(state=state_of(workspace)).exists():
         return "There is no export of its current contents: export the workspace first."
     return ""

@@ -36,11 +36,19 @@ def refuse_workspace(name: str, owner: User) -> None:
 
 def refuse_project(name: str, workspace: Workspace) -> None:
     """Raises `AllowanceSpent` if the workspace has as many projects as one may."""
+    refuse_projects(name, workspace, 1)
+
+
+def refuse_projects(name: str, workspace: Workspace | None, more: int) -> None:
+    """Raises `AllowanceSpent` if `more` projects do not fit into the workspace; None is a new
+    one."""
     most = settings.MOST_PROJECTS
-    current = workspace.projects.count()
-    if current >= most:
-        raise AllowanceSpent("name", name, _reason(f"{workspace} has {current} projects", most,
-            "use one of them", "GROVE_MOST_PROJECTS"))  # fmt: skip
+    current = workspace.projects.count() if workspace else 0
+    if current + more > most:
+        held = f"{workspace or 'a new workspace'} has {current} projects"
+        what = held if more == 1 else f"{held} and would get {more} more,"
+        remedy = "use one of them" if more == 1 else "delete those that it does not need"
+        raise AllowanceSpent("name", name, _reason(what, most, remedy, "GROVE_MOST_PROJECTS"))
 
 
 def refuse_events(path: str, value: object, stored: int, more: int = 1) -> None:

@@ -46,6 +46,8 @@ class Action(StrEnum):
     """Transfer the workspace to another owner."""
     CLOSE = "close"
     """Export a whole workspace, and delete it."""
+    IMPORT = "import"
+    """Import the zip of a workspace into it; into a new one of their own everybody may."""
     COMMENT = "comment"
     """Write comments on runs, and reports."""
     MODERATE = "moderate"
@@ -96,6 +98,7 @@ _RULES: dict[Action, Rule] = {
     Action.COMMENT: Rule("write comments and reports", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
     Action.MODERATE: Rule("remove what others wrote", _MANAGERS, frozenset({Scope.RUNS_WRITE})),
     Action.CLOSE: Rule("export or delete it", _OWNERS),
+    Action.IMPORT: Rule("import into it", _OWNERS),
     Action.AUDIT: Rule("see who did what", _OWNERS),
     Action.DELETE_RUNS: Rule("delete runs", _MANAGERS, frozenset({Scope.RUNS_WRITE})),
     Action.SET_RETENTION: Rule("decide how long it keeps runs", _OWNERS),

@@ -14,6 +14,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run
 from webapp.names import NameColumn
 from webapp.projects.models import InProjectQuerySet, Project, Workspace
+from webapp.queued_imports import ENDED_WITHOUT, QueuedImport
 
 
 class Model(models.Model):
@@ -109,15 +110,7 @@ class ImportKind(models.TextChoices):
     PACKAGE = "package", "pretrained model"
 
 
-class ImportState(models.TextChoices):
-    QUEUED = "queued", "Queued"
-    RUNNING = "running", "Running"
-    DONE = "done", "Done"
-    FAILED = "failed", "Failed"
-    CANCELLED = "cancelled", "Cancelled"
-
-
-class ModelImport(models.Model):
+class ModelImport(QueuedImport):
     """A model that a worker converts, from an uploaded GGUF file or a package of the catalogue of
     pretrained models; it becomes a version. `registry.model_imports.states` is its only writer."""
 
@@ -136,27 +129,10 @@ class ModelImport(models.Model):
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
-    created = models.DateTimeField(auto_now_add=True)
-    state = models.CharField(max_length=10, choices=ImportState.choices, default=ImportState.QUEUED)
-    progress = models.FloatField(default=0.0)
-    """Part that is done, from 0 to 1."""
-    phase = models.CharField(max_length=100, blank=True)
-    """What the worker does at the moment."""
-    error = models.TextField(blank=True)
-    """First cause of its failure."""
     version = models.ForeignKey(
         ModelVersion, on_delete=models.SET_NULL, null=True, related_name="imports"
     )
     """The resulting version; null until it is done, and once that was deleted."""
-    started = models.DateTimeField(null=True)
-    finished = models.DateTimeField(null=True)
-    deadline = models.DateTimeField(null=True)
-    """Time at which a running import is abandoned."""
-    attempts = models.PositiveIntegerField(default=0)
-    """Number of workers that took it since it was requested."""
-    fencing = models.PositiveIntegerField(default=0)
-    """Grows with every worker that takes it; writes with an older token are refused."""
-    lease_expires = models.DateTimeField(null=True)
 
     objects = InProjectQuerySet.as_manager()
 
@@ -167,22 +143,10 @@ class ModelImport(models.Model):
         return f"{self.file or self.package} as {self.name}"
 
     @property
-    def is_open(self) -> bool:
-        """Whether it has not ended."""
-        return self.state in (ImportState.QUEUED, ImportState.RUNNING)
-
-    @property
     def can_retry(self) -> bool:
         """Whether it ended without a version and its source is still there."""
-        ended = self.state in (ImportState.FAILED, ImportState.CANCELLED)
+        ended = self.state in ENDED_WITHOUT
         return ended and (self.kind == ImportKind.PACKAGE or self.artifact_id is not None)
-
-    @property
-    def colour(self) -> str:
-        """Name of the palette entry of its state."""
-        return {"queued": "grey", "running": "blue", "done": "green", "failed": "red"}.get(
-            self.state, "grey"
-        )
 
 
 class ModelUse(models.Model):

@@ -14,8 +14,9 @@ from engine.config.pretrained import CatalogueError, pretrained_model
 from engine.config.schema import RunConfig
 from webapp.experiments.run_settings.registered_models import PACKAGED, REGISTERED
 from webapp.projects.models import Project
+from webapp.queued_imports import ImportState
 from webapp.registry.model_imports.catalogue import CatalogueUnusable
-from webapp.registry.models import ImportState, ModelVersion
+from webapp.registry.models import ModelVersion
 
 
 def resolved(config: RunConfig, project: Project) -> RunConfig:

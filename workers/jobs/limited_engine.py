@@ -1,4 +1,5 @@
-"""An engine command with limits, in a process tree that ends with this worker.
+"""A command of the engine, or of another module, with limits, in a process tree that ends with this
+worker.
 
 Invariants: nothing that the command started outlives it, its `kill`, or the worker, however that
 ends (`workers.runs.engine_parent`, whose holder is this thread). Its output goes to files, of which
@@ -26,7 +27,8 @@ _TAIL_BYTES = 16_384
 
 
 class LimitedEngine:
-    """`python -m engine ARGUMENTS` in `directory`, where its output and temporary files go too."""
+    """`python -m MODULE ARGUMENTS`, by default the engine's, whose output and temporary files go to
+    `directory`."""
 
     def __init__(
         self,
@@ -34,6 +36,8 @@ class LimitedEngine:
         arguments: Sequence[str],
         limits: Mapping[str, int],
         environment: Mapping[str, str],
+        *,
+        module: str = "engine",
     ):
         """Starts it; `limits` as in `limited_exec`. The caller's thread has to outlive it."""
         self.directory = directory
@@ -43,7 +47,7 @@ class LimitedEngine:
         command = [
             *(*alone, str(CHILD), str(os.getpid()), str(int(signal.SIGQUIT)), "-", "0"),
             *(*alone, str(ENGINE_PARENT), str(directory)),
-            *limited([sys.executable, "-m", "engine", *arguments], limits),
+            *limited([sys.executable, "-m", module, *arguments], limits),
         ]
         with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as errors:
             self._parent = subprocess.Popen(

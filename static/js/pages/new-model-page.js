@@ -8,17 +8,17 @@
 import { setText } from "../lib/dom.js";
 import { chosenFiles } from "../lib/model-files.js";
 import { postInTurn, Uploader } from "../lib/upload.js";
+import { onUpload, showProgress } from "../lib/upload-form.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const form = part("form");
 const GGUF = "GGUF"; // the first bytes of the file, and its suffix
-let sending = null;
 
 /** Returns the REST response to a JSON body, when it is its turn; throws `RequestError`. */
-function post(address, body) {
+function post(address, body, signal) {
   const onPlace = ({ place, waiting }) =>
-    setText(part("progress"), `Waiting to be checked: place ${place} of ${waiting} in the queue.`);
-  return postInTurn(address, body, { token: token(), signal: sending.signal, onPlace });
+    showProgress(`Waiting to be checked: place ${place} of ${waiting} in the queue.`);
+  return postInTurn(address, body, { token: token(), signal, onPlace });
 }
 
 const token = () => form.elements.csrfmiddlewaretoken.value;
@@ -29,7 +29,7 @@ async function uploaded(files, project, signal) {
   for (const [index, file] of files.entries()) {
     const onProgress = (bytes) => {
       const share = Math.floor((100 * bytes) / Math.max(1, file.size));
-      setText(part("progress"), `${file.name}: ${share} % (file ${index + 1} of ${files.length})`);
+      showProgress(`${file.name}: ${share} % (file ${index + 1} of ${files.length})`);
     };
     const upload = await uploader.send(file, { project, kind: "model", signal, onProgress });
     ids.push(upload.id);
@@ -47,14 +47,14 @@ async function modelOf(project) {
 }
 
 /** Makes a version of the uploads, the first of a new model or the next of one: [model, number]. */
-async function versionOf(uploads, project) {
+async function versionOf(uploads, project, signal) {
   const existing = await modelOf(project);
   if (existing === null) {
-    const model = await post("/api/v1/models", { project, name: form.elements.name.value, uploads });
+    const model = await post("/api/v1/models", { project, name: form.elements.name.value, uploads }, signal);
     return [model.id, model.versions[0].number];
   }
   const parent = Number(form.elements.parent?.value) || null;
-  const version = await post(`/api/v1/models/${existing}/versions`, { uploads, parent });
+  const version = await post(`/api/v1/models/${existing}/versions`, { uploads, parent }, signal);
   return [existing, version.number];
 }
 
@@ -81,45 +81,25 @@ function modelFiles(files) {
 }
 
 /** Requests the import of an uploaded GGUF file. */
-async function requestImport(upload, project) {
+async function requestImport(upload, project, signal) {
   const name = form.dataset.name ?? form.elements.name.value;
-  await post(`/api/v1/projects/${project}/model-imports`, { name, upload });
+  await post(`/api/v1/projects/${project}/model-imports`, { name, upload }, signal);
   location.assign("/models/#imports");
 }
 
-async function send() {
+async function send(signal) {
   const project = Number(form.dataset.project ?? form.elements.project.value);
   const all = [...form.elements.files.files];
   await refuseEarly(all);
   const files = isGguf(all[0]) ? all : modelFiles(all);
-  const uploads = await uploaded(files, project, sending.signal);
+  const uploads = await uploaded(files, project, signal);
   if (isGguf(files[0])) {
-    await requestImport(uploads[0], project);
+    await requestImport(uploads[0], project, signal);
     return;
   }
-  setText(part("progress"), "Checking the files…");
-  const [model, number] = await versionOf(uploads, project);
+  showProgress("Checking the files…");
+  const [model, number] = await versionOf(uploads, project, signal);
   location.assign(`/models/${model}/versions/${number}/`);
 }
 
-function show(busy, error = "") {
-  part("send").disabled = busy;
-  part("stop").hidden = !busy;
-  part("error").hidden = !error;
-  setText(part("error"), error);
-  if (!busy) setText(part("progress"), "");
-}
-
-form?.addEventListener("submit", async (event) => {
-  event.preventDefault();
-  sending = new AbortController();
-  show(true);
-  try {
-    await send();
-  } catch (error) {
-    const stopped = sending.signal.aborted;
-    show(false, stopped ? "Upload paused. Choose Upload to resume it." : error.message);
-  }
-});
-
-part("stop")?.addEventListener("click", () => sending?.abort());
+if (form) onUpload(form, send);

@@ -11,6 +11,7 @@ from engine.config.errors import ConfigError
 from engine.config.pretrained import pretrained_model
 from tests.helpers.builders import A_PROBLEM, a_model_folder, a_token
 from tests.helpers.gguf_uploads import a_header, an_upload
+from webapp import queued_imports
 from webapp.accounts.models import Scope
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.selectors import bytes_of
@@ -228,7 +229,7 @@ def test_a_worker_takes_one_import_and_a_lost_worker_is_refused(cast):
 def test_workers_that_are_lost_again_and_again_fail_the_import(cast):
     one = queued(cast)
     states.take()
-    for _ in range(states.MOST_ATTEMPTS - 1):
+    for _ in range(queued_imports.MOST_ATTEMPTS - 1):
         assert taken_again(one) is not None
     assert taken_again(one) is None
     one.refresh_from_db()
@@ -239,7 +240,7 @@ def test_workers_that_are_lost_again_and_again_fail_the_import(cast):
 
 def test_a_worker_that_shuts_down_gives_the_import_back_without_a_lost_attempt(cast):
     queued(cast)
-    for _ in range(states.MOST_ATTEMPTS + 2):
+    for _ in range(queued_imports.MOST_ATTEMPTS + 2):
         states.give_back(states.take())
     assert states.take().attempts == 1
 

@@ -10,11 +10,12 @@ from django.utils import timezone
 from engine.policy.starters import starter_directory
 from tests.helpers.builders import a_model_directory, a_run, many_runs
 from webapp.projects.services import create_project
+from webapp.queued_imports import ImportState
 from webapp.registry.model_files.layout import inspect
 from webapp.registry.model_files.safetensors import WeightsError
 from webapp.registry.model_imports.requests import request_package
 from webapp.registry.model_imports.selectors import SHOWN
-from webapp.registry.models import ImportKind, ImportState, Model, ModelImport, ModelVersion
+from webapp.registry.models import ImportKind, Model, ModelImport, ModelVersion
 from webapp.registry.selectors import MODELS_PAGE
 from webapp.registry.services import register_final_weights, register_starters
 from webapp.registry.versions.cards import card, starter_origin

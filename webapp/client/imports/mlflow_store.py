@@ -1,4 +1,5 @@
-"""Runs of MLflow, read from where it stores them: a folder `mlruns`, or a database of SQLite.
+"""Runs of MLflow, read from where it stores them: a folder `mlruns`, a database of SQLite, or a
+server (`mlflow_server`).
 
 Invariants: metrics keep their step and time; a run that has not ended is left out, as is one that
 was deleted. Nothing is written, and MLflow is not imported.
@@ -12,12 +13,14 @@ import json
 import math
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
+from webapp.client.imports.mlflow_server import Server, is_address
+from webapp.client.imports.stores import About, BadStore, Point, Store
 from webapp.client.imports.whole import Finished
 
 _STATES = {"FINISHED": "finished", "FAILED": "failed", "KILLED": "stopped"}
@@ -27,33 +30,11 @@ _OF_MLFLOW = "mlflow."
 _DATABASE, _FOLDER = "sqlite:///", "file:"
 _LARGEST = 1.7976931348623157e308
 """How a database stores infinity."""
-Point = tuple[int, int, str, float]
-"""Milliseconds, step, name, value."""
 
 
-class BadStore(ValueError):
-    """Raised for a source that is none of MLflow's, or an experiment that it does not have; names
-    the value and the remedy."""
-
-
-class _Store(Protocol):
-    def experiments(self) -> dict[str, str]:
-        """Returns the id of each experiment by name."""
-        ...
-
-    def runs(self, experiment: str) -> Iterator[tuple[dict[str, str], str]]:
-        """Yields (about, key) of each run: `id`, `name`, `status`, `start` in milliseconds."""
-        ...
-
-    def values(self, key: str, kind: str) -> dict[str, str]:
-        """Returns the params or tags of a run."""
-        ...
-
-    def points(self, key: str) -> Iterable[Point]: ...
-
-
-def runs(source: str, experiment: str) -> Iterator[Finished | str]:
+def runs(source: str, experiment: str, *, artifacts: bool = True) -> Iterator[Finished | str]:
     """Yields each run of an experiment, oldest first; of one that has not ended a sentence.
+    `artifacts`: whether to read those that a server has.
 
     Raises:
         BadStore: the source cannot be read, or has no such experiment.
@@ -63,27 +44,30 @@ def runs(source: str, experiment: str) -> Iterator[Finished | str]:
             known = store.experiments()
             if experiment not in known:
                 names = ", ".join(sorted(known)[:20]) or "none"
-                raise BadStore(f"--experiment {experiment!r}: {source} has {names}")
+                where = store.address if isinstance(store, Server) else source
+                raise BadStore(f"--experiment {experiment!r}: {where} has {names}")
             found = sorted(store.runs(known[experiment]), key=lambda one: int(one[0]["start"]))
             for about, key in found:
-                yield _finished(store, about, key)
+                yield _finished(store, about, key, artifacts)
     except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
         raise BadStore(f"{source}: {error}") from None
 
 
-def _opened(source: str) -> Any:
+def _opened(source: str) -> Store:
+    if is_address(source):
+        return Server(source)
     if source.startswith(_DATABASE):
         return _Database(Path(source.removeprefix(_DATABASE)))
     folder = Path(source.removeprefix(_FOLDER).removeprefix("//"))
     if "://" in source or not folder.is_dir():
         raise BadStore(
             f"{source}: there is no such folder; give that of MLflow's runs (mlruns), or its "
-            "database as sqlite:///FILE, also those of a server"
+            "database as sqlite:///FILE, or the address of its server, http://HOST:PORT"
         )
     return _Folder(folder)
 
 
-def _finished(store: _Store, about: dict[str, str], key: str) -> Finished | str:
+def _finished(store: Store, about: About, key: Any, artifacts: bool) -> Finished | str:
     name, state = about["name"] or about["id"], _STATES.get(about["status"])
     if state is None:
         return f"{name} is {about['status'].lower()}: import it once it has ended"
@@ -94,8 +78,12 @@ def _finished(store: _Store, about: dict[str, str], key: str) -> Finished | str:
         for at, step, metric, value in store.points(key):
             rows[at, step, seen[at, step, metric]][metric] = value
             seen[at, step, metric] += 1
+        files = list(store.files(key)) if artifacts else []
     except BadStore as error:
         return str(error)
+    if texts := {path: text for path, _, text in files if text is not None}:
+        at, step, again = max(rows, default=(int(about["start"]), 0, 0))
+        rows[at, step, again] |= {f"artifacts/{path}": text for path, text in texts.items()}
     tags = store.values(key, "tags")
     own = {name: text for name, text in tags.items() if not name.startswith(_OF_MLFLOW)}
     return Finished(
@@ -103,6 +91,7 @@ def _finished(store: _Store, about: dict[str, str], key: str) -> Finished | str:
         rows=[(at / 1000, step, rows[at, step, again]) for at, step, again in sorted(rows)],
         config={**store.values(key, "params"), **({"tags": own} if own else {})},
         notes=tags.get("mlflow.note.content", ""), start=int(about["start"]) / 1000,
+        summary={"artifacts": {path: size for path, size, _ in files}} if files else {},
     )  # fmt: skip
 
 
@@ -134,6 +123,9 @@ class _Folder:
 
     def values(self, key: str, kind: str) -> dict[str, str]:
         return {name: path.read_text("utf-8") for name, path in _files(Path(key) / kind)}
+
+    def files(self, key: str) -> Iterator[tuple[str, int, str | None]]:
+        return iter(())  # they may be anywhere
 
     def points(self, key: str) -> Iterator[Point]:
         for name, path in _files(Path(key) / "metrics"):
@@ -215,6 +207,9 @@ class _Database:
         table = {"params": "params", "tags": "tags"}[kind]
         query = f"SELECT key, value FROM {table} WHERE run_uuid = ?"
         return dict(self._database.execute(query, (key,)))
+
+    def files(self, key: str) -> Iterator[tuple[str, int, str | None]]:
+        return iter(())  # they may be anywhere
 
     def points(self, key: str) -> Iterator[Point]:
         query = (

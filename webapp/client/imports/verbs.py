@@ -35,8 +35,11 @@ def add_verbs(add: Add) -> None:
     _add_target(command)
     boards.add_verb(add)
     command = add("import-mlflow", _mlflow, "import the ended runs of an experiment of MLflow")
-    command.add_argument("source", help="folder of its runs (mlruns), or sqlite:///FILE")
+    command.add_argument(
+        "source", help="folder of its runs (mlruns), sqlite:///FILE, or http://HOST:PORT"
+    )
     command.add_argument("--experiment", default="Default")
+    command.add_argument("--no-artifacts", action="store_true", help="of a server's runs")
     _add_project(command)
     command = add("import-wandb", _wandb, "import W&B's local runs, or a history as CSV")
     command.add_argument("source", type=Path, help="folder wandb, run-ID.wandb, or FILE.csv")
@@ -83,7 +86,9 @@ def import_rollouts(grove: Grove, target: Target, path: Path) -> str:
 
 
 def _mlflow(options: argparse.Namespace) -> int:
-    found = mlflow_store.runs(options.source, options.experiment)
+    found = mlflow_store.runs(
+        options.source, options.experiment, artifacts=not options.no_artifacts
+    )
     return _send_all("mlflow", found, Target(options.project, options.entity))
 
 

@@ -428,6 +428,12 @@ ImportKind = Literal["gguf", "package"]
 ImportState = Literal["queued", "running", "done", "failed", "cancelled"]
 
 
+class IncludedOut(msgspec.Struct, frozen=True, kw_only=True):
+    what: str
+    count: int
+    note: str
+
+
 class InvitationList(msgspec.Struct, frozen=True, kw_only=True):
     invitations: list[InvitationOut]
     next: int | None
@@ -448,7 +454,13 @@ class KeptOut(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
 
 
-Kind = Literal["dataset", "model"]
+Kind = Literal["dataset", "model", "workspace"]
+
+
+class LeftOutOut(msgspec.Struct, frozen=True, kw_only=True):
+    what: str
+    count: int | None
+    reason: str
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
@@ -1258,7 +1270,7 @@ class UploadList(msgspec.Struct, frozen=True, kw_only=True):
 
 class UploadOut(msgspec.Struct, frozen=True, kw_only=True):
     id: UUID
-    project: int
+    project: int | None
     kind: Kind
     name: str
     size: int
@@ -1365,6 +1377,43 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Way = Literal["mail", "webhook", "slack"]
+
+
+class WorkspaceCheckOut(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check has found. Nothing is created before the import is confirmed."""
+
+    source: str
+    grove: str
+    size: int
+    included: list[IncludedOut]
+    left_out: list[LeftOutOut]
+
+
+class WorkspaceImportList(msgspec.Struct, frozen=True, kw_only=True):
+    imports: list[WorkspaceImportOut]
+    next: int | None
+
+
+class WorkspaceImportOut(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    file: str
+    into: str | None
+    name: str
+    state: WorkspaceImportState
+    progress: float
+    phase: str
+    error: str
+    check: WorkspaceCheckOut | None
+    can_confirm: bool
+    can_retry: bool
+    workspace: str | None
+    created: datetime
+    started: datetime | None
+    finished: datetime | None
+    deadline: datetime | None
+
+
+WorkspaceImportState = Literal["queued", "running", "checked", "done", "failed", "cancelled"]
 
 
 class WorkspaceList(msgspec.Struct, frozen=True, kw_only=True):

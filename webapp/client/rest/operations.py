@@ -116,6 +116,9 @@ from webapp.client.rest.models import (
     VersionDetail,
     VersionList,
     Visibility,
+    WorkspaceImportList,
+    WorkspaceImportOut,
+    WorkspaceImportState,
     WorkspaceList,
     WorkspaceOut,
 )
@@ -353,6 +356,85 @@ class Operations(Transport):
             f"/workspaces/{part(slug)}/retention",
             content=body(**{"days": days, "unused_versions": unused_versions}),
             headers=given(**{"If-Match": if_match, "Content-Type": "application/json"}),
+        )
+
+    def create_workspace_import(
+        self,
+        *,
+        upload: UUID,
+        key: str | UnsetType = UNSET,
+        into: str | UnsetType | None = UNSET,
+        name: str | UnsetType = UNSET,
+        confirmed: bool | UnsetType = UNSET,
+    ) -> WorkspaceImportOut:
+        """Queues the check, by a worker, of the zip of a workspace, to be imported into one
+        that you own, or into a new one of yours, which a token cannot make. Poll it until its
+        `state` is `checked`; `check` has what comes in and what is left out. Nothing is created
+        before you confirm it. Then everything is imported, in your name, or nothing."""
+        return self._json(
+            WorkspaceImportOut,
+            "POST",
+            "/workspace-imports",
+            content=body(**{"upload": upload, "into": into, "name": name, "confirmed": confirmed}),
+            headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),
+        )
+
+    def list_workspace_imports(
+        self,
+        *,
+        cursor: int | UnsetType | None = UNSET,
+        limit: int | UnsetType = UNSET,
+        state: WorkspaceImportState | UnsetType | None = UNSET,
+    ) -> WorkspaceImportList:
+        """Lists your imports, newest first."""
+        return self._json(
+            WorkspaceImportList,
+            "GET",
+            "/workspace-imports",
+            params=query({"cursor": cursor, "limit": limit, "state": state}),
+        )
+
+    def get_workspace_import(self, workspace_import_id: int) -> WorkspaceImportOut:
+        """Returns an import of yours with its progress, and the workspace that has it."""
+        return self._json(
+            WorkspaceImportOut, "GET", f"/workspace-imports/{part(workspace_import_id)}"
+        )
+
+    def confirm_workspace_import(
+        self, workspace_import_id: int, *, key: str | UnsetType = UNSET
+    ) -> WorkspaceImportOut:
+        """Queues the import of a zip that was checked. Poll it until its `state` is `done`,
+        `failed` or `cancelled`. 409 if it does not wait for it, or its file was discarded,
+        which is after a day."""
+        return self._json(
+            WorkspaceImportOut,
+            "POST",
+            f"/workspace-imports/{part(workspace_import_id)}/confirm",
+            headers=given(**{"Idempotency-Key": key}),
+        )
+
+    def cancel_workspace_import(
+        self, workspace_import_id: int, *, key: str | UnsetType = UNSET
+    ) -> WorkspaceImportOut:
+        """Cancels an import that is queued or running, or waits for you; one that has ended is
+        unchanged."""
+        return self._json(
+            WorkspaceImportOut,
+            "POST",
+            f"/workspace-imports/{part(workspace_import_id)}/cancel",
+            headers=given(**{"Idempotency-Key": key}),
+        )
+
+    def retry_workspace_import(
+        self, workspace_import_id: int, *, key: str | UnsetType = UNSET
+    ) -> WorkspaceImportOut:
+        """Queues a failed or cancelled import again. The file of an import of yesterday, or of
+        one that was refused, is discarded (409): upload it again."""
+        return self._json(
+            WorkspaceImportOut,
+            "POST",
+            f"/workspace-imports/{part(workspace_import_id)}/retry",
+            headers=given(**{"Idempotency-Key": key}),
         )
 
     def accept_invitation(self, *, token: str, key: str | UnsetType = UNSET) -> WorkspaceOut:
@@ -1992,11 +2074,11 @@ class Operations(Transport):
     def create_upload(
         self,
         *,
-        project: int,
         kind: Kind,
         name: str,
         size: int,
         key: str | UnsetType = UNSET,
+        project: int | UnsetType | None = UNSET,
         sha256: str | UnsetType = UNSET,
     ) -> UploadOut:
         """Announces a file; its bytes are sent to `/uploads/{upload_id}`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -71,6 +72,10 @@ class Archive:
 
     def __contains__(self, name: str) -> bool:
         return name in self._members
+
+    def __iter__(self) -> Iterator[str]:
+        """Yields the names of its members, without the manifest."""
+        return iter(self._members)
 
     def size(self, name: str) -> int:
         return self._members[name].size
@@ -187,6 +192,8 @@ def _checked_infos(file: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInf
     for info in listed:
         if not _NAME.fullmatch(info.filename):
             raise ImportRefused(info.filename, "is no part of an export of a workspace.")
+        if stat.S_ISLNK(info.external_attr >> 16):
+            raise ImportRefused(info.filename, "is a link, which no export has.")
         if info.filename in infos:
             raise ImportRefused(info.filename, f"is there twice. {AGAIN}")
         if info.flag_bits & 1 or info.compress_type not in _PACKED:

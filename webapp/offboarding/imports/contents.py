@@ -61,7 +61,7 @@ def store_contents(archive: Archive, stack: ExitStack) -> Contents:
         OSError: one cannot be written.
     """
     contents = Contents()
-    _refuse_quota(archive)
+    refuse_quota(archive)
     for version in archive.rows("datasets.jsonl", DatasetVersion):
         if version.artifact_id and f"datasets/{version.id}/problems" in archive:
             contents.problems[version.id] = _problems(archive, version, stack)
@@ -113,7 +113,8 @@ def _files(archive: Archive, version: ModelVersion, files: list[File]) -> Stored
     return StoredFiles(artifacts, layout)
 
 
-def _refuse_quota(archive: Archive) -> None:
+def refuse_quota(archive: Archive) -> None:
+    """Raises `ImportRefused` if a project would hold more files than one here may."""
     project_of = {
         f"datasets/{one.id}": one.dataset__project
         for one in archive.rows("datasets.jsonl", DatasetVersion)

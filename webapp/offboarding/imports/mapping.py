@@ -7,7 +7,7 @@ text in the name of others cannot be imported by anybody but the server's operat
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Any
 
 from webapp.accounts.models import User
@@ -43,6 +43,10 @@ class Ids:
 
     def find(self, kind: str, old: Hashable) -> Any:
         return self._objects.get(kind, {}).get(old)
+
+    def olds(self, kind: str) -> Collection[Hashable]:
+        """Returns the old ids of a kind."""
+        return self._objects.get(kind, {}).keys()
 
     def numbers(self) -> dict[str, dict[str, Any]]:
         """Returns the new id, as text, by kind and old id."""

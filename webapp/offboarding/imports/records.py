@@ -29,11 +29,17 @@ Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 class About(msgspec.Struct):
     name: Name
+    grove: Annotated[str, msgspec.Meta(max_length=40)] = ""
+    """Version of Grove that made the export."""
 
 
 class Person(msgspec.Struct):
     id: Id
     name: Annotated[str, msgspec.Meta(pattern=r"^[\w.@+-]{1,150}$")]
+
+
+class Missing(msgspec.Struct):
+    name: Text
 
 
 class Project(msgspec.Struct):

@@ -143,12 +143,17 @@ def _spec(member: str, one: records.DatasetVersion, is_stored: bool) -> dict[str
             return plain(one.spec)
         if one.artifact_id:  # its file was lost before the export
             return {"dataset": f"{LOCAL}{_base_name(name)}"}
-        if (dataset := one.spec.get("dataset", GENERATED)) != GENERATED:
-            elsewhere = {**one.spec, "dataset": f"{LOCAL}{_base_name(str(dataset))}"}
+        if names_a_file(one):
+            elsewhere = {**one.spec, "dataset": f"{LOCAL}{_base_name(str(one.spec['dataset']))}"}
             return ProblemsConfig(**elsewhere).model_dump(mode="json", include=set(elsewhere))
         return ProblemsConfig(**one.spec).model_dump(mode="json", include=set(one.spec))
     except (msgspec.ValidationError, ValidationError) as error:
         raise ImportRefused(member, f"the origin of {name} cannot be used: {error}") from None
+
+
+def names_a_file(one: records.DatasetVersion) -> bool:
+    """Whether a version that is not stored names a file of the exporting server."""
+    return one.spec.get("dataset", GENERATED) != GENERATED
 
 
 def _base_name(path: str) -> str:

@@ -23,7 +23,7 @@ from webapp.experiments.models import Run, RunAction, Tracking
 from webapp.experiments.scheduling.states import ENDED
 from webapp.offboarding.errors import ImportRefused
 from webapp.offboarding.imports import records
-from webapp.offboarding.imports.archive import decoded, plain
+from webapp.offboarding.imports.archive import Archive, decoded, plain
 from webapp.offboarding.imports.rows import Import, create
 from webapp.rest.problem_details import Invalid
 from webapp.searches.models import Search
@@ -48,8 +48,7 @@ def create_runs(job: Import) -> None:
 
 
 def _run(job: Import, member: str, one: records.Run, tracking: records.Tracking | None) -> Run:
-    if not one.tracked:
-        _refuse_config(member, one)
+    refuse_run(member, one)
     state = one.state if one.state in ENDED else RunState.STOPPED
     run = create(
         Run,
@@ -75,7 +74,7 @@ def _run(job: Import, member: str, one: records.Run, tracking: records.Tracking 
     if one.tracked:
         _track(run, member, one, tracking)
     _store_log(job, run, one.id)
-    _annotate(run, member, one)
+    _annotate(run, one)
     by = job.people.name(member, one.created_by_id)
     detail = f"Imported. Created by {by} on {one.created:%Y-%m-%d}, there run {one.id}"
     if state is not one.state:
@@ -84,7 +83,14 @@ def _run(job: Import, member: str, one: records.Run, tracking: records.Tracking 
     return run
 
 
-def _refuse_config(member: str, one: records.Run) -> None:
+def refuse_run(member: str, one: records.Run) -> None:
+    """Raises `ImportRefused` for a run whose settings or annotations cannot be used."""
+    try:
+        clean_tags(one.tags), clean_notes(one.notes)
+    except InvalidAnnotation as error:
+        raise ImportRefused(member, f"run {one.id}: {error}") from None
+    if one.tracked:  # its settings are in its log
+        return
     try:
         parse_config(one.config)
     except ConfigError as error:
@@ -108,7 +114,7 @@ def _track(run: Run, member: str, one: records.Run, tracking: records.Tracking |
 def _store_log(job: Import, run: Run, old: uuid.UUID) -> None:
     name = f"runs/{old}/events.ndjson"
     batch: list[Event] = []
-    for event in _events(job, name):
+    for event in events_in(job.archive, old):
         batch.append(event)
         if len(batch) == _BATCH:
             _store(run, batch, name)
@@ -125,8 +131,10 @@ def _store(run: Run, batch: list[Event], name: str) -> None:
         raise ImportRefused(f"{name}, events {first} to {last}", str(error)) from None
 
 
-def _events(job: Import, name: str) -> Iterator[Event]:
-    for number, line in job.archive.lines(name):
+def events_in(archive: Archive, run: uuid.UUID) -> Iterator[Event]:
+    """Yields the events of a run's log. Raises `ImportRefused` naming the line of a bad one."""
+    name = f"runs/{run}/events.ndjson"
+    for number, line in archive.lines(name):
         seq, milliseconds, kind, payload = decoded(_LINE, line, name, number)
         given = decode_event(seq, milliseconds, kind, payload)
         try:
@@ -138,11 +146,8 @@ def _events(job: Import, name: str) -> Iterator[Event]:
             raise ImportRefused(f"{name}, line {number}", f"{kind}: {error}") from None
 
 
-def _annotate(run: Run, member: str, one: records.Run) -> None:
-    try:
-        run.tags, run.notes = clean_tags(one.tags), clean_notes(one.notes)
-    except InvalidAnnotation as error:
-        raise ImportRefused(member, f"run {one.id}: {error}") from None
+def _annotate(run: Run, one: records.Run) -> None:
+    run.tags, run.notes = clean_tags(one.tags), clean_notes(one.notes)
     run.error = run.error or one.error
     run.archived_at, run.finished_at = one.archived_at, one.finished_at
     run.waiting_name, run.waiting_since, run.waiting_deadline = "", None, None
@@ -154,7 +159,7 @@ def create_comments(job: Import) -> None:
     member = "comments.jsonl"
     for one in job.archive.rows(member, records.Comment):
         run = job.ids.get(member, "run", one.run_id)
-        compared = [job.ids.find("run", _uuid(member, old)) for old in _listed(one.comparison)]
+        compared = [job.ids.find("run", old) for old in compared_in(member, one)]
         # Of a comparison with runs of other workspaces a comment on the run is left.
         runs = [] if None in compared else sorted(compared, key=lambda row: row.pk)
         comment = create(
@@ -171,8 +176,9 @@ def create_comments(job: Import) -> None:
         ComparedRun.objects.bulk_create(ComparedRun(comment=comment, run=row) for row in runs)
 
 
-def _listed(text: str) -> list[str]:
-    return text.split(",") if text else []
+def compared_in(member: str, one: records.Comment) -> list[uuid.UUID]:
+    """Returns the ids of the runs that a comment compares. Raises `ImportRefused`."""
+    return [_uuid(member, old) for old in one.comparison.split(",")] if one.comparison else []
 
 
 def _uuid(member: str, text: str) -> uuid.UUID:

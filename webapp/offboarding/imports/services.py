@@ -30,6 +30,7 @@ from webapp.registry.models import ModelVersion
 from webapp.registry.versions.cards import card
 
 Report = Callable[[str], Any]
+Finish = Callable[[WorkspaceImport], Any]
 
 _STEPS: tuple[tuple[str, Callable[[Import], None]], ...] = (
     ("projects", rows.create_projects),
@@ -43,6 +44,7 @@ _STEPS: tuple[tuple[str, Callable[[Import], None]], ...] = (
     ("comments", runs.create_comments),
     ("reports", reports.create_reports),
 )
+PHASES = 2 + len(_STEPS)
 
 
 def import_workspace(
@@ -53,13 +55,15 @@ def import_workspace(
     *,
     known_people: bool = False,
     report: Report = lambda text: None,
+    finish: Finish = lambda made: None,
 ) -> WorkspaceImport:
     """Imports an export into a workspace of `importer`, or into a new one, which is called `name`
     or as the exported one.
 
     `known_people`: whether people are the accounts of the same name, as the server's operator may
-    decide; else all is in the importer's name, and texts name their authors. `report` gets each
-    phase as it begins.
+    decide; else all is in the importer's name, and texts name their authors. `report` gets each of
+    `PHASES` phases as it begins; `finish` ends the transaction that creates everything, or undoes
+    it by raising.
 
     Raises:
         ImportRefused: the file cannot be imported, or was before; names the member and the remedy.
@@ -67,7 +71,7 @@ def import_workspace(
         OSError: the file cannot be read, or something cannot be written here.
     """
     with opened(path) as archive, ExitStack() as stack:
-        _refuse_repeated(archive, importer, into)
+        refuse_repeated(archive, importer, into)
         report("comparing with the digests of the manifest")
         archive.verify()
         report("checking datasets and models")
@@ -75,7 +79,9 @@ def import_workspace(
         try:
             with pghistory.context(user=importer.pk), transaction.atomic():
                 people = People(archive, importer, known=known_people)
-                return _create(archive, contents, people, into, name, report)
+                made = _create(archive, contents, people, into, name, report)
+                finish(made)
+                return made
         except (IntegrityError, DataError, RecursionError) as error:
             cause = str(error).partition("\n")[0]
             reason = f"rows contradict each other, or the database cannot hold one: {cause}"
@@ -90,10 +96,10 @@ def _create(
     name: str,
     report: Report,
 ) -> WorkspaceImport:
-    about = _about(archive)
+    about = about_of(archive)
     workspace = into or add_workspace(name or about.name, people.importer)
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
-    _refuse_repeated(archive, people.importer, into)
+    refuse_repeated(archive, people.importer, into)
     job = Import(archive, workspace, people, contents, Ids())
     for what, step in _STEPS:
         report(f"creating {what}")
@@ -109,14 +115,15 @@ def _create(
     )
 
 
-def _about(archive: Archive) -> records.About:
+def about_of(archive: Archive) -> records.About:
+    """Returns the exported workspace. Raises `ImportRefused`."""
     found = list(archive.rows("workspace.json", records.About))
     if len(found) != 1:
         raise ImportRefused("workspace.json", f"has {len(found)} rows. {AGAIN}")
     return found[0]
 
 
-def _refuse_repeated(archive: Archive, importer: User, into: Workspace | None) -> None:
+def refuse_repeated(archive: Archive, importer: User, into: Workspace | None) -> None:
     """Raises `ImportRefused` if the export is in the workspace already; for a new workspace, in any
     that the importer owns."""
     same = WorkspaceImport.objects.filter(digest=archive.digest).select_related("workspace")

@@ -15,11 +15,12 @@ from engine.config.pretrained import PretrainedModel, pretrained_models
 from webapp.artifacts.selectors import visible_uploads
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require, require_scope
+from webapp.queued_imports import ImportState
 from webapp.registry.model_imports import states
 from webapp.registry.model_imports.catalogue import usable_catalogue
 from webapp.registry.model_imports.requests import request_gguf, request_package
 from webapp.registry.model_imports.selectors import imports_page, visible_import
-from webapp.registry.models import ImportKind, ImportState, ModelImport
+from webapp.registry.models import ImportKind, ModelImport
 from webapp.rest.json_types import Flag
 from webapp.rest.pagination import LARGEST_ID, Cursor
 from webapp.rest.problem_details import Invalid

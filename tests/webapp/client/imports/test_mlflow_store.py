@@ -103,7 +103,7 @@ def test_a_broken_metric_is_named_and_the_others_are_read(folder):
     ("source", "reason"),
     [
         ("none", "none: there is no such folder; give that of MLflow's runs (mlruns)"),
-        ("http://localhost:5000", "there is no such folder"),
+        ("mysql://localhost/mlflow", "there is no such folder"),
         ("sqlite:///none", "none: there is no such file"),
         ("sqlite:///other", "file is not a database"),
         ("empty", "--experiment 'sums': empty has none"),
