@@ -460,15 +460,23 @@ class Policy:
     def _check_template(self, agent: AgentConfig) -> None:
         """Raises `ModelError` if the chat template fails; some take no system message (a role)."""
         role = [{"role": "system", "content": agent.role}] if agent.role else []
+        where = "chat_template" if agent.chat_template else "model: its chat template"
         try:
-            self._encode([*role, {"role": "user", "content": "?"}], agent)
+            first, second = (
+                self._encode([*role, {"role": "user", "content": text}], agent)
+                for text in ("?", "1 + 1")
+            )
         except Exception as error:  # a template may raise anything
-            where = "chat_template" if agent.chat_template else "model: its chat template"
             kind = "" if isinstance(error, TemplateFailed) else f"{type(error).__name__}: "
             raise ModelError(
                 f"agents.{agent.name}.{where} cannot write a prompt"
                 f"{' with a role' if agent.role else ''}: {kind}{error}"
             ) from None
+        if first == second:
+            raise ModelError(
+                f"agents.{agent.name}.{where} writes the same prompt for every statement; give one "
+                "that writes each message about once"
+            )
 
 
 def _bytes_of(weight: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.config import bounded_json
-from engine.problems.containers.text import BadLine, lines_of
+from engine.problems.containers.text import BadLine, lines_of, without_duplicates
 from engine.problems.errors import DatasetError, DatasetIssue
 from engine.problems.problem import Problem
 from engine.problems.records import RecordReader, record
@@ -77,7 +77,7 @@ def _problem(reader: RecordReader, line: bytes) -> Problem | None:
     try:
         data = bounded_json.loads(
             line.decode("utf-8"),
-            object_pairs_hook=_refuse_duplicate_keys,
+            object_pairs_hook=without_duplicates,
             parse_constant=_refuse_constant,
         )
     except (ValueError, RecursionError) as error:
@@ -85,14 +85,6 @@ def _problem(reader: RecordReader, line: bytes) -> Problem | None:
         reader.add_issue("line", bad.start, str(bad))
         return None
     return reader.problem(data)
-
-
-def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"field {next(k for k in keys if keys.count(k) > 1)!r} comes twice")
-    return data
 
 
 def _refuse_constant(name: str) -> Any:

@@ -167,6 +167,9 @@ def _problem(row: Row, format: str) -> Problem | DatasetIssue:
     if not isinstance(row.data, dict):
         return _not_a_row(row)
     try:
+        if not FORMATS[format].recognises(row.data) and (other := format_of(row.data)):
+            remedy = f"is of the layout {other}, and the file is read as {format}; give it alone"
+            return DatasetIssue(row.file, row.line, "fields", sorted(map(str, row.data)), remedy)
         return FORMATS[format].problem(Fields(row.data, row.line))
     except RowError as error:
         return DatasetIssue(row.file, row.line, error.field, error.value, error.remedy)

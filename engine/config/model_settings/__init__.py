@@ -27,6 +27,7 @@ _LISTS = {
     TOKENIZER: "tokenizer_config.txt",
     SPECIAL_TOKENS: "tokenizer_config.txt",
 }
+TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 MAX_DEPTH = 8
 MAX_TEXT = 1000
 """Maximum length of a name."""
@@ -96,6 +97,13 @@ def loadable(file: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return _Reader(file, strict=False).part(settings, "", 0)
 
 
+def refuse_mark(text: str) -> None:
+    """Raises `SettingsFault` if a text begins with a byte order mark: loaders take it for a part of
+    the text."""
+    if text.startswith("\ufeff"):
+        raise SettingsFault("begins with a byte order mark", "save it in UTF-8 without one")
+
+
 class _Reader:
     """One pass over the settings of a file."""
 
@@ -120,6 +128,8 @@ class _Reader:
             elif kind == "null":
                 if value and self._strict:
                     raise SettingsFault(f"{_shown(at, value)} names a file or a place")
+            elif key in TOKEN_IDS:
+                yield key, _token_ids(key, at, value)
             elif kind == "note" or (kind == "implementation" and self._is_elsewhere(at, value)):
                 continue
             else:
@@ -185,6 +195,15 @@ class _Reader:
         if text.removeprefix("torch.") not in names:
             raise SettingsFault(f"{_shown(at, text)} is not {what}", _SAVE)
         return text
+
+
+def _token_ids(key: str, at: str, value: Any) -> Any:
+    """Returns a token's id, or a list of ids of end tokens. Some files have -1 for none."""
+    several = isinstance(value, list) and key == "eos_token_id"
+    if value is not None and any(type(one) is not int for one in (value if several else [value])):
+        kinds = "a whole number or a list of them" if key == "eos_token_id" else "a whole number"
+        raise SettingsFault(f"{_shown(at, value)} must be the id of a token, {kinds}", _SAVE)
+    return value
 
 
 _SAVE = "save the model again with save_pretrained"

@@ -16,6 +16,7 @@ MAX_ADDED_CHARACTERS = 1_000
 MAX_BEYOND = 64
 """Added tokens beyond the vocabulary of a model; with more it is another model's tokenizer."""
 MAX_VOCABULARY_CHARACTERS = 4_000
+_NEEDED = ("eos_token", "pad_token", "bos_token")
 _TOKEN_LISTS = ("additional_special_tokens", "extra_special_tokens", "added_tokens_decoder",
                 "model_specific_special_tokens")  # fmt: skip
 
@@ -77,9 +78,63 @@ def check_special_tokens(settings: Mapping[str, Any]) -> None:
             _check_added(list(_texts(value)), key)
 
 
-def _is_token(value: Any) -> bool:
+def check_named_tokens(
+    tokenizer: Mapping[str, Any], settings: Mapping[str, Any], vocabulary: int | None
+) -> None:
+    """Checks that the settings name an end token, and that a vocabulary of so many rows has one for
+    every token that they name: those that tokenizer.json lacks are added after its last. Of
+    `tokens_beyond`, which are left out, none may begin, end or pad an answer.
+
+    Raises:
+        SettingsFault: names the first token without a row.
+    """
+    if not _text_of(settings.get("eos_token")):
+        what = "names no eos_token; answers would never end"
+        raise SettingsFault(what, "give the token that ends an answer")
+    if vocabulary is None:
+        return
+    beyond = tokens_beyond(tokenizer, vocabulary)
+    for key in _NEEDED:
+        if (number := beyond.get(_text_of(settings.get(key)) or "")) is not None:
+            what = f"{key} has the id {number:,}, and config.json a vocabulary of {vocabulary:,}"
+            raise SettingsFault(what, "give the tokenizer of this model")
+    added, model = tokenizer.get("added_tokens"), tokenizer.get("model")
+    held = set(_vocabulary_texts(model.get("vocab") if isinstance(model, Mapping) else None))
+    first = max([len(held), *(one["id"] + 1 for one in _with_ids(added) if one["id"] < vocabulary)])
+    held |= set(_texts(added))
+    for key, text in _named(settings):
+        if text in held:
+            continue
+        if first >= vocabulary:
+            what = f"{key}: {text[:60]!r} is no token of tokenizer.json"
+            remedy = f"give one of its tokens: the vocabulary of {vocabulary:,} has no row for more"
+            raise SettingsFault(what, remedy)
+        held.add(text)
+        first += 1
+
+
+def _with_ids(added: Any) -> Iterator[Mapping[str, Any]]:
+    for one in added if isinstance(added, list) else []:
+        if isinstance(one, Mapping) and type(one.get("id")) is int:
+            yield one
+
+
+def _named(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields the setting and the text of every token."""
+    for key, value in settings.items():
+        if key in _TOKEN_LISTS:
+            yield from ((key, text) for text in _texts(value) if text)
+        elif key.endswith("_token") and (text := _text_of(value)):
+            yield key, text
+
+
+def _text_of(value: Any) -> str | None:
     text = value.get("content") if isinstance(value, Mapping) else value
-    return value is None or isinstance(text, str)
+    return text if isinstance(text, str) else None
+
+
+def _is_token(value: Any) -> bool:
+    return value is None or _text_of(value) is not None
 
 
 def _check_added(texts: list[str], key: str) -> None:

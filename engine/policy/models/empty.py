@@ -8,7 +8,7 @@ is refused before anything is allocated, and before building it takes long.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ import torch
 from torch.nn.modules import module as torch_module
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, GenerationConfig, PreTrainedModel
 
-from engine.config.model_settings import CONFIG, GENERATION
+from engine.config.model_settings import CONFIG, GENERATION, TOKEN_IDS
 from engine.config.model_settings.sizes import SPARE_NUMBERS, Shapes, numbers_in
-from engine.policy.models.settings import ModelError, config_settings, first_line, settings_of
+from engine.policy.models.settings import ModelError, config_settings, settings_of
 
 SPARE_MODULES = 10_000
 """Parameters and buffers that a model may have in any case, however few tensors it is stored in."""
@@ -55,14 +55,42 @@ def model_without_memory(directory: Path, shapes: Shapes, dtype: torch.dtype) ->
 
 def generation_config_of(directory: Path) -> GenerationConfig | None:
     """Returns the settings of `generation_config.json`; None without the file, for those that the
-    model itself has."""
+    model itself has. Of settings that transformers refuses, the ids of tokens alone are taken:
+    Grove samples by the settings of the agent.
+
+    Raises:
+        ModelError: the file is damaged, or an id is none.
+    """
     if not (directory / GENERATION).is_file():
         return None
     settings = settings_of(directory, GENERATION)
     try:
         return GenerationConfig.from_dict(settings)
-    except Exception as error:
-        raise ModelError(f"{directory / GENERATION}: {first_line(error)}") from error
+    except Exception:  # of whatever kind: the settings are a stranger's
+        return _token_ids(settings)
+
+
+def storable(config: GenerationConfig) -> GenerationConfig:
+    """Returns settings that `save_pretrained` writes, which refuses what it has read: published
+    files have a temperature without `do_sample`, which they mean, and -1 for no token. Of other
+    contradictions the ids of tokens are left."""
+    settings = config.to_dict()
+    for kept in (config, GenerationConfig.from_dict(settings | {"do_sample": True})):
+        try:
+            kept.validate(strict=True)
+        except ValueError:
+            continue
+        return kept
+    return _token_ids(settings)
+
+
+def _token_ids(settings: Mapping[str, Any]) -> GenerationConfig:
+    ids = {key: settings.get(key) for key in TOKEN_IDS}
+    listed = {key: one if isinstance(one, list) else [one] for key, one in ids.items()}
+    known = {key: [n for n in one if n is not None and n >= 0] for key, one in listed.items()}
+    return GenerationConfig.from_dict(
+        {key: one if len(one) > 1 else one[0] for key, one in known.items() if one}
+    )
 
 
 def _one_line(error: Exception) -> str:

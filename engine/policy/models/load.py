@@ -18,7 +18,8 @@ from safetensors import SafetensorError, safe_open
 
 from engine.config.agents import AgentConfig
 from engine.config.generator_support import is_endpoint, uses_vllm
-from engine.config.model_settings.tokens import beyond_text, tokens_beyond
+from engine.config.model_settings import SettingsFault, refuse_mark
+from engine.config.model_settings.tokens import beyond_text, check_named_tokens, tokens_beyond
 from engine.config.pretrained import (
     PACKAGE_PREFIX,
     installed_directory,
@@ -43,12 +44,14 @@ from engine.resources.model_files.templates import (
     check_config_templates,
     check_template,
     check_template_file,
+    has_template,
 )
 from engine.resources.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
 from engine.resources.model_files.weights_fit import (
     BUFFERS,
     WeightsMisfit,
     refuse_differences,
+    refuse_dtypes,
     refuse_misfit,
 )
 
@@ -58,6 +61,8 @@ if TYPE_CHECKING:  # a run is refused without their import, which takes seconds
 STARTER_PREFIX = "starter:"
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
+MAX_NAME_BYTES = 255
+"""Longest name of a file."""
 MAX_ADAPTERS = 8
 """Most adapters in a chain of bases; longer ones are treated as a cycle."""
 
@@ -129,9 +134,7 @@ def chat_template(agent: AgentConfig) -> str:
     """
     assert agent.chat_template is not None
     try:
-        file = Path(agent.chat_template).expanduser()
-        refuse_pointer(file)
-        return file.read_text("utf-8")
+        return _template_text(Path(agent.chat_template).expanduser())
     except ModelError as error:
         raise ModelError(f"agents.{agent.name}.chat_template = {error}") from None
     except (OSError, RuntimeError, UnicodeDecodeError) as error:
@@ -161,7 +164,7 @@ def check_model_directory(reference: str, adapters: int = 0) -> Path:
         return directory
     _refuse_adapter_weights(directory)
     named_config(directory)
-    _check_tokenizer(directory)
+    _check_tokenizer(directory, _stated_vocabulary(directory))
     shapes = weight_shapes(weight_files(directory))
     with _fitting(directory):
         refuse_misfit(config_settings(directory, shapes), shapes)
@@ -214,7 +217,7 @@ def _load_model(directory: Path, dtype: str, device: str) -> PreTrainedModel:
     checked, and never the directory, where it would look for further files."""
     import torch
 
-    from engine.policy.models.empty import generation_config_of, model_without_memory
+    from engine.policy.models.empty import generation_config_of, model_without_memory, storable
 
     files, kind = weight_files(directory), getattr(torch, dtype)
     empty = model_without_memory(directory, weight_shapes(files), kind)
@@ -245,6 +248,7 @@ def _load_model(directory: Path, dtype: str, device: str) -> PreTrainedModel:
     with _fitting(directory):
         _refuse_replaced(found, tensors)
     model.config.name_or_path = str(directory)
+    model.generation_config = storable(model.generation_config)
     return model.to(device)
 
 
@@ -316,10 +320,6 @@ def _vocabulary(model: Any) -> int:
 
 
 def _policy(directory: Path, model, tokenizer) -> LoadedModel:
-    if tokenizer.eos_token_id is None:
-        raise ModelError(
-            f"{directory / 'tokenizer_config.json'}: it names no eos_token; answers would never end"
-        )
     largest = max(tokenizer.get_vocab().values(), default=0)
     if largest >= _vocabulary(model):
         raise ModelError(
@@ -343,7 +343,7 @@ def _check_adapter(directory: Path, adapters: int) -> None:
             "directory of the base"
         ) from None
     if (directory / "tokenizer.json").is_file():
-        _check_tokenizer(directory)
+        _check_tokenizer(directory, _stated_vocabulary(model_folders(base)[-1]))
     settings_of(directory, ADAPTER_CONFIG)
     weight_shapes([directory / ADAPTER_WEIGHTS])
 
@@ -372,22 +372,38 @@ def _require_vllm(what: str) -> None:
         )
 
 
-def _check_tokenizer(directory: Path) -> None:
+def _check_tokenizer(directory: Path, vocabulary: int | None) -> None:
     tokenizer = read_json(directory / "tokenizer.json", "the tokenizer")
     options = tokenizer_settings(directory)
-    if "chat_template" not in options and not (directory / "chat_template.jinja").is_file():
+    if not has_template(options) and not (directory / "chat_template.jinja").is_file():
         raise ModelError(
             f"{directory}: chat_template.jinja is missing, and tokenizer_config.json holds none"
         )
+    try:
+        check_named_tokens(tokenizer, options, vocabulary)
+    except SettingsFault as fault:
+        raise ModelError(f"{directory / 'tokenizer_config.json'}: {fault}") from None
     with _within_limits(f"{directory / 'tokenizer.json'}"):
         refuse_growth(tokenizer)
     with _within_limits(f"{directory / 'tokenizer_config.json'}: chat_template"):
         check_config_templates(options)
     template = directory / "chat_template.jinja"
     if template.is_file():
-        refuse_pointer(template)
+        _template_text(template)
         with _within_limits(str(template)):
             check_template_file(template, options)
+
+
+def _template_text(file: Path) -> str:
+    """Raises ModelError for a pointer of git-lfs and a byte order mark, UnicodeDecodeError, and
+    OSError."""
+    refuse_pointer(file)
+    text = file.read_text("utf-8")
+    try:
+        refuse_mark(text)
+    except SettingsFault as fault:
+        raise ModelError(f"{file} {fault}") from None
+    return text
 
 
 @contextmanager
@@ -401,7 +417,9 @@ def _within_limits(what: str) -> Iterator[None]:
 def _end_ids(model, tokenizer) -> tuple[int, ...]:
     configured = model.generation_config.eos_token_id
     listed = configured if isinstance(configured, list) else [configured]
-    return tuple(sorted({tokenizer.eos_token_id, *(i for i in listed if i is not None)}))
+    # Ids that no row of the embedding stands for (-1 for none, say) are never drawn.
+    drawn = {i for i in listed if i is not None and 0 <= i < _vocabulary(model)}
+    return tuple(sorted({tokenizer.eos_token_id, *drawn}))
 
 
 def _pad_id(tokenizer) -> int:
@@ -409,12 +427,22 @@ def _pad_id(tokenizer) -> int:
 
 
 def weight_files(directory: Path) -> list[Path]:
-    index = directory / "model.safetensors.index.json"
+    index, single = directory / "model.safetensors.index.json", directory / "model.safetensors"
     if not index.is_file():
-        return [directory / "model.safetensors"]
+        if not single.exists() and next(directory.glob("model-*-of-*.safetensors"), None):
+            raise ModelError(f"{index} is missing: it maps each tensor to its file")
+        return [single]
+    if single.is_file():
+        raise ModelError(
+            f"{single} is given alongside weights in several files ({index.name}); "
+            "leave one of the two out"
+        )
     names = read_json(index, "the list of weight files").get("weight_map")
     files = names.values() if isinstance(names, dict) else ()
-    if not files or any(not isinstance(name, str) or "/" in name for name in files):
+    if not files or any(
+        not isinstance(name, str) or "/" in name or len(name.encode()) > MAX_NAME_BYTES
+        for name in files
+    ):
         raise ModelError(
             f"{index}: its weight_map must give each tensor a file in its own directory"
         )
@@ -425,17 +453,23 @@ def weight_shapes(files: Iterable[Path]) -> dict[str, list[int]]:
     """Returns the shape of each tensor in weight files, without torch.
 
     Raises:
-        ModelError: a file is missing or damaged.
+        ModelError: a file is missing or damaged, holds a tensor of another one, or other numbers
+            than floats.
     """
-    shapes = {}
+    shapes: dict[str, list[int]] = {}
     for file in files:
         if not file.is_file():
             raise ModelError(f"{file} is missing: weights must be in safetensors format")
         refuse_pointer(file)
         try:
             with safe_open(file, framework="numpy") as weights:
-                names = weights.keys()
-                shapes |= {name: weights.get_slice(name).get_shape() for name in names}
+                slices = {name: weights.get_slice(name) for name in weights.keys()}  # noqa: SIM118
+            refuse_dtypes({name: one.get_dtype() for name, one in slices.items()})
+            if twice := next((name for name in slices if name in shapes), None):
+                raise WeightsMisfit(f"tensor {twice!r} is in another file too", "save it again")
+            shapes |= {name: one.get_shape() for name, one in slices.items()}
+        except WeightsMisfit as fault:
+            raise ModelError(f"{file}: {fault}") from None
         except (SafetensorError, OSError) as error:
             raise ModelError(f"{file} is damaged: {first_line(error)}; copy it again") from None
     return shapes

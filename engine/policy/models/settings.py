@@ -13,6 +13,7 @@ from engine.config.model_settings import (
     TOKENIZER,
     SettingsFault,
     loadable,
+    refuse_mark,
 )
 from engine.config.model_settings.sizes import Shapes, check_sizes
 from engine.config.model_settings.tokens import check_special_tokens, check_tokens
@@ -83,7 +84,11 @@ def read_json(file: Path, what: str) -> dict[str, Any]:
         raise ModelError(f"{file} is missing: it holds {what}")
     refuse_pointer(file)
     try:
-        data = json.loads(file.read_text("utf-8"))
+        text = file.read_text("utf-8")
+        refuse_mark(text)
+        data = json.loads(text)
+    except SettingsFault as fault:
+        raise ModelError(f"{file} {fault}") from None
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{file} is not valid JSON: {error}") from None
     if not isinstance(data, dict):

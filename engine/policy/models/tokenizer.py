@@ -38,7 +38,7 @@ def load_tokenizer(directory: Path, vocabulary: int | None = None) -> PreTrained
     try:
         text = file.read_text("utf-8")
         if vocabulary is not None:
-            text, settings = _within(vocabulary, text, settings, file)
+            text, settings = _within(vocabulary, text, settings)
         backend = Tokenizer.from_str(text)
         return PreTrainedTokenizerFast(
             tokenizer_object=backend,
@@ -52,21 +52,12 @@ def load_tokenizer(directory: Path, vocabulary: int | None = None) -> PreTrained
         raise ModelError(f"{file}: {first_line(error)}") from error
 
 
-def _within(
-    vocabulary: int, text: str, settings: dict[str, Any], file: Path
-) -> tuple[str, dict[str, Any]]:
+def _within(vocabulary: int, text: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Returns tokenizer.json and the settings without the added tokens beyond the vocabulary."""
     tokenizer = json.loads(text)
     beyond = tokens_beyond(tokenizer, vocabulary)
     if not beyond:
         return text, settings
-    for name in ("eos_token", "pad_token", "bos_token"):
-        needed = _text_of(settings.get(name))
-        if needed is not None and needed in beyond:
-            raise ModelError(
-                f"{file}: {name} has the id {beyond[needed]:,}, and config.json a vocabulary of "
-                f"{vocabulary:,}; give the tokenizer of this model"
-            )
     tokenizer["added_tokens"] = [
         one for one in tokenizer["added_tokens"] if one["content"] not in beyond
     ]

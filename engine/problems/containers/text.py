@@ -22,6 +22,26 @@ MAX_LINE_BYTES = 1 << 30
 _WRAPPER_FIELDS = 4  # an object with more fields is a row
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _OTHER_UNICODE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_OTHERS = (
+    (b"PK\x03\x04", "a zip archive", "unpack it and give a file of it"),
+    (b"BZh", "packed by bzip2", "unpack it, or pack it with gzip or zstd"),
+    (b"\xfd7zXZ", "packed by xz", "unpack it, or pack it with gzip or zstd"),
+    (b"7z\xbc\xaf'", "a 7z archive", "unpack it and give a file of it"),
+    (b"\x04\x22\x4d\x18", "packed by lz4", "unpack it, or pack it with gzip or zstd"),
+    (_GZIP, "packed by gzip twice", "unpack it once"),
+    (_ZSTD, "packed by zstd twice", "unpack it once"),
+    (b"PAR1", "Parquet that is packed", "unpack it"),
+    (b"PARE", "encrypted Parquet", "write it without encryption"),
+    (b"ARROW1", "Arrow that is packed", "unpack it"),
+    (b"ORC", "ORC", "write it as Parquet"),
+    (b"SQLite format 3", "a database of SQLite", "export its table as JSONL"),
+    (b"%PDF", "a PDF", "give the data themselves"),
+    *((bytes([0x80, version]), "a pickle", "write it as JSONL") for version in range(2, 6)),
+    (b"<!doctype", "a page in HTML", "download the file itself"),
+    (b"<html", "a page in HTML", "download the file itself"),
+)
+"""Beginnings of other kinds of files, what they are, and the remedy."""
+_TAR_MAGIC = slice(257, 262)
 _SHOWN_BYTES = 40
 LINE_REMEDY = "correct the line, or remove it"
 
@@ -64,12 +84,23 @@ def lines_of(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple
                         raise ValueError("it is UTF-16 or UTF-32; save it as UTF-8")
                     if git_lfs.is_pointer(line):
                         raise ValueError(f"it is {git_lfs.WHAT}; {git_lfs.REMEDY}")
+                    _refuse_others(line)
                 if line.strip():
                     yield number, line
     except (OSError, EOFError, zlib.error, ValueError) as error:
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         issue = DatasetIssue(str(path), number, "file", str(path), f"cannot be read: {text}")
         raise DatasetError([issue]) from None
+
+
+def _refuse_others(start: bytes) -> None:
+    """Raises `ValueError` for the beginning of another kind of file: lines of an archive may be
+    rows, and nobody wants to know that the others are none."""
+    if start[_TAR_MAGIC] == b"ustar":
+        raise ValueError("it is a tar archive; unpack it and give a file of it")
+    for magic, what, remedy in _OTHERS:
+        if start[: len(magic)].lower() == magic.lower():
+            raise ValueError(f"it is {what}; {remedy}")
 
 
 def rows_of(path: Path) -> Iterator[tuple[int, Any]]:
@@ -101,9 +132,19 @@ def rows_of(path: Path) -> Iterator[tuple[int, Any]]:
 
 def _row_of(line: bytes) -> Any:
     try:
-        return bounded_json.loads(line.decode("utf-8"))
+        return bounded_json.loads(line.decode("utf-8"), object_pairs_hook=without_duplicates)
     except (ValueError, RecursionError) as error:
         return BadLine(line, error)
+
+
+def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns an object of JSON; raises `ValueError` if a field comes twice: which one is meant is
+    not known."""
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"field {next(k for k in keys if keys.count(k) > 1)!r} comes twice")
+    return data
 
 
 def parsed(text: bytes | str) -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.problems.formats import statements
-from engine.problems.formats.fields import Fields, RowError
+from engine.problems.formats.fields import Fields, RowError, function_name
 from engine.problems.formats.input_output import (
     call_test,
     comparison_of_calls,
@@ -56,10 +56,11 @@ def of_row(fields: Fields, id: str, tags: tuple[str, ...], limits: Limits | None
         tests = [stdin_test("input_output", *pair) for pair in pairs("input_output", data)]
         return _program(id, question, tests, usable(solutions, ""), tags, limits)
     calls = [call_test("input_output", *pair) for pair in pairs("input_output", data)]
-    entry_point = method_or_function(str(function), code, *solutions)
+    name = function_name("input_output", function)
+    entry_point = method_or_function(name, code, *solutions)
     reference, others = usable(solutions, entry_point)
     statement = normalized(question)
-    shown = [shows_call(statement, str(function), _arguments(call)) for call in calls]
+    shown = [shows_call(statement, name, _arguments(call)) for call in calls]
     public, private = split_tests(calls, shown)
     return Problem(
         id=id,

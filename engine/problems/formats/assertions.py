@@ -42,7 +42,7 @@ def split(body: Sequence[ast.stmt]) -> list[str] | None:
     """Returns the code of each test of a body, set-up included; None if the body must be kept
     whole; empty if it asserts nothing.
 
-    Assertions of a constant (`assert True`) test nothing and are left out.
+    Assertions that always hold (`assert True`) test nothing and are left out.
     """
     body = [node for node in body if not _asserts_nothing(node)]
     if not any(isinstance(n, ast.Assert | ast.Raise) for node in body for n in ast.walk(node)):
@@ -103,6 +103,21 @@ def refuse_further_functions(field: str, tests: Sequence[str], defined: str, nam
             raise RowError(field, test, remedy)
 
 
+def refuse_redefinition(field: str, tests: Sequence[str], name: str) -> None:
+    """Raises `RowError` if a test gives the function under test, `name`, a value of its own at its
+    top level: it would judge that one, whatever a program does."""
+    for test in tests:
+        for node in parsed(field, test).body:
+            names = {one.asname or one.name for one in _imported(node)}
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                names.add(node.name)
+            elif not isinstance(node, ast.Import | ast.ImportFrom):
+                names |= _names(node, ast.Store)
+            if name in names and ast.unparse(node) != f"{name} = candidate":
+                remedy = f"defines {name}, the function under test, itself; no program is judged"
+                raise RowError(field, ast.unparse(node), remedy)
+
+
 def refuse_changes_in_place(field: str, tests: Sequence[str], name: str) -> None:
     """Raises `RowError` if a test calls `name` for what it does to its arguments: a call of whose
     result nothing is used but that it is None, and an assertion about a variable that was passed.
@@ -152,10 +167,10 @@ def refuse_own_objects(field: str, tests: Sequence[str], name: str, prelude: str
     class, or reads of a result what no plain value has. A judge has neither the class nor the
     object: what a program's own `==` says of them would let it pass any test. `prelude` runs before
     the tests."""
-    before = _bound_by(ast.Module(_statements(prelude), [])) | {name, *dir(builtins)}
+    before = bound_by(ast.Module(_statements(prelude), [])) | {name, *dir(builtins)}
     for test in tests:
         tree = parsed(field, test)
-        known = before | _bound_by(tree)
+        known = before | bound_by(tree)
         unknown = _names(tree, ast.Load) - known if "*" not in known else set()
         classes = {one for one in unknown if one[:1].isupper()}
         if kind := _compared_class(tree, name, classes):
@@ -239,7 +254,8 @@ def _defined_names(tree: ast.Module) -> set[str]:
     return names | {one.asname or one.name for n in ast.walk(tree) for one in _imported(n)}
 
 
-def _bound_by(tree: ast.Module) -> set[str]:
+def bound_by(tree: ast.Module) -> set[str]:
+    """Returns the names that test code gives a value, as variable, function, class or import."""
     return _names(tree, ast.Store) | _defined_names(tree)
 
 
@@ -304,8 +320,30 @@ def _asserts(node: ast.stmt) -> bool:
     return any(isinstance(inner, checks) for inner in ast.walk(node)) or bool(_table(node))
 
 
-def _asserts_nothing(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assert) and isinstance(node.test, ast.Constant)
+def refuse_without_assertion(field: str, tests: Sequence[str]) -> None:
+    """Raises `RowError` for a test that every program passes which raises nothing."""
+    for test in tests:
+        if not any(map(checks, ast.walk(parsed(field, test)))):
+            raise RowError(field, test, "asserts nothing, so a wrong program would pass it, too")
+
+
+def checks(node: ast.AST) -> bool:
+    """Returns whether a node may fail because of what a program returns: an assertion that does not
+    always hold, a `raise`, or a call such as `self.assertEqual`."""
+    if isinstance(node, ast.Assert):
+        return not _asserts_nothing(node)
+    func = node.func if isinstance(node, ast.Call) else None
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    return isinstance(node, ast.Raise) or name.startswith(("assert", "raises", "fail"))
+
+
+def _asserts_nothing(node: ast.AST) -> bool:
+    """Returns whether a node is an assertion that always holds: of a constant, or of a tuple, which
+    is what brackets around condition and message make of them."""
+    if not isinstance(node, ast.Assert):
+        return False
+    tested = node.test
+    return isinstance(tested, ast.Constant) or (isinstance(tested, ast.Tuple) and bool(tested.elts))
 
 
 def _splits(body: Sequence[ast.stmt], units: Sequence[int]) -> bool:

@@ -7,6 +7,7 @@ remedy; nothing is guessed.
 from __future__ import annotations
 
 import json
+import keyword
 import math
 from typing import Any
 
@@ -60,12 +61,15 @@ class Fields:
     def json(self, name: str) -> Any:
         """Returns the parsed JSON of a text field, and any other value unchanged.
 
-        Returns None if the field is missing, null or a blank text.
+        Returns None if the field is missing, null or a blank text. JSON of a JSON text, as tables
+        have it whose writer encoded twice, is parsed twice.
         """
         value = self.data.get(name)
         if not isinstance(value, str) or not value.strip():
             return None if isinstance(value, str) else value
         result = parsed(value)
+        if isinstance(result, str):
+            result = parsed(result)
         if isinstance(result, ValueError):
             raise RowError(name, value, f"the text {result}")
         return result
@@ -89,6 +93,14 @@ class Fields:
             items = value if isinstance(value, list) else [value]
             texts += [item for item in items if isinstance(item, str) and item]
         return tuple(dict.fromkeys(texts))
+
+
+def function_name(field: str, value: Any) -> str:
+    """Returns the name of the function that a row requests; raises `RowError` if it is none: no
+    program could define it."""
+    if isinstance(value, str) and value.isidentifier() and not keyword.iskeyword(value):
+        return value
+    raise RowError(field, value, "must be the name of a function, as Python writes one")
 
 
 def plain(name: str, value: Any) -> Any:

@@ -6,12 +6,15 @@ module with `from solution import f` and functions `test_...`), `test_info` (`fu
 
 Each test function is one test. Of pytest, `raises`, `approx` and `mark.parametrize` (all its cases
 run) are supported; tests that need more of it, or that import a class, another module's state, or
-several functions from the solution, are left out with that reason.
+several functions from the solution, are left out with that reason, as are rows with tests in
+classes or coroutines, with set-up functions of pytest, and without any assertion. Of two tests of
+one name the later one counts, as in pytest.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +28,7 @@ FIELDS = (
     "question_id", "conversation_id", "question", "solution", "test", "test_code", "test_info",
     "test_entry_point", "style", "subset", "gpt_difficulty",
 )  # fmt: skip
+_SETUP = ("setup_function", "teardown_function", "setup_module", "teardown_module")
 
 
 def recognises(row: Mapping[str, Any]) -> bool:
@@ -39,6 +43,7 @@ def problem(fields: Fields) -> Problem:
     body = _WithoutSolution().visit(tree).body
     local, name = _function(fields, field, imported)
     tests = _tests(field, body, local, name)
+    assertions.refuse_redefinition(field, tests, local)
     assertions.refuse_changes_in_place(field, tests, local)
     assertions.refuse_own_objects(field, tests, local)
     statement = normalized(question)
@@ -101,13 +106,16 @@ def _function_from_test_info(fields: Fields) -> str:
 
 
 def _tests(field: str, body: Sequence[ast.stmt], local: str, name: str) -> list[str]:
-    functions = [n for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("test")]
-    if not functions:
+    _refuse_other_tests(field, body)
+    every = [n for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("test")]
+    if not every:
         raise RowError(field, None, "defines no function test_...; there is nothing to judge")
-    outside = [n for n in body if n not in functions and not isinstance(n, ast.Pass)]
+    functions = list({one.name: one for one in every}.values())
+    outside = [n for n in body if n not in every and not isinstance(n, ast.Pass)]
     setup = without_pytest(field, outside)
     shared = ast.unparse(ast.Module(setup, []))
     alias = "" if local == name else f"{local} = candidate\n"
+    used = {local} | assertions.bound_by(ast.Module(setup, []))
     tests = []
     for function in functions:
         arguments = {argument.arg for argument in function.args.args}
@@ -115,9 +123,51 @@ def _tests(field: str, body: Sequence[ast.stmt], local: str, name: str) -> list[
             remedy = f"{function.name} takes fixtures of pytest, which are not supported here"
             raise RowError(field, ", ".join(sorted(arguments)), remedy)
         code = ast.unparse(ast.Module([*without_pytest(field, [function])], []))
-        shim = PYTEST if "pytest." in code or "pytest." in shared else ""
-        tests.append(f"{shim}{alias}{shared}\n{code}\n{function.name}()\n".lstrip())
+        if _may_fail(function, used):
+            tests.append(_test_code(function.name, code, shared, alias))
+    if not any(assertions.checks(one) for node in (*functions, *setup) for one in ast.walk(node)):
+        raise RowError(field, every[0].name, "asserts nothing, so a wrong program would pass, too")
+    if not tests:
+        raise RowError(field, every[0].name, f"no test calls {name}; there is nothing to judge")
     return tests
+
+
+def _test_code(test: str, code: str, shared: str, alias: str) -> str:
+    shim = PYTEST if "pytest." in code or "pytest." in shared else ""
+    return f"{shim}{alias}{shared}\n{code}\n{test}()\n".lstrip()
+
+
+def _refuse_other_tests(field: str, body: Sequence[ast.stmt]) -> None:
+    """Raises `RowError` for tests and set-up that pytest would run and this module does not."""
+    for node in body:
+        if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test"):
+            raise RowError(field, node.name, "is a coroutine; only plain test functions are run")
+        if isinstance(node, ast.FunctionDef) and node.name in _SETUP:
+            raise RowError(field, node.name, "is set-up of pytest, which is not supported here")
+        inner = node.body if isinstance(node, ast.ClassDef) else []
+        kinds = ast.FunctionDef | ast.AsyncFunctionDef
+        if any(isinstance(one, kinds) and one.name.startswith("test") for one in inner):
+            remedy = "is a class of tests; only plain test functions are run"
+            raise RowError(field, node.name, remedy)  # type: ignore[attr-defined]
+    for inner in (one for node in body for one in ast.walk(node)):
+        text = inner.value if isinstance(inner, ast.Constant) else None
+        if isinstance(text, str) and re.fullmatch(r"solution\.\w+(\.\w+)*", text):
+            remedy = "uses the solution as a module; only a function of it can be called"
+            raise RowError(field, text, remedy)
+
+
+def _may_fail(function: ast.FunctionDef, used: set[str]) -> bool:
+    """Returns whether a test asserts anything or reads one of the names `used` (the function under
+    test, helpers), for a case at least."""
+    cases = [
+        one.args[1] for one in function.decorator_list if isinstance(one, ast.Call) and one.args[1:]
+    ]
+    if any(isinstance(one, ast.List | ast.Tuple) and not one.elts for one in cases):
+        return False
+    return any(
+        assertions.checks(inner) or (isinstance(inner, ast.Name) and inner.id in used)
+        for inner in ast.walk(function)
+    )
 
 
 def _parameters(function: ast.FunctionDef) -> set[str]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from engine.problems.containers.text import parsed
 from engine.problems.formats import packed, statements
-from engine.problems.formats.fields import Fields, RowError, plain
+from engine.problems.formats.fields import Fields, RowError, function_name, plain
 from engine.problems.formats.input_output import comparison_of_calls
 from engine.problems.formats.references import USUAL_IMPORTS, method_or_function
 from engine.problems.formats.visible_tests import split_tests
@@ -30,6 +30,7 @@ FIELDS = (
     "question_title", "question_content", "question_id", "platform", "difficulty", "starter_code",
     "public_test_cases", "private_test_cases", "metadata",
 )  # fmt: skip
+_KINDS = ("functional", "stdin", None)
 _LIMITS = Limits(seconds=6.0)
 """Limits of one test in the authors' metric."""
 
@@ -57,7 +58,9 @@ def problem(fields: Fields) -> Problem:
         public, private = tuple(shown), tuple(hidden)
     else:
         public, private = split_tests([*shown, *hidden], [False] * len(everything))
-    entry_point = method_or_function(function, code) if is_call else ""
+    entry_point = ""
+    if is_call:
+        entry_point = method_or_function(function_name("metadata", function), code)
     return Problem(
         id=fields.id("question_id", "livecodebench"),
         statement=(
@@ -85,7 +88,10 @@ def _cases(fields: Fields, field: str) -> list[dict[str, Any]]:
     is_list = isinstance(value, list) and all(isinstance(case, dict) for case in value)
     if not is_list or not all({"input", "output"} <= case.keys() for case in value):
         raise RowError(field, value, "must be a list of objects with `input` and `output`")
-    if len({case.get("testtype") for case in value}) > 1:
+    kinds = [case.get("testtype") for case in value]
+    if kind := next((one for one in kinds if one not in _KINDS), None):
+        raise RowError(f"{field}.testtype", kind, "must be functional or stdin")
+    if any(one != kinds[0] for one in kinds):
         raise RowError(field, value, "mixes testtypes; a problem is either functional or stdin")
     return value
 

@@ -44,6 +44,11 @@ def problem(fields: Fields) -> Problem:
     further = [*fields.texts("challenge_test_list"), *_table(fields)]
     setup = "\n".join([fields.text_or_empty("test_setup_code"), *fields.texts("test_imports")])
     tests = [_test(setup, test, code) for test in (*listed, *further)]
+    for field, part in (
+        ("test_list", tests[: len(listed)]), ("challenge_test_list", tests[len(listed) :]),
+    ):  # fmt: skip
+        assertions.refuse_without_assertion(field, [test.code for test in part])
+    assertions.refuse_redefinition("test_setup_code", [test.code for test in tests], name)
     assertions.refuse_changes_in_place("test_list", [test.code for test in tests], name)
     assertions.refuse_own_objects("test_list", [test.code for test in tests], name)
     shown = [bool(further) and i < len(listed) for i in range(len(tests))]

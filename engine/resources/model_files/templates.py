@@ -192,20 +192,45 @@ _SAMPLES = (
 """Conversations, with or without the beginning of an answer: what agents and reward models send."""
 
 
-def check_template(template: str, tokens: Mapping[str, str] = MappingProxyType({})) -> None:
+def check_template(
+    template: str, tokens: Mapping[str, str] = MappingProxyType({})
+) -> TemplateFailed | None:
     """Renders sample conversations, in search of limits that the template exceeds. Its other errors
-    may be right (many refuse a system message) and are reported where a conversation has them.
+    may be right (many refuse a system message) and are reported where a conversation has them;
+    returns the first if it fails for all samples.
 
     Raises:
         TemplateTooLarge: with one of the samples.
     """
+    failures = []
     for messages, add_generation_prompt in _SAMPLES:
         try:
             render(template, messages, tokens, add_generation_prompt=add_generation_prompt)
         except TemplateTooLarge:
             raise
-        except TemplateFailed:
-            continue
+        except TemplateFailed as error:
+            failures.append(error)
+    return failures[0] if len(failures) == len(_SAMPLES) else None
+
+
+def has_template(config: Mapping[str, Any]) -> bool:
+    """Returns whether a tokenizer_config.json holds a template for conversations: a text, or the
+    one named `default` of several."""
+    return _default_text(config) is not None
+
+
+def default_failure(config: Mapping[str, Any]) -> TemplateFailed | None:
+    """Returns why the template of a checked tokenizer_config.json fails for every sample."""
+    text = _default_text(config)
+    return None if text is None else check_template(text, special_tokens(config))
+
+
+def _default_text(config: Mapping[str, Any]) -> str | None:
+    given = config.get("chat_template")
+    rows = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    named = {one["name"]: one.get("template") for one in rows if isinstance(one.get("name"), str)}
+    text = named.get("default") if isinstance(given, list) else given
+    return text if isinstance(text, str) and text else None
 
 
 def check_template_file(file: Path, config: Mapping[str, Any]) -> None:

@@ -30,6 +30,9 @@ BUFFERS = re.compile(
     r"(^|\.)(inv_freq|(cos|sin)_cached|position_ids|((attn|attention)\.(masked_)?bias))$"
 )
 """Names of buffers that older files hold and newer models compute."""
+DTYPES = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"})
+"""Of the weights that can be loaded, as safetensors names them: floats whose values stand for
+themselves."""
 _LAYER = re.compile(r"^((?:.*\.)?(?:layers|layer|h|blocks|block))\.([0-9]{1,6})\.")
 _LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
@@ -70,6 +73,22 @@ def refuse_misfit(config: Mapping[str, Any], shapes: Shapes) -> None:
         ],
         held=held,
     )
+
+
+def refuse_dtypes(dtypes: Mapping[str, str]) -> None:
+    """Checks the dtype of each tensor, by name. Integers would be converted one by one, without the
+    scales of the quantisation that they are of.
+
+    Raises:
+        WeightsMisfit: names the first tensors that hold no floats.
+    """
+    odd = [name for name, dtype in dtypes.items() if dtype not in DTYPES]
+    if odd := sorted((name for name in odd if not BUFFERS.search(name)), key=_in_order):
+        raise WeightsMisfit(
+            f"holds {_tensors(len(odd))} of {dtypes[odd[0]]}, which are no weights, or quantised "
+            f"ones: {_list(odd)}",
+            "give the model before quantisation, in float32, bfloat16 or float16",
+        )
 
 
 def refuse_differences(

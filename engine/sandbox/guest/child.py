@@ -135,8 +135,11 @@ def compiled_once(prelude: str, program: str) -> tuple[list[types.CodeType], Fai
 def call(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
     try:
         result = function(*marshal.loads(packed))  # nosec B302
-        # Metrics compare by ==, to which a Counter is a dict and a named tuple a tuple.
-        return VALUE, to_literal(result, limit, subclasses=True)
+        try:
+            return VALUE, to_literal(result, limit)
+        except LiteralNotPlain:
+            # Metrics compare by ==, to which a Counter is a dict and a named tuple a tuple.
+            return VALUE, to_literal(result, limit, subclasses=True)
     except BaseException as error:
         return describe_traced(error)
 

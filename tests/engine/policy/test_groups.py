@@ -163,6 +163,12 @@ def test_a_chat_template_that_cannot_write_the_prompts_is_refused(models, tmp_pa
     broken.write_text("{% for")
     with pytest.raises(ModelError, match=r"agents\.a\.chat_template cannot write a prompt"):
         host_of(agent | {"chat_template": str(broken)})
+    broken.write_text("Write a program.")
+    with pytest.raises(ModelError, match=r"a\.chat_template writes the same prompt for every stat"):
+        host_of(agent | {"chat_template": str(broken)})
+    broken.write_bytes(b"\xef\xbb\xbf{{ messages[0].content }}")
+    with pytest.raises(ModelError, match=r"a\.chat_template = .* begins with a byte order mark; s"):
+        check_agent(run_of(agent | {"chat_template": str(broken)}).agents[0])
     no_system = tmp_path / "strict.jinja"
     no_system.write_text(
         "{% if messages[0].role == 'system' %}{{ raise_exception('no system message') }}"

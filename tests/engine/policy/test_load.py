@@ -6,7 +6,7 @@ import shutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from engine.config.agents import AgentConfig
 from engine.policy.models.load import (
@@ -77,6 +77,7 @@ def less(*names):
 
 LAYER = "model.layers.1."
 LAYER_2 = "model.layers.2."
+EMBEDDING = "model.embed_tokens.weight"
 DOWN = "model.layers.0.mlp.down_proj.weight"
 MISFITS = {
     "a tensor is missing": (less(DOWN), f"lacks 1 tensor that config.json describes: {DOWN}"),
@@ -89,6 +90,16 @@ MISFITS = {
     "compiled": (renamed("_orig_mod."), "begin with '_orig_mod.', which torch.compile"),
     "parallel": (renamed("module."), "begin with 'module.', which DataParallel"),
     "in another module": (renamed("model."), "begin with 'model.', .*model.model.embed_tokens"),
+    "quantised": (
+        lambda all: {n: t.to(torch.int8) for n, t in all.items()},
+        f"holds 20 tensors of I8, which are no weights, or quantised ones: {EMBEDDING}, .*, .*, "),
+    "a truth among floats": (
+        lambda all: all | {DOWN: all[DOWN].to(torch.bool)}, f"1 tensor of BOOL, .* ones: {DOWN}"),
+    "complex numbers": (
+        lambda all: all | {DOWN: all[DOWN].to(torch.complex64)}, "1 tensor of C64, which are no"),
+    "its head for its embedding": (
+        lambda all: {n.replace(EMBEDDING, "lm_head.weight"): t for n, t in all.items()},
+        f"lacks 1 tensor that config.json describes: {EMBEDDING}"),
     "a narrow tensor": (
         lambda all: all | {DOWN: all[DOWN][:, :-1].contiguous()},
         rf"1 tensor of another shape: {DOWN} of \[32, 63\] instead of \[32, 64\]",
@@ -103,6 +114,61 @@ def test_weights_that_do_not_fit_the_config_are_refused_by_name(model, what):
     for check in (check_model_directory, load_policy):
         with pytest.raises(ModelError, match=rf"model\.safetensors: .*{message}.*; .*\w"):
             check(str(model))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.float8_e4m3fn])
+def test_floats_of_every_width_are_loaded_as_they_are(model, dtype):
+    tensors = {n: t.to(dtype) for n, t in load_file(model / "model.safetensors").items()}
+    save_file(tensors, model / "model.safetensors")
+    loaded = load_policy(str(model)).model.state_dict()
+    assert all(torch.equal(loaded[name], tensor.float()) for name, tensor in tensors.items())
+
+
+def split(model, twice=()):
+    """Distributes the tensors over two files; those of `twice` are in both."""
+    tensors, index = load_file(model / "model.safetensors"), {}
+    (model / "model.safetensors").unlink()
+    for number in (1, 2):
+        file = f"model-{number:05}-of-00002.safetensors"
+        part = {n: t for i, (n, t) in enumerate(tensors.items()) if i % 2 == number - 1}
+        index |= dict.fromkeys(part, file)
+        save_file(part | {name: tensors[name] + 1 for name in twice}, model / file)
+    (model / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
+    return tensors
+
+
+def test_weights_in_several_files_are_those_of_one(model):
+    expected = split(model)
+    loaded = load_policy(str(model)).model.state_dict()
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in expected.items())
+
+
+FILES = {
+    "a tensor in two files": (
+        lambda model: split(model, twice=[DOWN]),
+        rf"of-00002\.safetensors: tensor '{DOWN}' is in another file too; save it again"),
+    "one file besides": (
+        lambda model: save_file(split(model), model / "model.safetensors"),
+        r"model\.safetensors is given alongside weights in several files .*; leave one of the two"),
+    "no index": (
+        lambda model: split(model) and (model / "model.safetensors.index.json").unlink(),
+        r"index\.json is missing: it maps each tensor to its file"),
+    "a missing file": (
+        lambda model: split(model) and (model / "model-00002-of-00002.safetensors").unlink(),
+        r"model-00002-of-00002\.safetensors is missing"),
+    "a torn file": (
+        lambda model: split(model)
+        and (model / "model-00002-of-00002.safetensors").write_bytes(b"\x88\1\0\0"),
+        r"model-00002-of-00002\.safetensors is damaged: .*; copy it again"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_files_of_weights_that_are_not_one_model_are_refused(model, what):
+    damage, message = FILES[what]
+    damage(model)
+    with pytest.raises(ModelError, match=message):
+        check_model_directory(str(model))
 
 
 @pytest.mark.parametrize(
@@ -182,8 +248,8 @@ def test_added_tokens_beyond_the_vocabulary_are_left_out_with_a_warning(model):
 
 @pytest.mark.parametrize(
     "count, settings, message",
-    [(65, {}, "has a token of id 464, .*not a pair"),
-     (1, {"eos_token": "<picture 0>"}, "eos_token has the id 400, and config.json a vocabulary")],
+    [(65, {}, r"r\.json: has a token of id 464, .*not a pair"),
+     (1, {"eos_token": "<picture 0>"}, r"r_config\.json: eos_token has the id 400, and config")],
 )  # fmt: skip
 def test_tokens_that_a_model_needs_and_many_beyond_its_vocabulary_are_refused(
     model, count, settings, message
@@ -191,7 +257,7 @@ def test_tokens_that_a_model_needs_and_many_beyond_its_vocabulary_are_refused(
     assert json.loads((model / "config.json").read_text())["vocab_size"] == 400
     many = [PICTURE | {"id": 400 + n, "content": f"<picture {n}>"} for n in range(count)]
     add_tokens(model, many, **settings)
-    with pytest.raises(ModelError, match=rf"tokenizer\.json: {message}"):
+    with pytest.raises(ModelError, match=f"tokenize{message}"):
         load_policy(str(model))
 
 
@@ -210,6 +276,97 @@ def test_a_pointer_of_git_lfs_is_named_with_its_remedy(model, file):
             check_agent(agent)
 
 
+def edit(model, file, **settings):
+    path = model / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "chat_template.jinja"])
+def test_a_byte_order_mark_is_named(model, file):
+    (model / file).write_bytes(b"\xef\xbb\xbf" + (model / file).read_bytes())
+    message = rf"{file} begins with a byte order mark; save it in UTF-8 without one"
+    with pytest.raises(ModelError, match=message):
+        check_model_directory(str(model))
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"eos_token": None}, "names no eos_token; answers would never end"),
+        ({"eos_token": ""}, "names no eos_token"),
+        ({"eos_token": "<zap>"}, "eos_token: '<zap>' is no token of tokenizer.json; give one of"),
+        ({"pad_token": "<zap>"}, "pad_token: '<zap>' is no token .*vocabulary of 400 has no row"),
+        ({"extra_special_tokens": ["<zap>"]}, "extra_special_tokens: '<zap>' is no token"),
+        ({"added_tokens_decoder": {"400": {"content": "<zap>"}}}, "added_tokens_decoder: '<zap>'"),
+    ],
+    ids=str,
+)
+def test_tokens_that_the_vocabulary_lacks_are_refused_by_name(model, settings, message):
+    edit(model, "tokenizer_config.json", **settings)
+    with pytest.raises(ModelError, match=rf"tokenizer_config\.json: {message}"):
+        check_model_directory(str(model))
+
+
+def test_a_token_that_only_the_settings_name_gets_a_row_that_is_free(model):
+    config = LlamaConfig.from_pretrained(model)
+    config.vocab_size += 1
+    LlamaForCausalLM(config).save_pretrained(model)
+    edit(model, "tokenizer_config.json", pad_token="<zap>")
+    assert load_policy(str(model)).pad_id == 400
+    edit(model, "tokenizer_config.json", bos_token="<zip>")
+    with pytest.raises(ModelError, match=r"_token: '<z[ia]p>' is no token"):
+        load_policy(str(model))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"temperature": 0.6, "top_p": 0.9},
+        {"temperature": 0},
+        {"do_sample": False, "temperature": 0.6, "top_k": 20},
+        {"pad_token_id": -1},
+        {"num_return_sequences": 5},
+        {"max_new_tokens": 0, "cache_implementation": "zap"},
+        {"suppress_tokens": 3},
+        {"eos_token_id": [1, -1, 400, 10**12]},
+    ],
+    ids=str,
+)
+def test_a_model_is_saved_whatever_sampling_its_files_state(model, given, tmp_path):
+    edit(model, "generation_config.json", **given)
+    expected = load_policy(str(model))
+    assert expected.end_ids == (expected.tokenizer.eos_token_id,)
+    expected.model.save_pretrained(tmp_path / "saved")
+    saved = json.loads((tmp_path / "saved" / "generation_config.json").read_text())
+    assert saved["eos_token_id"] in (1, [1], given.get("eos_token_id"))
+    if "top_p" in given:  # what it states is kept
+        assert saved["temperature"] == 0.6 and saved["top_p"] == 0.9 and saved["do_sample"] is True
+    (model / "generation_config.json").unlink()
+    load_policy(str(model)).model.save_pretrained(tmp_path / "again")
+
+
+@pytest.mark.parametrize("file", ["generation_config.json", "config.json"])
+@pytest.mark.parametrize("ids", [[[1]], {"1": 1}, 1.5, True, "1"], ids=str)
+def test_an_end_token_that_is_no_id_is_refused(model, file, ids):
+    edit(model, file, eos_token_id=ids)
+    with pytest.raises(ModelError, match=rf"{file}: eos_token_id = .* must be .*; \w"):
+        load_policy(str(model))
+
+
+@pytest.mark.parametrize(
+    "given", [None, "", 3, {"default": "x"}, [{"name": "tools", "template": "{{ messages }}"}]]
+)
+def test_a_template_that_is_none_for_conversations_is_missing(model, given):
+    text = (model / "chat_template.jinja").read_text()
+    (model / "chat_template.jinja").unlink()
+    edit(model, "tokenizer_config.json", chat_template=given)
+    with pytest.raises(ModelError, match=r"chat_template\.jinja is missing"):
+        check_model_directory(str(model))
+    several = [{"name": "tools", "template": "x"}, {"name": "default", "template": text}]
+    edit(model, "tokenizer_config.json", chat_template=several)
+    check_model_directory(str(model))
+
+
 def test_a_path_that_is_no_directory_and_an_unknown_starter_are_refused(tmp_path):
     with pytest.raises(ModelError, match="not a directory"):
         check_model_directory(str(tmp_path / "nowhere"))
@@ -217,8 +374,11 @@ def test_a_path_that_is_no_directory_and_an_unknown_starter_are_refused(tmp_path
         check_model_directory("starter:birch")
 
 
-@pytest.mark.parametrize("files", [[], {"a": 1}, {"a": None, "b": "x"}, {"a": "../x"}])
+@pytest.mark.parametrize(
+    "files", [[], {"a": 1}, {"a": None, "b": "x"}, {"a": "../x"}, {"a": "x" * 256}]
+)
 def test_a_list_of_weight_files_that_is_none_is_refused(model, files):
+    (model / "model.safetensors").unlink()
     index = model / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": files}))
     with pytest.raises(ModelError, match=r"index\.json: its weight_map"):

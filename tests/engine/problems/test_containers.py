@@ -1,8 +1,11 @@
 """Tests that every container format yields the same rows."""
 
+import bz2
 import gzip
 import json
+import lzma
 import os
+import pickle
 from pathlib import Path
 
 import pyarrow
@@ -68,6 +71,29 @@ PACKED = {
     "arrow stream": arrow_stream(ROWS),
     "arrow file": arrow_file(ROWS),
 }
+
+
+OTHERS = {
+    "a zip archive": b"PK\x03\x04" + bytes(26) + LINES,
+    "a tar archive": b"rows.jsonl".ljust(257, b"\0") + b"ustar\0" + bytes(249) + LINES,
+    "packed by bzip2": bz2.compress(LINES),
+    "packed by xz": lzma.compress(LINES),
+    "packed by gzip twice": gzip.compress(gzip.compress(LINES)),
+    "Parquet that is packed": gzip.compress(parquet_file(ROWS)),
+    "a database of SQLite": b"SQLite format 3\0" + bytes(100),
+    "a pickle": pickle.dumps(ROWS),
+    "a page in HTML": b"<!DOCTYPE html>\n<p>404</p>\n",
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_file_of_another_kind_is_named_in_one_line(tmp_path, what):
+    """Of an archive that is not compressed some lines are rows."""
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(OTHERS[what])
+    with pytest.raises(DatasetError, match=f"cannot be read: it is {what}; \\w") as refusal:
+        found(file)
+    assert len(refusal.value.issues) == 1
 
 
 def found(path, columns=None):

@@ -37,6 +37,7 @@ ROWS = {
     "CRUXEVAL": "cruxeval",
     "CRUXEVAL_CALL": "cruxeval",
 }
+FROM = "from solution import divide\nimport pytest\n"
 REFERENCES = {
     "LIVECODEBENCH_CALL": (
         "class Solution:\n    def turn(self, nums: List[int], k: int) -> List[int]:\n"
@@ -326,6 +327,37 @@ def test_kodcode_tests_need_no_pytest(sandbox):
     assert result.fraction == 0.75
 
 
+def test_of_kodcode_tests_those_count_that_pytest_runs_and_that_may_fail(sandbox):
+    """The first of two of one name is not run, and one that passes in any case is no test."""
+    tests = (
+        "def test_a():\n    assert divide(4, 2) == 3\n"
+        "def test_a():\n    assert divide(4, 2) == 2\n"
+        "def test_b():\n    pass\n"
+        "def test_c():\n    divide(1, 1)\n"
+        "def check(a, b, c):\n    assert divide(a, b) == c\n"
+        "def test_d():\n    check(6, 3, 2)\n"
+    )
+    problem = read({**rows.KODCODE, "test": FROM + tests})
+    assert len(problem.public_tests) + len(problem.private_tests) == 3
+    assert verify(sandbox, [(problem, problem.reference)])[0].passed
+    helped = FROM + tests.partition("def test_c")[2].partition("\n    divide(1, 1)\n")[2]
+    assert len(read({**rows.KODCODE, "test": helped}).private_tests) == 1
+
+
+def test_a_set_up_of_mbpp_may_hold_the_assertion(sandbox):
+    setup = "def check(actual, expected):\n    assert actual == expected"
+    row = {"test_setup_code": setup, "test_list": ["check(remove('a', 'a'), '')"]}
+    problem = read({**rows.MBPP, **row, "challenge_test_list": []})
+    assert verify(sandbox, [(problem, problem.reference)])[0].passed
+    assert not verify(sandbox, [(problem, "def remove(s, ch): return s")])[0].passed
+
+
+def test_json_of_a_json_text_is_read():
+    row = {**rows.APPS_STDIN, "input_output": json.dumps(rows.APPS_STDIN["input_output"])}
+    assert isinstance(rows.APPS_STDIN["input_output"], str)
+    assert read(row) == read(rows.APPS_STDIN)
+
+
 def test_cruxeval_is_strict_about_types(sandbox):
     problem = read(rows.CRUXEVAL)
     program = "def f(text, n):\n    return [text * n, len(text)]"
@@ -356,6 +388,44 @@ def test_cruxeval_is_strict_about_types(sandbox):
          "as many"),
         ("APPS_STDIN", {"input_output": '{"inputs": [1], "outputs": ["1"]}'}, "input_output",
          "text"),
+        *(("APPS_CALL", {"input_output": {"fn_name": name, "inputs": [[1]], "outputs": [1]}},
+           "input_output", "must be the name of a function")
+          for name in (5, " ", "class", "a.b", ["turn"], "turn(x)")),
+        ("LIVECODEBENCH_CALL", {"metadata": '{"func_name": "a.b"}'}, "metadata", "the name of a f"),
+        ("LIVECODEBENCH_STDIN", {"public_test_cases": [
+            {"input": "1", "output": "2", "testtype": "file"}]},
+         "public_test_cases.testtype", "functional or stdin"),
+        ("MBPP", {"test_list": ["assert remove('a', 'a') == ''", "remove('b', 'b') == ''"]},
+         "test_list", "asserts nothing"),
+        ("MBPP", {"test_list": ["print(remove('a', 'a'))"]}, "test_list", "asserts nothing"),
+        ("MBPP", {"test_list": ["assert (remove('a', 'b') == '', 'no')"]}, "test_list",
+         "asserts nothing"),
+        ("MBPP", {"challenge_test_list": ["remove('a', 'a')"]}, "challenge_test_list",
+         "asserts nothing"),
+        ("MBPP", {"test_setup_code": "def remove(s, ch): return s.replace(ch, '', 1)"},
+         "test_setup_code", "defines remove, the function under test"),
+        ("KODCODE", {"test": f"{FROM}def divide(a, b): return a / b\n"
+                             "def test_a():\n    assert divide(4, 2) == 2"}, "test",
+         "defines divide, the function under test"),
+        ("HUMANEVAL", {"test": "def check(candidate):\n    assert (candidate([]) == 1, 'no')"},
+         "test", "asserts nothing"),
+        ("HUMANEVAL", {"test": "def check(candidate):\n    candidate([]) == 1"}, "test",
+         "asserts nothing"),
+        ("KODCODE", {"test": f"{FROM}def test_a():\n    divide(4, 2)"}, "test", "asserts nothing"),
+        ("KODCODE", {"test": f"{FROM}@pytest.mark.parametrize('a', [])\ndef test_a(a):\n"
+                             "    assert divide(a, 1) == a"}, "test",
+         "no test calls divide"),
+        ("KODCODE", {"test": f"{FROM}def test_a():\n    assert divide(4, 2) == 2\n"
+                             "class TestMore:\n    def test_b(self):\n        assert divide(1, 1)"},
+         "test", "is a class of tests"),
+        ("KODCODE", {"test": f"{FROM}async def test_a():\n    assert divide(4, 2) == 2"}, "test",
+         "is a coroutine"),
+        ("KODCODE", {"test": f"{FROM}def setup_function():\n    global x\n    x = 2\n"
+                             "def test_a():\n    assert divide(x, 1) == 2"}, "test",
+         "set-up of pytest"),
+        ("KODCODE", {"test": f"{FROM}from unittest.mock import patch\ndef test_a():\n"
+                             "    with patch('solution.help'):\n        assert divide(2, 1) == 2"},
+         "test", "solution as a module"),
         ("CODECONTESTS", {"input_file": "in.txt"}, "input_file", "only stdin"),
         ("CODECONTESTS", {"public_tests": {"input": ["1"]}}, "public_tests", "equally long"),
         (

@@ -99,6 +99,15 @@ def test_rows_that_cannot_be_used_are_named_and_left_out(tmp_path):
     assert "one JSON object" in results[3][2]
 
 
+def test_a_row_of_another_layout_or_with_a_field_twice_is_left_out_with_that_reason(tmp_path):
+    twice = json.dumps(rows.MBPP_SANITIZED)[:-1] + ', "code": "def remove(): pass"}'
+    dataset = load_dataset(write(tmp_path / "a.jsonl", rows.MBPP, rows.HUMANEVAL, twice))
+    assert [problem.id for problem in dataset.problems] == ["mbpp/11"]
+    other, second = dataset.left_out
+    assert other.remedy == "is of the layout humaneval, and the file is read as mbpp; give it alone"
+    assert "field 'code' comes twice" in second.remedy
+
+
 def test_byte_order_marks_are_no_part_of_rows_also_where_files_were_joined(tmp_path):
     lines = [json.dumps(one) for one in (rows.MBPP, rows.MBPP_SANITIZED)]
     joined = "".join(f"\ufeff{line}\r\n" for line in lines)

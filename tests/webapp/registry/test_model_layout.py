@@ -193,6 +193,17 @@ def without(name):
     return lambda folder: (folder / name).unlink()
 
 
+def both(*damages):
+    return lambda folder: [damage(folder) for damage in damages]
+
+
+def marked(name):
+    def damage(folder):
+        (folder / name).write_bytes(b"\xef\xbb\xbf" + (folder / name).read_bytes())
+
+    return damage
+
+
 MULTIPLYING = b"{{ 'a' * 3160000000 }}"
 FIRST, SECOND = "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors"
 MAP = "model.safetensors.index.json"
@@ -271,6 +282,33 @@ DAMAGES = {
     "an absurd size": (1, edited("config.json", hidden_size=-1), "hidden_size = -1"),
     "a vocabulary too small": (
         1, edited("config.json", vocab_size=10), "embed_tokens.weight of [1024, 2] instead of"),
+    "no end token": (
+        1, edited("tokenizer_config.json", eos_token=None), "tokenizer_config.json: names no eos_"),
+    "an end token that is none": (
+        1, edited("tokenizer_config.json", eos_token="<zap>"),
+        "eos_token: '<zap>' is no token of tokenizer.json"),
+    "a further token without a row": (
+        1, edited("tokenizer_config.json", additional_special_tokens=["<zap>"]),
+        "additional_special_tokens: '<zap>' is no token of tokenizer.json"),
+    "an end token beyond the vocabulary": (
+        1, both(edited("tokenizer_config.json", eos_token="<picture>"),
+                lambda folder: token_beyond(folder)),
+        "tokenizer_config.json: eos_token has the id 1,024, and config.json a vocabulary of"),
+    "a list for the id of a token": (
+        1, edited("config.json", eos_token_id=[[1]]), "eos_token_id = [[1]] must be the id of a"),
+    "a list for the id of a token to generate": (
+        1, put("generation_config.json", b'{"eos_token_id": {"1": 2}}'),
+        "generation_config.json: eos_token_id = {'1': 2} must be the id of a token"),
+    "config with a mark": (
+        1, marked("config.json"), "config.json: begins with a byte order mark; save it in UTF-8"),
+    "a tokenizer with a mark": (
+        1, marked("tokenizer.json"), "tokenizer.json: begins with a byte order mark"),
+    "a template with a mark": (
+        1, marked("chat_template.jinja"), "chat_template.jinja: begins with a byte order mark"),
+    "a template of another use alone": (
+        1, both(without("chat_template.jinja"), edited(
+            "tokenizer_config.json", chat_template=[{"name": "tools", "template": "x"}])),
+        "chat_template.jinja: is missing"),
     "a tokenizer of a larger model": (
         1, edited("tokenizer.json", model={"type": "WordLevel", "vocab": {"a": 1024}}),
         "has a token of id 1,024, config.json a vocabulary of 1,024"),
@@ -327,6 +365,19 @@ def test_a_token_beyond_the_vocabulary_is_accepted_with_a_warning(tmp_path):
     assert "'<picture>' (1,024)" in line
 
 
+@pytest.mark.parametrize("text", ["{% for", "{{ zap() }}", "{{ raise_exception('no') }}"])
+def test_a_template_that_always_fails_is_stored_with_a_warning(tmp_path, text):
+    """A run may have a template of its own (`agents.NAME.chat_template`)."""
+    folder = a_model_folder(tmp_path / "m")
+    (folder / "chat_template.jinja").write_text(text)
+    (line,) = check_model(files_of(folder)).warnings
+    assert line.startswith("chat_template.jinja: the chat template fails for every conversation: ")
+    (folder / "chat_template.jinja").unlink()
+    edited("tokenizer_config.json", chat_template=text)(folder)
+    (line,) = check_model(files_of(folder)).warnings
+    assert line.startswith("tokenizer_config.json: the chat template fails for every")
+
+
 @pytest.mark.parametrize(
     "name", ["config.json", "tokenizer.json", "model.safetensors", "chat_template.jinja"]
 )
@@ -366,6 +417,12 @@ MISFITS = {
         resaved(lambda all: all | {"score.weight": all[NORM]}), "describe: score.weight; give"),
     "a layer less": (edited("config.json", num_hidden_layers=2), "lacks 9 tensors"),
     "a layer more": (edited("config.json", num_hidden_layers=0), "num_hidden_layers = 0"),
+    "quantised weights": (
+        resaved(lambda all: {n: t.astype("int8") for n, t in all.items()}),
+        "holds 11 tensors of I8, which are no weights, or quantised ones: model.embed_tokens"),
+    "a truth among floats": (
+        resaved(lambda all: all | {NORM: all[NORM] > 0}),
+        f"1 tensor of BOOL, which are no weights, or quantised ones: {NORM}"),
     "another shape": (
         resaved(lambda all: all | {NORM: all[NORM][:1]}), f"{NORM} of [1] instead of [2]"),
     "a compiled module": (

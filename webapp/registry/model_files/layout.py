@@ -8,13 +8,14 @@ weights are safetensors by content; the engine can load what passes. Files are g
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from engine.config.model_settings.sizes import Shapes
-from engine.resources.model_files.weights_fit import WeightsMisfit, refuse_misfit
+from engine.config.model_settings import SPECIAL_TOKENS
+from engine.resources.model_files.weights_fit import WeightsMisfit, refuse_dtypes, refuse_misfit
 from webapp.model_names import (
     CONFIG,
     FILE_NAME,
@@ -35,7 +36,6 @@ from webapp.model_names import (
 from webapp.registry.model_files.chat_templates import check_chat_templates
 from webapp.registry.model_files.safetensors import Tensor, WeightsError, read_tensors
 from webapp.registry.model_files.settings_files import (
-    Config,
     check_config,
     check_index,
     check_lineage,
@@ -107,10 +107,14 @@ def check_model(files: Sequence[ModelFile]) -> Layout:
         raise WeightsError(next(iter(tensors)), "holds no tensor", "save the model again")
     shapes = {name: tensor.shape for name, tensor in merged.items()}
     config = check_config(by_name[CONFIG], shapes)
-    _refuse_misfit(config, shapes, INDEX if INDEX in by_name else FILE_NAME)
-    warnings = check_tokenizer(by_name[TOKENIZER], config.vocabulary)
-    check_tokenizer_config(by_name[TOKENIZER_CONFIG], has_template=TEMPLATE in by_name)
-    check_chat_templates(by_name[TOKENIZER_CONFIG], by_name.get(TEMPLATE))
+    with _named(INDEX if INDEX in by_name else FILE_NAME):
+        refuse_dtypes({name: tensor.dtype for name, tensor in merged.items()})
+        refuse_misfit(config.settings, shapes)
+    settings = check_tokenizer_config(
+        by_name[TOKENIZER_CONFIG], by_name.get(SPECIAL_TOKENS), has_file=TEMPLATE in by_name
+    )
+    warnings = check_tokenizer(by_name[TOKENIZER], config.vocabulary, settings)
+    warnings += check_chat_templates(by_name[TOKENIZER_CONFIG], by_name.get(TEMPLATE))
     for name in SETTINGS & by_name.keys():
         check_settings(by_name[name])
     if LINEAGE in by_name:
@@ -212,9 +216,10 @@ def _refuse(fault: NameFault | None) -> None:
         raise WeightsError(fault.file, fault.what, fault.remedy)
 
 
-def _refuse_misfit(config: Config, shapes: Shapes, name: str) -> None:
+@contextmanager
+def _named(name: str) -> Iterator[None]:
     try:
-        refuse_misfit(config.settings, shapes)
+        yield
     except WeightsMisfit as fault:
         raise WeightsError(name, fault.what, fault.remedy) from None
 

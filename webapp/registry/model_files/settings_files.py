@@ -18,10 +18,12 @@ from engine.config.model_settings import (
     SPECIAL_TOKENS,
     TOKENIZER,
     SettingsFault,
+    refuse_mark,
     refuse_unknown,
     tokens,
 )
 from engine.config.model_settings.sizes import Shapes, check_sizes
+from engine.resources.model_files.templates import has_template
 from engine.resources.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
 from webapp.registry.model_files.safetensors import WeightsError
 
@@ -77,9 +79,12 @@ def check_config(file: ModelFile, shapes: Shapes) -> Config:
     return Config(names[0], config.get("vocab_size") or nested, config)
 
 
-def check_tokenizer(file: ModelFile, vocabulary: int | None) -> tuple[str, ...]:
-    """Checks tokenizer.json, whose ids must be within the embedding, and returns warnings: a few
-    added tokens at its end may be beyond it, which the engine leaves out. Raises `WeightsError`."""
+def check_tokenizer(
+    file: ModelFile, vocabulary: int | None, settings: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Checks tokenizer.json, whose ids must be within the embedding, as those of the tokens that
+    the settings of tokenizer_config.json name, and returns warnings: a few added tokens at its end
+    may be beyond it, which the engine leaves out. Raises `WeightsError`."""
     tokenizer = _object(file, MOST_TOKENIZER_BYTES)
     with _named(file):
         tokens.check_tokens(tokenizer)
@@ -94,6 +99,10 @@ def check_tokenizer(file: ModelFile, vocabulary: int | None) -> tuple[str, ...]:
     if not 0 < len(ids) <= MOST_VOCABULARY:
         what = f"{len(ids):,} tokens, 1 to {MOST_VOCABULARY:,} are accepted"
         raise WeightsError(file.name, what, _SAVE_AGAIN)
+    try:
+        tokens.check_named_tokens(tokenizer, settings, vocabulary)
+    except SettingsFault as fault:
+        raise WeightsError(TOKENIZER, fault.what, fault.remedy) from None
     if vocabulary is None:
         return ()
     beyond = tokens.tokens_beyond(tokenizer, vocabulary)
@@ -131,12 +140,18 @@ def _added_ids(file: ModelFile, added: Any) -> Iterator[int]:
         yield number
 
 
-def check_tokenizer_config(file: ModelFile, *, has_template: bool) -> None:
-    """Checks tokenizer_config.json. Raises `WeightsError`."""
+def check_tokenizer_config(
+    file: ModelFile, special: ModelFile | None, *, has_file: bool
+) -> dict[str, Any]:
+    """Checks tokenizer_config.json, and returns its settings with those of special_tokens_map.json
+    where it lists no tokens, as the engine reads them. `has_file`: there is a chat_template.jinja.
+    Raises `WeightsError`."""
     config = check_settings(file)
-    if not has_template and "chat_template" not in config:
+    if not has_file and not has_template(config):
         remedy = "add the file, or its text to tokenizer_config.json"
         raise WeightsError("chat_template.jinja", "is missing", remedy)
+    own = special is not None and "added_tokens_decoder" not in config
+    return config | (check_settings(special) if special is not None and own else {})
 
 
 def check_settings(file: ModelFile) -> dict[str, Any]:
@@ -195,6 +210,8 @@ def check_text(file: ModelFile) -> str:
 
 def _object(file: ModelFile, limit: int) -> dict[str, Any]:
     text = _text(file, limit)
+    with _named(file):
+        refuse_mark(text)
     try:
         value = bounded_json.loads(text)
     except (ValueError, RecursionError) as error:
