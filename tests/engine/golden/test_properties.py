@@ -673,7 +673,31 @@ def batch_composition(luck):
     return inputs, {"pairs": pairs, "probabilities": chances}
 
 
+def answer_entropy(luck):
+    answers = [luck.choice(["a", "b", "c", None]) for _ in range(luck.randint(1, 9))]
+    given = [one for one in answers if one]
+    shares = [given.count(one) / len(given) for one in set(given)]
+    return {"answers": answers}, -sum(share * math.log(share) for share in shares)
+
+
+def support_sets(luck):
+    agents = ["oak", "fern", "elm"][: luck.randint(1, 3)]
+    solvers = [luck.sample(agents, luck.randint(0, len(agents))) for _ in range(luck.randint(1, 9))]
+
+    def share(holds):
+        return mean(1.0 if holds(one) else 0.0 for one in solvers)
+
+    by = {name: share(lambda one, name=name: one == [name]) for name in agents}
+    if len(agents) > 1:
+        by["several_agents"] = share(lambda one: len(one) > 1)
+    by["no_agent"] = share(lambda one: not one)
+    solved = {name: share(lambda one, name=name: name in one) for name in agents}
+    return {"agents": agents, "solvers": solvers}, {"solved": solved, "by": by}
+
+
 MAKERS = {
+    "answer_entropy": [answer_entropy],
+    "support_sets": [support_sets],
     "prior": [prior], "posterior": [posterior], "backprop": [backprop], "p_widen": [p_widen],
     "p_agent": [p_agent], "ucb_agent": [ucb_agent], "tree_shaping": [tree_shaping],
     "advantage": [advantage, per_agent], "component_advantage": [component_advantage],
