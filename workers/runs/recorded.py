@@ -1,4 +1,4 @@
-"""Numbers that an engine's parent leaves in its directory for whoever watches the engine.
+"""Numbers that an engine's parent leaves in its directory for what watches the engine.
 
 Invariant: a file that is absent, or that a machine lost with its power, records nothing; no reader
 fails over it.
