@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,7 @@ from tests.helpers.ports import a_port
 from tests.helpers.waiting import eventually, patience
 from tests.packaging.builds import Environment
 from tests.packaging.image import Container
+from tests.workers.engines import SCRIPT
 
 TOKEN = "a-token-of-16-chars"
 """Of readers of metrics."""
@@ -32,7 +34,7 @@ def secrets(folder: Path, **values: str) -> dict[str, str]:
 
 @dataclass
 class Site:
-    """Web and worker, as `deploy/compose.yaml` starts them; the engine is the image's own."""
+    """Web and worker, as `deploy/compose.yaml` starts them; the engine is the suite's small one."""
 
     packages: Environment
     folder: Path
@@ -42,7 +44,6 @@ class Site:
     port: int = field(default_factory=a_port)
     of_worker: int = field(default_factory=a_port)
     """Port of the worker's metrics."""
-    of_engine: int = field(default_factory=a_port)
     container: Container = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,8 +55,7 @@ class Site:
         self.container = Container(self.packages, self.folder / "var", {
             **files, "BROKER_URL": self.broker_url, "GROVE_PORT": str(self.port),
             "GROVE_WORKER_METRICS": f"127.0.0.1:{self.of_worker}",
-            "GROVE_ENGINE_METRICS": f"127.0.0.1:{self.of_engine}",
-            "GROVE_ENGINE_METRICS_TOKEN_FILE": files["GROVE_METRICS_TOKEN_FILE"],
+            "GROVE_ENGINE_COMMAND": shlex.join([str(self.packages.python), str(SCRIPT), "steps=2"]),
             "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
         }, (Path(parse_qs(urlsplit(self.database_url).query)["host"][0]),))  # fmt: skip
 

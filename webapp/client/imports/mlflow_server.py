@@ -33,7 +33,7 @@ _LONGEST_FILE = 65_536
 _TEXTS = (".txt", ".md", ".json", ".yaml", ".yml", ".csv", ".log")
 """Endings of files whose content is kept."""
 _TOKEN, _USER = "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_USERNAME"
-_PASSWORD = "MLFLOW_TRACKING_PASSWORD"
+_PASSWORD = "MLFLOW_TRACKING_PASSWORD"  # nosec B105: the name of a variable
 _UNAUTHORISED = {401, 403}
 _REMEDY = f"set {_TOKEN}, or {_USER} and {_PASSWORD}"
 
