@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Numbers that an engine's parent leaves in its directory for whatever watches the engine.
-=======
 """Numbers that an engine's parent leaves in its directory for what watches the engine.
->>>>>>> ops37
 
 Invariant: a file that is absent, or that a machine lost with its power, records nothing; no reader
 fails over it.
