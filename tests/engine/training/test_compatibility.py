@@ -64,6 +64,13 @@ def test_how_far_and_with_what_means_may_change(begun):
     assert list(refusal(begun, settings(agents=shorter))) == ["agents.0.generator.max_model_len"]
 
 
+def test_gauges_may_change_when_a_run_resumes_and_what_evaluates_may_not(begun):
+    gauges = {"gauges": ["support", "success"], "support": {"steps": 3}}
+    check_compatible(begun, record_of(settings(evaluation=gauges)))
+    warmer = settings(evaluation={**gauges, "temperature": 0.5})
+    assert list(refusal(begun, warmer)) == ["evaluation.temperature"]
+
+
 def test_every_difference_is_reported_with_both_values_and_the_remedy(begun):
     agents = [STARTERS[0], {**STARTERS[1], "sampling": {"temperature": 0.5}}]
     problems = refusal(
