@@ -123,9 +123,7 @@ def test_an_output_beside_the_embedding_that_it_is_tied_to_has_to_be_equal(model
         save_file(tensors | output, model / "model.safetensors")
         if more == 0:
             load_policy(str(model))
-    with pytest.raises(
-        ModelError, match=r"differs from its embedding, .*tie_word_embeddings to"
-    ):
+    with pytest.raises(ModelError, match=r"differs from its embedding, .*tie_word_embeddings to"):
         load_policy(str(model))
     edit(model, "config.json", tie_word_embeddings=False)
     assert torch.equal(load_policy(str(model)).model.lm_head.weight, output["lm_head.weight"])
