@@ -247,6 +247,7 @@ def _load_model(directory: Path, dtype: str, device: str) -> PreTrainedModel:
             ) from error
     with _fitting(directory):
         _refuse_replaced(found, tensors)
+        _refuse_untied(model)
     model.config.name_or_path = str(directory)
     model.generation_config = storable(model.generation_config)
     return model.to(device)
@@ -260,6 +261,19 @@ def _refuse_replaced(found: Mapping[str, Any], stored: Iterable[str]) -> None:
     if errors := found["error_msgs"]:
         remedy = "give the config.json and all weights of one model"
         raise WeightsMisfit(f"cannot be loaded: {str(errors[0])[:300]}", remedy)
+
+
+def _refuse_untied(model: PreTrainedModel) -> None:
+    """Refuses a model whose config ties its output to its embedding, and whose files hold two that
+    differ: each way of loading it would make another model of it."""
+    inner, output = model.get_input_embeddings(), model.get_output_embeddings()
+    if not getattr(model.config, "tie_word_embeddings", False) or inner is None or output is None:
+        return
+    if output.weight is not inner.weight:
+        raise WeightsMisfit(
+            "holds an output that differs from its embedding, and config.json ties the two",
+            "set tie_word_embeddings to false, or leave the output out",
+        )
 
 
 @contextmanager

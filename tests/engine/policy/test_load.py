@@ -116,6 +116,19 @@ def test_weights_that_do_not_fit_the_config_are_refused_by_name(model, what):
             check(str(model))
 
 
+def test_an_output_beside_the_embedding_that_it_is_tied_to_has_to_be_equal(model):
+    tensors = load_file(model / "model.safetensors")
+    for more in (0, 1):
+        output = {"lm_head.weight": tensors[EMBEDDING] + more}
+        save_file(tensors | output, model / "model.safetensors")
+        if more == 0:
+            load_policy(str(model))
+    with pytest.raises(ModelError, match=r"differs from its embedding, .*tie_word_embeddings to"):
+        load_policy(str(model))
+    edit(model, "config.json", tie_word_embeddings=False)
+    assert torch.equal(load_policy(str(model)).model.lm_head.weight, output["lm_head.weight"])
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.float8_e4m3fn])
 def test_floats_of_every_width_are_loaded_as_they_are(model, dtype):
     tensors = {n: t.to(dtype) for n, t in load_file(model / "model.safetensors").items()}
