@@ -6,14 +6,17 @@ With GROVE_SHOTS=FOLDER each saves its picture there; docs/trl.png is `trl.png` 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
 import grove
-from engine.policy.starters import starter_directory
 from tests.e2e.wellness import accessibility_errors
 from tests.helpers.builders import a_token
 from tests.helpers.extras import needed
+from tests.helpers.waiting import patience
+from tests.packaging.builds import ROOT
 from webapp.accounts.models import Scope
 from webapp.client.tracking.trees import Node, Tree, record_step
 from webapp.experiments.models import Run
@@ -21,6 +24,8 @@ from webapp.experiments.models import Run
 pytestmark = [
     pytest.mark.browser, pytest.mark.large, pytest.mark.django_db(transaction=True),
 ]  # fmt: skip
+
+PROGRAM = ROOT / "docs/examples/trl_grpo.py"
 
 
 @pytest.fixture
@@ -151,49 +156,36 @@ def test_groups_are_trees_in_both_schemes_and_widths(program, window):
     shot(page, "groups-narrow")
 
 
-def different_letters(completions, **_):
-    """Reward: the share of 20 different characters that an answer has."""
-    return [min(1.0, len(set(one)) / 20) for one in completions]
-
-
-def train_with_trl(folder):
-    """Trains a starter by GRPO, two groups of six a step, logged as `trl`."""
-    from datasets import Dataset
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-    from trl import GRPOConfig, GRPOTrainer
-
-    from grove.integrations.trl import follow
-
-    starter = starter_directory("oak")
-    args = GRPOConfig(
-        str(folder), max_steps=4, per_device_train_batch_size=12, num_generations=6, bf16=False,
-        max_completion_length=24, gradient_checkpointing=False, use_cpu=True, report_to="none",
-        save_strategy="no", disable_tqdm=True, logging_steps=1, dataloader_pin_memory=False,
-    )  # fmt: skip
-    prompts = [{"prompt": f"def solve(x):  # {n}\n"} for n in range(12)]
-    trainer = GRPOTrainer(
-        AutoModelForCausalLM.from_pretrained(starter), different_letters, args=args,
-        train_dataset=Dataset.from_list(prompts),
-        processing_class=AutoTokenizer.from_pretrained(starter),
-    )  # fmt: skip
-    follow(trainer, id="trl", name="GRPO with TRL", tags=["oak"])
-    trainer.train()
-
-
 def test_a_training_of_trl_is_seen_with_its_groups(program, window, tmp_path):
     needed("trl", "pip install 'grove-rl[bench]'")
-    train_with_trl(tmp_path / "out")
-    run = grove.run
-    grove.finish()
-    page = window(run.url, 1440, 1200)
+    environment = {**os.environ, "WANDB_WATCH": "gradients"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "webapp/client/packages")])
+    command = [sys.executable, PROGRAM, "--id", "trl"]
+    subprocess.run(command, env=environment, cwd=tmp_path, check=True, timeout=300 * patience())
+    stored = Run.objects.get(tracking__key="trl")
+    address = f"{os.environ['GROVE_ADDRESS']}/runs/{stored.pk}/"
+    assert stored.state == "finished" and stored.tracking.config["logging_steps"] == 1
+    logged = [one.payload for one in stored.events.filter(kind="metric.logged").order_by("seq")]
+    losses = [one["step"] for one in logged if "train/loss" in one.get("numbers", {})]
+    assert losses == [1, 2, 3, 4]  # once, though transformers and follow could both log them
+    tables = [(one["step"], one["tables"]["completions"]) for one in logged if "tables" in one]
+    # TRL logs its table with the totals of the training, once more.
+    assert [step for step, _ in tables] == [1, 2, 3, 4, 4]
+    columns = {"step", "prompt", "completion", "different_letters", "advantage"}
+    assert columns <= set(tables[0][1]["columns"]) and len(tables[0][1]["rows"]) == 12
+    page = window(address, 1440, 1200)
     shown(page, "trl")
-    opened = Run.objects.get(tracking__key="trl").events.filter(kind="tree.open").order_by("seq")
+    opened = stored.events.filter(kind="tree.open").order_by("seq")
     assert [one.payload["step"] for one in opened] == [step for step in range(1, 5) for _ in "ab"]
-    newest = opened.last()
+    closed = stored.events.filter(kind="node.close")
+    newest = max(  # of the last step, the group whose rewards differ most
+        opened.filter(payload__step=4),
+        key=lambda one: len({node.payload["score"] for node in closed.filter(tree=one.tree)}),
+    )
     page.locator('[data-part="team"]').wait_for()
     for chart in ("reward", "solved", "logged.train~1loss"):
         page.locator(f'[data-metric="{chart}"]').first.wait_for()
-    page.goto(f"{run.url}#tree={newest.tree}&node=1")
+    page.goto(f"{address}#tree={newest.tree}&node=1")
     panel = page.locator('[data-part="panel"]')
     panel.get_by_text("by the program that trains").wait_for()
     first = page.get_by_role("treeitem").filter(has_text="def solve(x):").first

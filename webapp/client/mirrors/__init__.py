@@ -14,6 +14,9 @@ TRACKERS = {"mlflow": "mlflow", "tensorboard": "", "trackio": "trackio", "wandb"
 """The package that each needs, which is also the extra; none where files are written here. By name
 of the module in this package."""
 
+TREE_COLUMNS = ("node", "parent", "agent", "text", "reward")
+TEXT = TREE_COLUMNS.index("text")
+
 
 @dataclass(frozen=True)
 class Mirrored:
@@ -39,7 +42,20 @@ class Entry:
     """Columns and rows by name."""
     histograms: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     """Edges and counts by name."""
+    images: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Format, data in base64 and caption by name."""
+    trees: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Columns and rows (node, parent, agent, text, reward) by name; the first row is the
+    problem."""
     config: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Characters of its images and trees, the parts that can be large."""
+        rows = (row for one in self.trees.values() for row in one["rows"])
+        return sum(len(one["data"]) for one in self.images.values()) + sum(
+            len(row[TEXT]) for row in rows
+        )
 
 
 class Tracker(Protocol):

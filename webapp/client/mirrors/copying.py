@@ -17,10 +17,12 @@ from webapp.client import login
 from webapp.client.client import Grove
 from webapp.client.extras import needed
 from webapp.client.mirrors import TRACKERS, Entry, Mirrored, Tracker
-from webapp.client.mirrors.entries import TOPICS, Entries, flat
+from webapp.client.mirrors.entries import TOPICS, TREE_TOPICS, Entries, flat
 
 BATCH = 500
 """Entries of what is stored that are written at once."""
+BATCH_SIZE = 16_000_000
+"""Characters of images and trees after which a batch ends earlier."""
 
 
 class MirrorFailed(ValueError):
@@ -105,17 +107,30 @@ class _Followed:
 
 def _batches(grove: Grove, run_id: str, after: int) -> Iterator[list[Entry]]:
     """Yields the entries that are stored in batches, then each as it comes."""
-    entries = Entries()
+    entries = _entries(grove, run_id, after)
     batch: list[Entry] = []
+    size = 0
     for event in grove.events(run_id, after, TOPICS):
         after = event.seq
         if entry := entries.of(event):
             batch.append(entry)
-        if len(batch) == BATCH:
+            size += entry.size
+        if len(batch) == BATCH or size > BATCH_SIZE:
             yield batch
-            batch = []
+            batch, size = [], 0
     if batch:
         yield batch
     for event in grove.watch(run_id, after, TOPICS):
         if entry := entries.of(event):
             yield [entry]
+
+
+def _entries(grove: Grove, run_id: str, after: int) -> Entries:
+    """Returns the maker of entries after a seq: it knows the trees that are open there."""
+    entries = Entries()
+    if after:
+        for event in grove.events(run_id, 0, TREE_TOPICS):
+            if event.seq > after:
+                break
+            entries.of(event)
+    return entries

@@ -1,8 +1,10 @@
 """Mirror in MLflow, wherever `MLFLOW_TRACKING_URI` is: numbers as metrics, settings as parameters,
-texts, tables and histograms as artifacts.
+texts, histograms, and tables, trees and images in the formats of `log_table` and `log_image`, as
+artifacts.
 
 Invariant: a tag has the seq of the last event that is complete. What a write that was cut off has
-left behind it is read back by the next one, and not written again.
+left behind it is read back by the next one, and not written again; an artifact's name follows from
+its event alone, so a second write replaces it.
 """
 
 from __future__ import annotations
@@ -11,19 +13,30 @@ import json
 import math
 import os
 import re
+import tempfile
+import uuid
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+import PIL.Image
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 
 from webapp.client.mirrors import Entry, Mirrored
+from webapp.client.mirrors.pictures import pictures
 
 _RUN, _SEQ = "grove.run", "grove.seq"
 _MOST = 900
 """Metrics of one request; MLflow takes 1,000."""
 _MOST_PARAMS = 100
 _LONGEST = 6000
+_TABLES, _IMAGES = "mlflow.loggedArtifacts", "mlflow.loggedImages"
+"""Tags by which MLflow knows of a run's tables and images."""
+_MOST_LISTED = 4500
+"""Characters of the list of tables, a tag; further tables are artifacts that it leaves out."""
+_SMALL = (256, 256)
+"""Pixels of the picture that MLflow's grid of images shows."""
 _STATUS = {"finished": "FINISHED", "failed": "FAILED", "stopped": "KILLED"}
 
 
@@ -37,6 +50,9 @@ class Tracker:
         self._run = run
         self._id = ""
         self._params: dict[str, str] = {}
+        self._tables: list[dict[str, str]] | None = None
+        """Tables that its tag lists; None until they are read."""
+        self._has_images = False
         self._is_first = True
         """Whether the next write has to look for what an earlier one left."""
 
@@ -97,10 +113,44 @@ class Tracker:
     def _keep_files(self, entry: Entry) -> None:
         for name, text in entry.texts.items():
             self._client.log_text(self._id, text, f"texts/{_path(name)}/{entry.step}.txt")
-        for kind, values in (("tables", entry.tables), ("histograms", entry.histograms)):
-            for name, one in values.items():
-                path = f"{kind}/{_path(name)}/{entry.step}.json"
-                self._client.log_text(self._id, json.dumps(one), path)
+        for name, one in entry.histograms.items():
+            path = f"histograms/{_path(name)}/{entry.step}.json"
+            self._client.log_text(self._id, json.dumps(one), path)
+        for kind, tables in (("tables", entry.tables), ("trees", entry.trees)):
+            for name, table in tables.items():
+                path = f"{kind}/{_path(name.removeprefix('trees/'))}/{entry.step}.json"
+                self._keep_table(path, table)
+        for name, picture, _ in pictures(entry):
+            self._keep_image(entry, name, picture)
+
+    def _keep_table(self, path: str, table: dict[str, Any]) -> None:
+        """Writes what `log_table` would, which appends to a table that is there already."""
+        content = {"columns": table["columns"], "data": table["rows"]}
+        self._client.log_text(self._id, json.dumps(content), path)
+        if self._tables is None:
+            tags = self._client.get_run(self._id).data.tags
+            self._tables = json.loads(tags.get(_TABLES, "[]"))
+        listed = {"path": path, "type": "table"}
+        longer = json.dumps([*self._tables, listed])
+        if listed not in self._tables and len(longer) <= _MOST_LISTED:
+            self._tables.append(listed)
+            self._client.set_tag(self._id, _TABLES, longer)
+
+    def _keep_image(self, entry: Entry, name: str, picture: PIL.Image.Image) -> None:
+        """Writes the files of `log_image`, whose names end with a random id there."""
+        random = uuid.uuid5(uuid.NAMESPACE_URL, f"{self._run.id}/{entry.seq}/{name}")
+        milliseconds = round(entry.time * 1000)
+        key = re.sub(r"[^a-zA-Z0-9_\-.~ ]", "_", name.replace("/", "~"))[:100]
+        stem = f"{key}+step+{entry.step}+timestamp+{milliseconds}+{random}"
+        small = picture.convert("RGBA")
+        small.thumbnail(_SMALL)
+        with tempfile.TemporaryDirectory() as folder:
+            for one, file in ((picture, f"{stem}.png"), (small, f"{stem}+compressed.webp")):
+                one.save(Path(folder) / file)
+            self._client.log_artifacts(self._id, folder, "images")
+        if not self._has_images:
+            self._client.set_tag(self._id, _IMAGES, "True")
+            self._has_images = True
 
     def _without_those_there(self, metrics: list[Metric]) -> list[Metric]:
         there = set()

@@ -14,13 +14,13 @@ from io import BufferedWriter
 from pathlib import Path
 
 from webapp.client.mirrors import Entry, Mirrored
-from webapp.client.mirrors.entries import samples, table_text
+from webapp.client.mirrors.entries import picture, samples, size_of, table_text
 from webapp.client.protobuf import Message, field, packed
 from webapp.client.record_files import RecordFile, framed
 
 _WRITER = "grove "
 _DOUBLE, _STRING = 2, 7
-_SCALAR, _TENSOR = 1, 2
+_SCALAR, _TENSOR, _BLOBS = 1, 2, 3
 """Classes of data, by which TensorBoard chooses how it samples them."""
 
 
@@ -67,12 +67,14 @@ def _last(path: Path) -> int:
 def _record(entry: Entry, config: dict) -> bytes:
     """Returns the record of an entry; `config` are settings that come with the first one."""
     values = [_scalar(name, number) for name, number in entry.numbers.items()]
-    texts = {**entry.texts, **{name: table_text(one) for name, one in entry.tables.items()}}
+    tables = {**entry.tables, **entry.trees}
+    texts = {**entry.texts, **{name: table_text(one) for name, one in tables.items()}}
     if settings := {**config, **entry.config}:
         rows = [[name, str(value)] for name, value in settings.items()]
         texts["settings"] = table_text({"columns": ["setting", "value"], "rows": rows})
     values += [_text(name, text) for name, text in texts.items()]
     values += [_histogram(name, one) for name, one in entry.histograms.items()]
+    values += [_image(name, picture(one)) for name, one in entry.images.items()]
     summary = b"".join(field(1, value) for value in values)
     source = field(10, field(1, f"{_WRITER}{entry.seq}"))
     return field(1, entry.time) + field(2, entry.step) + field(5, summary) + source
@@ -90,6 +92,13 @@ def _histogram(name: str, histogram: dict[str, list[float]]) -> bytes:
     bins = samples(histogram)
     content = packed(4, (number for one in bins for number in one), "d")
     return _value(name, "histograms", _TENSOR, _tensor(_DOUBLE, content, len(bins), 3))
+
+
+def _image(name: str, content: bytes) -> bytes:
+    """Width, height and the file, as `tf.summary.image` writes them."""
+    strings = [*(str(side).encode() for side in size_of(content)), content]
+    written = b"".join(field(8, one) for one in strings)
+    return _value(name, "images", _BLOBS, _tensor(_STRING, written, len(strings)))
 
 
 def _value(name: str, plugin: str, data: int, tensor: bytes) -> bytes:

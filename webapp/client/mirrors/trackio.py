@@ -8,6 +8,7 @@ largest one says where to go on. A server or a Space, whose rows cannot be read 
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import trackio
@@ -15,6 +16,7 @@ from trackio.sqlite_storage import SQLiteStorage
 
 from webapp.client.mirrors import Entry, Mirrored
 from webapp.client.mirrors.entries import samples
+from webapp.client.mirrors.pictures import pictures
 
 _MOST_VALUES = 10_000
 """Most values of a histogram, which Trackio gets one by one; of more, each bin has its share."""
@@ -57,7 +59,12 @@ class Tracker:
 
 
 def _values(entry: Entry) -> dict[str, Any]:
-    values: dict[str, Any] = {**entry.numbers, **entry.texts}
+    values: dict[str, Any] = {**entry.numbers}
+    values |= {name: trackio.Markdown(_verbatim(text)) for name, text in entry.texts.items()}
+    for name, table in {**entry.tables, **entry.trees}.items():
+        values[name] = trackio.Table(columns=table["columns"], data=table["rows"])
+    for name, picture, caption in pictures(entry):
+        values[name] = trackio.Image(picture, caption=caption or None)
     for name, one in entry.histograms.items():
         bins = samples(one)
         share = min(1.0, _MOST_VALUES / max(1.0, sum(count for *_, count in bins)))
@@ -66,3 +73,10 @@ def _values(entry: Entry) -> dict[str, Any]:
         ]
         values[name] = trackio.Histogram(middles)
     return values
+
+
+def _verbatim(text: str) -> str:
+    """Returns a text as a block of Markdown that shows it as it is, whatever fences it has."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"

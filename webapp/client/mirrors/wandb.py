@@ -6,6 +6,7 @@ a run is resumed; offline the files of the run on this machine do. Charts have `
 
 from __future__ import annotations
 
+import html
 import os
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import wandb
 
 from webapp.client.mirrors import Entry, Mirrored
 from webapp.client.mirrors.entries import samples
+from webapp.client.mirrors.pictures import pictures
 from webapp.client.wandb_files import HISTORY, files, records, step_of
 
 _STEP = "grove/step"
@@ -67,13 +69,17 @@ def _last(path: Path) -> int:
 
 
 def _values(entry: Entry) -> dict[str, Any]:
-    values: dict[str, Any] = {**entry.numbers, **entry.texts}
-    for name, table in entry.tables.items():
+    values: dict[str, Any] = {**entry.numbers}
+    for name, text in entry.texts.items():
+        values[name] = wandb.Html(f"<pre>{html.escape(text)}</pre>", data_is_not_path=True)
+    for name, table in {**entry.tables, **entry.trees}.items():
         rows: Any = [[_cell(one) for one in row] for row in table["rows"]]
         values[name] = wandb.Table(columns=table["columns"], data=rows)
     for name, one in entry.histograms.items():
         bins: Any = ([count for _, _, count in samples(one)], one["edges"])
         values[name] = wandb.Histogram(np_histogram=bins)
+    for name, picture, caption in pictures(entry):
+        values[name] = wandb.Image(picture, caption=caption or None)
     return values
 
 

@@ -16,15 +16,32 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from webapp.client.tracking import hooks
-from webapp.client.tracking.media import Audio, Histogram, Html, Image, Table, Text, Video
+from webapp.client.tracking import hooks, plot
+from webapp.client.tracking.media import (
+    Audio,
+    Histogram,
+    Html,
+    Image,
+    Molecule,
+    Object3D,
+    Plotly,
+    Table,
+    Text,
+    Video,
+)
 from webapp.client.tracking.runs import Finished, Run
-from webapp.client.tracking.start import InitRefused, start
+from webapp.client.tracking.sender import say
+from webapp.client.tracking.start import InitRefused, new_key, start
+from webapp.client.tracking.unsupported import Artifact, NotSupported, Settings, refuser
 
 __all__ = [
-    "AlertLevel", "Audio", "Error", "Finished", "Histogram", "Html", "Image", "InitRefused",
-    "NotStarted", "Run", "Table", "Text", "Video", "alert", "define_metric", "finish", "init",
-    "log", "login", "unwatch", "watch",
+    "AlertLevel", "Api", "Artifact", "Audio", "Error", "Finished", "Histogram", "Html", "Image",
+    "InitRefused", "Molecule", "NotStarted", "NotSupported", "Object3D", "Plotly", "Run",
+    "Settings", "Table", "Text", "Video", "agent", "alert", "controller", "define_metric",
+    "finish", "init", "join", "link_model", "log", "log_artifact", "log_model", "login",
+    "mark_preempting", "plot", "plot_table", "require", "restore", "save", "setup", "sweep",
+    "teardown", "termerror", "termlog", "termwarn", "unwatch", "use_artifact", "use_model", "util",
+    "watch",
 ]  # fmt: skip
 
 Error = InitRefused
@@ -52,6 +69,8 @@ def init(
     mode: str | None = None,
     resume: str | bool | None = None,
     reinit: Any = None,
+    settings: Any = None,
+    sync_tensorboard: bool | None = None,
     **ignored: Any,
 ) -> Run:
     """Starts a run, or resumes the one of `id`, and returns it.
@@ -59,13 +78,19 @@ def init(
     `project` is a project's name or number, `entity` its workspace. `mode`: online, offline (kept
     in `dir`, sent by `grove sync`), or disabled. `resume`: allow continues the run of `id` or
     creates it, must only continues, never (the default) only creates, auto continues the newest run
-    in `dir` that did not end. Other arguments of W&B's `init` are accepted, and change nothing.
-    A run that is under way is finished first.
+    in `dir` that did not end. Of `settings` (`Settings`, or a dictionary), `mode`, `run_id` and
+    `run_name` count where the argument itself is not given. Other arguments of W&B's `init` are
+    accepted, and change nothing. A run that is under way is finished first.
 
     Raises:
         InitRefused: an argument is invalid, or the server refuses: another process logs to the run.
     """
     finish()
+    given = settings if isinstance(settings, Mapping) else vars(settings) if settings else {}
+    mode, id = mode or given.get("mode"), id or given.get("run_id")
+    name = name or given.get("run_name")
+    if sync_tensorboard:
+        say("sync_tensorboard: not followed here; use: grove import-tensorboard FOLDER --follow")
     run = start(project, entity, name, id, config, tags, group, notes, dir, mode, resume)
     _current.append(run)
     run.after_end(lambda: _current.remove(run))
@@ -81,18 +106,19 @@ def log(
     current().log(data, step, commit)
 
 
-def finish(exit_code: int = 0, quiet: bool | None = None) -> None:
+def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
     """Ends the current run, if there is one (`Run.finish`)."""
     for run in list(_current):
-        run.finish(exit_code, quiet)
+        run.finish(exit_code or 0, quiet)
 
 
 def alert(title: str, text: str = "", level: Any = "INFO", **_: Any) -> None:
     current().alert(title, text, level)
 
 
-def define_metric(*_: Any, **__: Any) -> None:
-    """Does nothing: charts offer every axis."""
+def define_metric(name: str, step_metric: Any = None, **_: Any) -> None:
+    """Names the number that is the step of others (`Run.define_metric`)."""
+    current().define_metric(name, step_metric)
 
 
 def watch(*_: Any, **__: Any) -> None:
@@ -100,6 +126,54 @@ def watch(*_: Any, **__: Any) -> None:
 
 
 unwatch = watch
+
+
+def save(*_: Any, **__: Any) -> list[str]:
+    """Keeps no file, and says so once."""
+    return current().save()
+
+
+def log_artifact(artifact: Any = None, *_: Any, **__: Any) -> Any:
+    """Keeps no file, says so once, and returns the artifact."""
+    return current().log_artifact(artifact)
+
+
+log_model = link_model = log_artifact
+join = finish
+plot_table = plot.plot_table
+Api = refuser("Api", "webapp.client.Grove reads runs, events and points of this server")
+sweep = refuser("sweep", "make the sweep on the page of an experiment, or call init in a loop")
+agent = refuser("agent", "make the sweep on the page of an experiment, or call init in a loop")
+controller = refuser("controller", "make the sweep on the page of an experiment")
+use_artifact, use_model, restore = Run.use_artifact, Run.use_model, Run.restore
+
+
+class util:
+    """W&B's module of this name, as far as programs name runs by it."""
+
+    @staticmethod
+    def generate_id(length: int = 8) -> str:
+        """Returns a new id of a run."""
+        return new_key(length)
+
+
+def mark_preempting() -> None:
+    """Does nothing: a run that was cut off resumes by `init(id=..., resume="allow")`."""
+
+
+def setup(*_: Any, **__: Any) -> None:
+    """Does nothing: there is no service to start."""
+
+
+require = teardown = setup
+
+
+def termlog(string: str = "", *_: Any, **__: Any) -> None:
+    """Writes a line to stderr."""
+    say(string)
+
+
+termwarn = termerror = termlog
 
 
 def login(*_: Any, **__: Any) -> bool:

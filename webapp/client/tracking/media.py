@@ -70,6 +70,8 @@ class Table:
         self._check(row)
         self.data.append(list(row))
 
+    add_row = add_data
+
     def add_column(self, name: str, data: Iterable[Any]) -> None:
         values = list(data)
         if self.columns and len(values) != len(self.data):
@@ -79,7 +81,7 @@ class Table:
         for row, value in zip(self.data, values, strict=True):
             row.append(value)
 
-    def get_column(self, name: str) -> list[Any]:
+    def get_column(self, name: str, convert_to: str | None = None) -> list[Any]:
         index = self.columns.index(name)
         return [row[index] for row in self.data]
 
@@ -133,6 +135,18 @@ class Audio(NotKept):
 
 class Video(NotKept):
     pass
+
+
+class Object3D(NotKept):
+    pass
+
+
+class Molecule(NotKept):
+    pass
+
+
+class Plotly(NotKept):
+    """A figure of plotly; log one of matplotlib, which is kept as a picture."""
 
 
 def numbers_of(values: Any) -> list[float]:

@@ -17,10 +17,11 @@ from typing import Any
 import msgspec
 
 from webapp.client.tracking import limits, values
+from webapp.client.tracking.axes import LARGEST_STEP, Axes
 from webapp.client.tracking.sender import Background, say
 from webapp.client.tracking.spool import Spool
+from webapp.client.tracking.unsupported import FILES, refuser
 
-LARGEST_STEP = 2**31 - 1
 LAST_SECOND = 4e9
 """Largest time of an event that the server takes, in Unix seconds."""
 _encode = msgspec.json.Encoder().encode
@@ -106,6 +107,11 @@ class Run:
         self.step = step
         """Step of the next values that are logged without one."""
         self.url, self.resumed = url, resumed
+        self.sweep_id: str | None = None
+        """W&B's, always None: a sweep is made on the page of an experiment."""
+        self._axes = Axes()
+        self._tags: tuple[str, ...] = ()
+        self._notes = ""
         self.config = Settings(lambda added: self._describe("config", added))
         self.summary = Summary(lambda added: self._describe("summary", added))
 
@@ -116,6 +122,28 @@ class Run:
     @property
     def name(self) -> str:
         return self._spool.header.name if self._spool else ""
+
+    @name.setter
+    def name(self, value: Any) -> None:
+        self._warn_once(f"name = {str(value)!r}: a run keeps its name; give it to init(name=...)")
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Tags that this process gave the run; assign others to replace them."""
+        return self._tags
+
+    @tags.setter
+    def tags(self, tags: Sequence[str]) -> None:
+        self.describe(tags=tags)
+
+    @property
+    def notes(self) -> str:
+        """Notes that this process gave the run; assign others to replace them."""
+        return self._notes
+
+    @notes.setter
+    def notes(self, notes: str | None) -> None:
+        self.describe(notes=notes or "")
 
     @property
     def group(self) -> str:
@@ -160,18 +188,24 @@ class Run:
         """Logs named values of a step: numbers, texts, `Table`, `Histogram`, nested dictionaries.
 
         Without `step` each call is a step of its own, unless `commit` is false: then the next call
-        belongs to the same step. A value of an earlier step is kept with that step.
+        belongs to the same step. A value of an earlier step is kept with that step. The number that
+        `define_metric` names as the axis of a value is its step, whatever `step` is.
 
         Raises:
             TypeError: `data` is no dictionary with texts as keys. ValueError: `step` is no step.
             Finished: the run is over.
         """
-        fields = values.sorted_values(data)
+        whole = values.sorted_values(data)
         given = self._step(step)
-        if fields:
-            self._write(fields, given)
-            if numbers := fields.get("numbers"):
-                self.summary._noted(numbers)
+        by_step: dict[int | None, values.Fields] = {None: whole}
+        if self._axes:
+            split = self._axes.split(data)
+            by_step = {axis: values.sorted_values(part) for axis, part in split.items()}
+        for axis, fields in by_step.items():
+            if fields:
+                self._write(fields, given if axis is None else axis)
+        if numbers := whole.get("numbers"):
+            self.summary._noted(numbers)
         if commit if commit is not None else step is None:
             self.step = given + 1
 
@@ -182,7 +216,7 @@ class Run:
         message = values.text_of(f"{title}: {text}" if text else str(title))
         self._emit("log.line", {"level": level, "message": message})
 
-    def finish(self, exit_code: int = 0, quiet: bool | None = None) -> None:
+    def finish(self, exit_code: int | None = 0, quiet: bool | None = None) -> None:
         """Ends the run, as failed if `exit_code` is not 0, and sends what is left. A repeated call
         does nothing."""
         if self.is_over or self._is_foreign():
@@ -226,9 +260,11 @@ class Run:
         """Replaces the run's tags, or its notes."""
         if tags is not None:
             given = [tags] if isinstance(tags, str) else tags
-            self._emit("run.described", {"tags": tags_of(given)})
+            self._tags = tuple(tags_of(given))
+            self._emit("run.described", {"tags": [*self._tags]})
         if notes is not None:
-            self._emit("run.described", {"notes": values.text_of(notes, limits.LONGEST_NOTES)})
+            self._notes = values.text_of(notes, limits.LONGEST_NOTES)
+            self._emit("run.described", {"notes": self._notes})
 
     def begin(self) -> None:
         """Records that the process logs; `init` does."""
@@ -238,13 +274,54 @@ class Run:
         """Says how many steps there will be, of which the page shows the progress."""
         self._emit("run.planned", {"steps": max(0, min(int(steps), LARGEST_STEP)), "agents": []})
 
-    def define_metric(self, *_: Any, **__: Any) -> None:
-        """Does nothing: charts offer every axis. For programs that call W&B's."""
+    def define_metric(self, name: str, step_metric: Any = None, **_: Any) -> None:
+        """Gives values of a name, or of all that begin as `name` before its "*", the number that
+        `step_metric` names as their step, as far as it is a whole number. Other arguments of W&B's
+        change nothing.
+
+        Raises:
+            ValueError: "*" is within the name.
+        """
+        axis = getattr(step_metric, "name", step_metric)
+        self._axes.define(name, None if axis is None else str(axis))
 
     def watch(self, *_: Any, **__: Any) -> None:
         """Does nothing: log the histograms that you need. For programs that call W&B's."""
 
     unwatch = watch
+
+    def save(self, *_: Any, **__: Any) -> list[str]:
+        """Keeps no file, and says so once. For programs that call W&B's."""
+        self._warn_once(f"save, log_artifact, log_model and log_code keep nothing: {FILES}")
+        return []
+
+    def log_artifact(self, artifact: Any = None, *_: Any, **__: Any) -> Any:
+        """Keeps no file, says so once, and returns the artifact. For programs that call W&B's."""
+        self.save()
+        return artifact
+
+    log_model = link_artifact = link_model = upsert_artifact = finish_artifact = log_artifact
+    log_code = save
+    use_artifact = refuser("use_artifact", "read the files from where they are")
+    use_model = refuser("use_model", "grove pull-model writes a version of a model as a zip")
+    restore = refuser("restore", "read the file from where the program wrote it")
+
+    def mark_preempting(self) -> None:
+        """Does nothing: a run that was cut off resumes by `init(id=..., resume="allow")`."""
+
+    def get_url(self) -> str:
+        return self.url
+
+    def project_name(self) -> str:
+        return self.project
+
+    @property
+    def path(self) -> str:
+        """Workspace, project and id, as far as the program gave them."""
+        return "/".join(one for one in (self.entity, self.project, self.id) if one)
+
+    def _label(self, *_: Any, **__: Any) -> None:
+        """Does nothing: transformers gives W&B its name so."""
 
     def new_tree(self) -> int:
         """Returns the id of a new tree of this process, which no other of the run has."""

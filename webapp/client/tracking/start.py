@@ -30,6 +30,8 @@ from webapp.client.types import Refused
 
 DEFAULT_DIRECTORY = "grove-logs"
 MODES = ("online", "offline", "disabled")
+_FORMER_MODES = {"run": "online", "dryrun": "offline"}
+"""W&B's older names."""
 RESUMES = ("allow", "must", "never", "auto")
 _KEY = frozenset(string.ascii_letters + string.digits + "_.:-")
 _live: set[Path] = set()
@@ -50,7 +52,14 @@ def start(
     Raises:
         InitRefused: an argument is invalid, or the server refuses.
     """
-    mode = _one_of("mode", mode or os.environ.get("GROVE_MODE") or "online", MODES)
+    mode = mode or os.environ.get("GROVE_MODE") or "online"
+    if mode == "shared":
+        raise InitRefused(
+            "mode = 'shared': one process logs to a run; give each its own id and a common group"
+        )
+    mode = _one_of("mode", _FORMER_MODES.get(mode, mode), MODES)
+    if isinstance(config, str | os.PathLike):
+        raise InitRefused(f"config = {str(config)!r}: give the settings that the file holds")
     if mode == "disabled":
         return Run(None, None)
     policy = _policy(resume if resume is not None else os.environ.get("GROVE_RESUME"))
@@ -62,7 +71,7 @@ def start(
         policy = "allow"
     elif policy == "must" and not key:
         raise InitRefused("resume = 'must': give the id of the run to resume")
-    key = checked_id(key or _new_key())
+    key = checked_id(key or new_key())
     client = _client() if mode == "online" else None
     _end_former(folder, key, client)
     name = values.text_of(" ".join((name or os.environ.get("GROVE_NAME") or key).split()), 200)
@@ -209,6 +218,7 @@ def checked_id(key: str) -> str:
     return key
 
 
-def _new_key() -> str:
+def new_key(length: int = 8) -> str:
+    """Returns a new id of a run."""
     letters = string.ascii_lowercase + string.digits
-    return "".join(secrets.choice(letters) for _ in range(8))
+    return "".join(secrets.choice(letters) for _ in range(length))

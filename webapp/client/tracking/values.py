@@ -86,8 +86,20 @@ def _add(fields: Fields, key: str, value: Any, depth: int) -> None:
         _put(fields, "images", name, image)
     elif isinstance(value, Text | NotKept | Image):
         _put(fields, "texts", name, text_of(value.text))
+    elif _is_list_of_media(value):
+        for index, one in enumerate(value):
+            _add(fields, key if len(value) == 1 else f"{key}.{index}", one, depth)
+    elif hasattr(value, "savefig"):  # a figure of matplotlib, or its module
+        _add(fields, key, Image(value), depth)
     elif value is not None:
         _add_other(fields, name, value)
+
+
+def _is_list_of_media(value: Any) -> bool:
+    kept = Histogram | Table | Image | Text | NotKept
+    return isinstance(value, list | tuple) and bool(value) and all(
+        isinstance(one, kept) for one in value
+    )  # fmt: skip
 
 
 def _add_other(fields: Fields, name: str, value: Any) -> None:

@@ -24,6 +24,7 @@ import trl
 from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
+import grove
 from grove.integrations.transformers import GroveCallback
 from webapp.client import tracking
 from webapp.client.tracking.trees import AGENT, Node, Tree, named, record_step
@@ -50,7 +51,8 @@ class Answer:
 
 
 def follow(trainer: Any, **init: Any) -> GroveCallback:
-    """Logs the trainer's numbers and its groups; `init` as of `grove.init`.
+    """Logs the trainer's numbers and its groups; `init` as of `grove.init`. If the trainer reports
+    to W&B, and that is Grove (`grove.integrations.wandb`), its numbers are not logged twice.
 
     Raises:
         Unsupported: its version of TRL keeps groups elsewhere.
@@ -61,9 +63,15 @@ def follow(trainer: Any, **init: Any) -> GroveCallback:
             f"TRL {trl.__version__}: {', '.join(missing)} is missing; install TRL 1.16"
         )
     callback = GroveCallback(**init)
-    trainer.add_callback(callback)
+    if not _reports_here(trainer):
+        trainer.add_callback(callback)
     trainer.add_callback(_Groups(trainer, callback))
     return callback
+
+
+def _reports_here(trainer: Any) -> bool:
+    callbacks = getattr(getattr(trainer, "callback_handler", None), "callbacks", ())
+    return any(getattr(one, "_wandb", None) is grove for one in callbacks)
 
 
 class _Groups(TrainerCallback):
@@ -88,15 +96,20 @@ class _Groups(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._began = time.monotonic()
-        if run := self._callback.run:
+        if run := self._run(state):
             run.emit("run.planned", {"steps": state.max_steps, "agents": [AGENT]})
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._step_began = time.monotonic()
 
+    def _run(self, state: Any) -> tracking.Run | None:
+        if not state.is_world_process_zero:
+            return None
+        return self._callback.run or tracking.run_or_none()
+
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         lengths, self._lengths = self._lengths, []
-        if lengths and (run := self._callback.run):
+        if lengths and (run := self._run(state)):
             groups = list(_groups(self._trainer, lengths))
             now = time.monotonic()
             record_groups(run, state.global_step, groups, now - self._step_began, now - self._began)
