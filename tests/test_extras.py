@@ -26,7 +26,6 @@ def test_no_test_looks_for_a_package_by_itself():
     ways = re.compile(r"importorskip|find_spec\(|except (ImportError|ModuleNotFoundError)")
     files = [p for p in TESTS.rglob("*.py") if "attacks" not in p.parts]
     results = {str(p.relative_to(TESTS)) for p in files if ways.search(p.read_text())}
-    results.discard(
-        "packaging/test_client_only.py"
-    )  # checks that packages are absent; skips nothing
+    # Neither skips anything: one checks that packages are absent, the other that one seems present.
+    results -= {"packaging/test_client_only.py", "webapp/client/test_wandb_calls.py"}
     assert results == {"helpers/extras.py", Path(__file__).name}
