@@ -106,7 +106,7 @@ def walk(site: Site, who: str, *, scenarios: int, seeds: Sequence[int]) -> Walke
     for name in made.root_rules - first:
         setattr(Walk, name, None)
     Walk.root_rules = made.root_rules & first
-    assert len(Walk.root_rules) == len(beginnings)
+    assert Walk.root_rules == first, f"begins nowhere: {first - made.root_rules}"
     Walk._root_labels = frozenset(beginnings)
     settings = hypothesis.settings(
         phases=[hypothesis.Phase.generate],

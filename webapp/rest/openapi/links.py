@@ -30,12 +30,14 @@ OBJECTS: dict[str, tuple[str, frozenset[str]]] = {
     "/comments/{comment_id}": ("id", frozenset({"CommentOut"})),
     "/models/{model_id}": ("id", frozenset({"ModelOut"})),
     "/models/{model_id}/versions/{number}": ("number", frozenset({"VersionDetail"})),
+    "/models/imports/{import_id}": ("id", frozenset({"ModelImportOut"})),
     "/models/promotions/{promotion_id}": ("id", frozenset({"PromotionOut"})),
     "/models/evaluations/{evaluation_id}": ("id", frozenset({"EvaluationOut"})),
     "/uploads/{upload_id}": ("id", frozenset({"UploadOut"})),
     "/datasets/versions/{dataset_version_id}": ("id", frozenset({"DatasetVersionOut"})),
     "/datasets/reports/{report_id}": ("id", frozenset({"ReportOut"})),
     "/exports/{export_id}": ("id", frozenset({"ExportOut"})),
+    "/workspace-imports/{workspace_import_id}": ("id", frozenset({"WorkspaceImportOut"})),
 }
 """Path up to its placeholder -> the field, and the models that name the object by it."""
 FIELDS = {
