@@ -23,6 +23,7 @@ from engine.policy.learner.forward import (
 )
 from engine.policy.learner.heads import read_states
 from engine.policy.learner.learner import Learner
+from engine.policy.learner.objective import Objective
 from engine.policy.learner.trie import pack, share_prefixes
 from engine.policy.models.heads import forward_states, head_outputs, last_states, new_head
 from engine.policy.models.load import load_policy
@@ -203,7 +204,7 @@ def test_a_loss_without_heads_leaves_none_and_keeps_those_of_another():
     learner = student(plain, minibatches=1)
     learner.update(tree_rows(), 0.5)
     assert set(learner.state()) == {"optimizer", "version", "masters"}
-    learner.update(tree_rows(), 0.5, loss="flowrl")  # as a composer may ask
+    learner.update(tree_rows(), 0.5, Objective(loss="flowrl"))  # as a composer may ask
     state = saved(learner)
     assert set(state["heads"]) == {"flowrl"}
     resumed = student(plain, minibatches=1)
