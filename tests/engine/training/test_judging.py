@@ -50,6 +50,8 @@ REPLIES = {
 class JudgeServer(ThreadingHTTPServer):
     """A small real OpenAI-compatible server, whose model grades by a word of the answer."""
 
+    request_queue_size = 128  # all requests of a step come at once
+
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.bodies: list[dict] = []
@@ -110,7 +112,7 @@ def judge(server, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server.bodies.clear()
     server.silent_every = 0
-    judge = Judge(JudgeConfig(model=f"{server.address}#m", retry_seconds=0), print)
+    judge = Judge(JudgeConfig(model=f"{server.address}#m"), print)
     judge.ready()
     yield judge
     judge.close()

@@ -310,7 +310,9 @@ def test_every_setting_of_the_engine_has_its_field_with_help_and_range(client, c
     assert all(one.help for path, one in settings.items())
     assert settings["search.nodes_per_tree"].range == "from 1 to 5000, nodes"
     assert settings["sandbox.memory_mb"].range == "from 32 to 1048576, MB"
-    assert settings["loss.policy"].choices == ["cispo", "flowrl", "gspo", "pacs", "ppo", "zvp"]
+    assert settings["loss.policy"].choices == [
+        "cispo", "flowrl", "gspo", "mixed_policy", "pacs", "ppo", "zvp",
+    ]  # fmt: skip
     assert settings["training.minutes"].optional and not settings["training.steps"].optional
 
 
