@@ -42,7 +42,12 @@ ROWS: dict[str, dict[str, RowName]] = {
         "p512_r64_g8": RowName("update, 8 answers of 64 tokens to a prompt of 512", "padded rows"),
         "worst": RowName("update, the worst of all shapes", "padded rows"),
     },
-    "async": {"overlap": RowName("steps with generation and learning overlapped", "alternating")},
+    "async": {
+        "overlap": RowName("steps with generation and learning overlapped", "alternating"),
+        "overlap_ahead": RowName(
+            "the same, two steps ahead, answers carried on with new weights", "alternating"
+        ),
+    },
     "siblings": {
         "vs_one_by_one": RowName("generate 8 answers to one prompt", "one after the other"),
         "vs_batch": RowName("generate 8 answers to one prompt", "one plain batch"),
@@ -69,6 +74,14 @@ ROWS: dict[str, dict[str, RowName]] = {
     "vllm": {
         f"vllm_over_torch_{n}": RowName(f"vLLM on this CPU, {n} at once", "the torch generator")
         for n in (1, 16, 64, 256)
+    },
+    "tracking": {
+        f"{clock}_vs_{peer}": RowName(what, name)
+        for clock, what in (
+            ("call", "log 100,000 numbers, what the program waits for"),
+            ("stored", "log 100,000 numbers, until all are stored"),
+        )
+        for peer, name in (("wandb", "W&B offline"), ("mlflow", "MLflow"), ("trackio", "Trackio"))
     },
     "api": {
         "max_queries": RowName("most database queries of a page", ""),
