@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from engine.config.base import Name, Settings, Whole
 from engine.config.locations import ChatTemplatePath, ModelPath
-from engine.config.secrets import holds_user
+from engine.config.secrets import refuse_user
 from engine.config.template_options import NO_OPTIONS, TemplateOptions
 
 
@@ -178,9 +178,5 @@ class AgentConfig(Settings):
 
     @model_validator(mode="after")
     def _addresses_hold_no_secret(self) -> AgentConfig:
-        if self.model.startswith(("http://", "https://")) and holds_user(self.model):
-            raise ValueError(
-                "the address of the model holds a user or a password, which the run's record would "
-                "show; leave it out, and set OPENAI_API_KEY to the key"
-            )
+        refuse_user(self.model)
         return self

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from engine.config.base import Settings, Whole
 from engine.config.locations import EndpointAddress
+from engine.config.secrets import refuse_user
 
 PART = "judge"
 """Name of the part of the reward."""
@@ -36,6 +37,11 @@ class JudgeConfig(Settings):
     """Timeout of one request, after which it is retried."""
     retry_seconds: float = Field(300.0, ge=0, le=86400)
     """Seconds of retries after a first failure, before the run fails."""
+
+    @model_validator(mode="after")
+    def _address_holds_no_secret(self) -> JudgeConfig:
+        refuse_user(self.model or "")
+        return self
 
 
 def judge_in_use(config: Any) -> bool:

@@ -23,6 +23,10 @@ def without_user(address: str) -> str:
     return _USER.sub("***", address)
 
 
-def holds_user(address: str) -> bool:
-    """Returns whether an address holds a user or a password."""
-    return _USER.search(address) is not None
+def refuse_user(model: str) -> None:
+    """Raises `ValueError` if a model is an address that holds a user or a password."""
+    if model.startswith(("http://", "https://")) and _USER.search(model):
+        raise ValueError(
+            "the address of the model holds a user or a password, which the run's record would "
+            "show; leave it out, and set OPENAI_API_KEY to the key"
+        )

@@ -1,4 +1,4 @@
-"""Tests of the queue of one machine: whole messages, taken once, whoever was killed."""
+"""Tests of the queue of one machine: whole messages, taken once, whichever process is killed."""
 
 from __future__ import annotations
 

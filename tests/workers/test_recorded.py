@@ -1,4 +1,4 @@
-"""Tests of the numbers that an engine's parent leaves for whoever watches the engine."""
+"""Tests of the numbers that an engine's parent leaves for what watches the engine."""
 
 import json
 

@@ -71,7 +71,7 @@ class StepEvents:
 
 @dataclass(frozen=True)
 class GaugeContext:
-    """What a gauge reads beside a step's events."""
+    """What a gauge reads apart from a step's events."""
 
     agents: tuple[str, ...]
     """Names of the team's agents, in its order."""

@@ -279,3 +279,10 @@ def test_a_run_learns_from_the_grades_that_there_are(server, ray_address, tmp_pa
     assert len(server.bodies) == 32 == len(credited) + 6
     updates = [event.payload["nodes"] for event in log if event.kind == "agent.update"]
     assert updates == [13, 13]
+
+
+def test_an_address_with_a_password_is_refused_and_not_repeated():
+    secret = {"judge.model": "http://me:sesame@h/v1#m", "credit.judge.weight": 0.5}
+    with pytest.raises(ConfigError, match="holds a user or a password") as refused:
+        load_recipe("demo", secret)
+    assert "sesame" not in str(refused.value) and "OPENAI_API_KEY" in str(refused.value)
