@@ -443,7 +443,8 @@ def test_weights_that_are_not_those_of_the_config_are_refused_by_name(tmp_path, 
 
 
 EMBEDDING = "model.embed_tokens.weight"
-WIDTHS = {"F64": 2**64 - 2**52, "F32": 0x7FC00000, "F16": 0xFC00, "BF16": 0xFF80, "F8_E5M2": 0x7E}
+WIDTHS = {"F64": 2**64 - 2**52, "F32": 0x7FC00000, "F16": 0xFC00, "BF16": 0xFF80, "F8_E5M2": 0x7E,
+          "F8_E4M3": 0xFF}  # fmt: skip
 
 
 def planted(dtype, bits, place=5):
@@ -467,6 +468,26 @@ def test_numbers_that_are_not_finite_are_found_in_every_width(dtype):
         with pytest.raises(WeightsError, match=r"tensor 'w' holds NaN or an infinity at \[1, 2\]"):
             refuse_not_finite(file, tensors, "x")
         assert refuse_not_finite(file, tensors, "x", most=tensors["w"].size - 1) == 0
+
+
+def test_numbers_beyond_float32_are_refused_and_the_largest_of_every_width_are_not():
+    def bits(number):
+        return int(np.float64(number).view(np.uint64))
+
+    largest = float(np.finfo(np.float32).max)
+    cases = [("F64", bits(1e300), True), ("F64", bits(-(2.0**128)), True),
+             ("F64", bits(largest), False), ("F64", bits(-largest), False),
+             ("F32", 0xFF7FFFFF, False), ("F16", 0x7BFF, False), ("BF16", 0x7F7F, False),
+             ("F8_E5M2", 0x7B, False), ("F8_E4M3", 0x7E, False)]  # fmt: skip
+    for dtype, number, refused in cases:
+        content = planted(dtype, number)
+        file = io.BytesIO(content)
+        tensors = read_tensors(file, len(content), "x")
+        if refused:
+            with pytest.raises(WeightsError, match=r"\[1, 2\], or a number beyond float32; save"):
+                refuse_not_finite(file, tensors, "x")
+        else:
+            refuse_not_finite(file, tensors, "x")
 
 
 @pytest.mark.parametrize("shards", [1, 3])

@@ -17,15 +17,15 @@ from webapp.registry.model_files.safetensors import Tensor, WeightsError
 MOST_BYTES = 4 << 30
 _BLOCK = 1 << 22
 _KINDS: dict[str, tuple[type[np.unsignedinteger], int]] = {
-    "F64": (np.uint64, 0x7FF0_0000_0000_0000),
+    "F64": (np.uint64, 0x47EF_FFFF_F000_0000),
     "F32": (np.uint32, 0x7F80_0000),
     "F16": (np.uint16, 0x7C00),
     "BF16": (np.uint16, 0x7F80),
     "F8_E5M2": (np.uint8, 0x7C),
     "F8_E4M3": (np.uint8, 0x7F),
 }
-"""By dtype, the integer of as many bits, and the bits that all are set in NaN and infinities alone:
-the exponent, and in F8_E4M3, which has no infinity, the mantissa too."""
+"""By dtype, the integer of as many bits, and the smallest one, without the bit of the sign, that is
+no finite number of float32, as which models run: floats are in the order of their bits."""
 
 
 def refuse_not_finite(
@@ -40,17 +40,20 @@ def refuse_not_finite(
     for key, tensor in tensors.items():
         if tensor.dtype not in _KINDS or BUFFERS.search(key) or read + tensor.size > most:
             continue
-        kind, mask = _KINDS[tensor.dtype]
+        kind, least = _KINDS[tensor.dtype]
+        unsigned = kind(np.iinfo(kind).max >> 1)
         done = 0
         for block in _blocks(file, tensor):
-            masked = np.frombuffer(block, kind) & kind(mask)
-            if masked.size and masked.max() == mask:
-                number = done + int((masked == mask).argmax())
+            sizes = np.frombuffer(block, kind) & unsigned
+            if sizes.size and sizes.max() >= least:
+                number = done + int((sizes >= least).argmax())
                 place = [int(n) for n in np.unravel_index(number, tensor.shape)]
                 what = f"tensor {key[:100]!r} holds NaN or an infinity at {place}"
+                if tensor.dtype == "F64":
+                    what += ", or a number beyond float32"
                 remedy = "save the model again, from before it diverged"
                 raise WeightsError(name, what, remedy)
-            done += masked.size
+            done += sizes.size
         read += tensor.size
     return read
 
