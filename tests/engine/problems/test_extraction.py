@@ -290,6 +290,18 @@ def test_a_mark_of_many_meanings_is_one_of_a_thought_in_a_pair_alone(start, end)
     assert not extract_program(f"<think>\n{end}\n{FENCED}", "add")
 
 
+@pytest.mark.parametrize("name", ["notes", "approach", "a_word-nobody:knows"])
+def test_what_follows_an_element_of_whatever_name_comes_first(name):
+    draft = DRAFTS["draft"]
+    assert same(extract_program(f"<{name}>\n{draft}\n</{name}>\n{ADD}", "add"), ADD)
+    assert same(extract_program(f"<{name}>\n{FENCED}\n</{name}>\nThat is all.", "add"), ADD)
+    assert same(extract_program(f"<answer>\n{FENCED}\n</answer>\n{SUB}", "add"), ADD)
+    plus = "def plus(a, b):\n    return a + b\n"
+    main = "def add(a, b):\n    return plus(a, b)\n"
+    answer = f"<{name}>\n```python\n{plus}```\n</{name}>\n```python\n{main}```\n"
+    assert run(extract_program(answer, "add"), "add", 2, 3) == 5
+
+
 @pytest.mark.parametrize("start", ["【思考】", "［思考］", "[思考]", "【推理过程】"])
 def test_a_heading_is_a_thought_only_if_it_has_an_end(start):
     end, draft = f"{start[0]}/{start[1:]}", DRAFTS["draft"]
