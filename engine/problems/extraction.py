@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from engine.events.states import NoProgram
 from engine.problems.answers import code as codes
@@ -24,7 +23,7 @@ from engine.problems.answers.blocks import (
 )
 from engine.problems.answers.code import Code, Grade
 from engine.problems.answers.completion import Parts
-from engine.problems.answers.cut import before_cut, reaches_end, whole_part
+from engine.problems.answers.cut import reaches_end, whole_part
 from engine.problems.answers.diffs import without_diffs
 from engine.problems.answers.marks import (
     after_elements,
@@ -151,8 +150,6 @@ class _Reader:
         if is_cut:
             code, unfinished = whole_part(code, self.entry_point, text)
         grade = self._grade(code)
-        if block and block.is_shortened and grade < Grade.WHOLE:
-            grade = Grade.NONE
         tagged, rejected = (block.tag.may_be_python, block.is_rejected) if block else (True, False)
         return _Candidate(code, grade, tagged, is_cut, rejected, unfinished)
 
@@ -163,11 +160,9 @@ class _Reader:
 
     def _chosen(self, text: str) -> _Candidate | None:
         """Returns the program of one reading of an answer; None if there is none."""
-        cut = self.is_cut and bool(self.entry_point)  # a shorter program for stdin is another one
-        before = partial(before_cut, parser=self.parser) if cut else None
         fenced = [
             self.candidate(block.code, text, block)
-            for block in blocks(text, self.parser.code, before)
+            for block in blocks(text, self.parser.code)
             if block.code
         ]
         best = self._best(fenced)
@@ -175,6 +170,7 @@ class _Reader:
             return best
         if not codes.may_define(text, self.entry_point):
             return best
+        cut = self.is_cut and bool(self.entry_point)  # a shorter program for stdin is another one
         loose = [self.candidate(code, text) for code in _loose(text, self.parser, cut)]
         other = self._best(loose)
         if best is None or (other and (other.is_whole or other.grade > best.grade)):

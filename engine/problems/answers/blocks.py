@@ -95,8 +95,6 @@ class Block:
     """Whether it has no end: the answer ends within it."""
     is_rejected: bool = False
     """Whether the line above it calls it wrong."""
-    is_shortened: bool = False
-    """Whether its last statement, in which the answer was cut, is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +132,12 @@ class _End:
 CodeOf = Callable[[str], Code | None]
 
 
-def blocks(text: str, code_of: CodeOf, before_cut: CodeOf | None = None) -> list[Block]:
+def blocks(text: str, code_of: CodeOf) -> list[Block]:
     """Returns the fenced blocks in order; those in other languages, and diffs, have no code.
 
-    Where the end of a block is in doubt, it is the first one at which its text is code. Of one
-    that is still open at the end of an answer that was cut, and is no code, `before_cut` returns
-    what of it is.
+    Where the end of a block is in doubt, it is the first one at which its text is code.
     """
-    return list(_Reader(_lines(text), code_of, before_cut).blocks())
+    return list(_Reader(_lines(text), code_of).blocks())
 
 
 def segments(text: str) -> Iterator[str]:
@@ -245,8 +241,8 @@ _REJECTED = re.compile(
 
 
 class _Reader:
-    def __init__(self, lines: Sequence[str], code_of: CodeOf, before_cut: CodeOf | None):
-        self.lines, self.code_of, self.before_cut = lines, code_of, before_cut
+    def __init__(self, lines: Sequence[str], code_of: CodeOf):
+        self.lines, self.code_of = lines, code_of
         self.fences = {
             index: fence
             for index, line in enumerate(lines)
@@ -288,15 +284,13 @@ class _Reader:
         if '"""' in whole or "'''" in whole:
             order += [end for end in ends if end.index > first.index]
         for end in order:
-            if code := _first_code(self.code_of, self._readings(fence, start, end)):
-                return Block(fence.tag, code, is_open=self._is_open(end)), end.resume
-        if self.before_cut and self._is_open(first):
-            code = _first_code(self.before_cut, self._readings(fence, start, first))
-            return Block(fence.tag, code, is_open=True, is_shortened=True), first.resume
+            if code := self._code(self._readings(fence, start, end)):
+                is_open = end.resume == end.index == len(self.lines)
+                return Block(fence.tag, code, is_open=is_open), end.resume
         return Block(fence.tag, None), first.resume
 
-    def _is_open(self, end: _End) -> bool:
-        return end.resume == end.index == len(self.lines)
+    def _code(self, readings: Iterable[str]) -> Code | None:
+        return next((code for one in readings if (code := self.code_of(one))), None)
 
     def _inline(self, line: str) -> Iterator[Block]:
         for text in spans(line, 3):
@@ -337,10 +331,6 @@ class _Reader:
         if not fence.info and (named := _LANGUAGE_LINE.match(readings[0])):
             readings = [readings[0][named.end() :], *readings]
         return readings
-
-
-def _first_code(code_of: CodeOf, readings: Iterable[str]) -> Code | None:
-    return next((code for one in readings if (code := code_of(one))), None)
 
 
 def _before(line: str, ticks: str) -> str:

@@ -11,30 +11,9 @@ import re
 from collections.abc import Sequence
 
 from engine.problems.answers.code import Code, Grade, first_line
-from engine.problems.answers.parser import Parser
 
-_TRIES = 4
-"""Statements at the end that are left out, one after another: a decorator is one."""
 _NAME = re.compile(r"[^\W\d]\w*\Z")
 _DEFINITION = re.compile(r"(?:async[ \t]+def|def|class)[ \t]|@")
-
-
-def before_cut(text: str, parser: Parser) -> Code | None:
-    """Returns code without its last statement, within which it was cut; None if another one does
-    not parse, or nothing is left."""
-    lines = text.rstrip().split("\n")
-    for _ in range(_TRIES):
-        piece = "\n".join(lines) + "\n"
-        if not parser.affords(piece):
-            return None
-        error = parser.error_line(piece)
-        if error is None:
-            return parser.code(piece)
-        end = start_of_statement(lines, error)
-        if end <= 0 or not is_last(lines[end:]):
-            return None
-        lines = lines[:end]
-    return None
 
 
 def start_of_statement(lines: Sequence[str], number: int) -> int:
