@@ -36,6 +36,7 @@ from engine.inference.reward_data import (
 )
 from engine.policy.batching import length_buckets
 from engine.policy.models.conversations import conversation_ids
+from engine.policy.models.finite import refuse_stored
 from engine.policy.models.heads import head_outputs, last_states, new_head
 from engine.policy.models.load import LoadedModel, ModelError, load_policy
 
@@ -109,6 +110,7 @@ class RewardModel:
             reward_model.head.load_state_dict(state)
         except (SafetensorError, OSError, RuntimeError, KeyError) as error:
             raise ModelError(f"{file}: {str(error).splitlines()[0]}; train it again") from None
+        refuse_stored(state, file)
         return reward_model
 
     def save(self, directory: Path, about: dict[str, Any]) -> None:

@@ -8,12 +8,13 @@ counts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.events.states import NoProgram
 from engine.problems.answers import code as codes
 from engine.problems.answers.blocks import (
     INVISIBLE,
+    Block,
     blocks,
     cleaned,
     segments,
@@ -22,7 +23,15 @@ from engine.problems.answers.blocks import (
 )
 from engine.problems.answers.code import Code, Grade
 from engine.problems.answers.completion import Parts
-from engine.problems.answers.marks import turn, without_marks, without_thoughts, wrapped
+from engine.problems.answers.cut import reaches_end, whole_part
+from engine.problems.answers.diffs import without_diffs
+from engine.problems.answers.marks import (
+    after_elements,
+    turn,
+    without_marks,
+    without_thoughts,
+    wrapped,
+)
 from engine.problems.answers.parser import Parser
 from engine.problems.answers.prose import looks_like_code, regions
 from engine.problems.answers.readings import further
@@ -36,7 +45,7 @@ class Extraction:
 
     program: str
     """Empty if there is none. With a reason it may be what else of the answer parses, which fails:
-    a refinement shows it."""
+    a refinement shows it. So it may be the half of a function that was cut."""
     reason: NoProgram | None = None
 
 
@@ -53,19 +62,21 @@ def extract(answer: str, entry_point: str | None = None, *, cut: bool = False) -
     a limit.
 
     The program is the last fenced block that defines the entry point, with what it lacks from the
-    other blocks; for stdin, the one that reads and prints. Blocks of other languages never count.
-    Without such a block, code within prose counts. A fence that is still open at the end of the
-    answer counts as closed there; in an answer that was cut, a closed block comes first. Nothing
-    counts in an answer of more than MAX_CHARS outside its thoughts.
+    other blocks; for stdin, the one that reads and prints. Blocks of other languages, and diffs,
+    never count. Without such a block, code within prose counts. A fence that is still open at the
+    end of the answer counts as closed there; in an answer that was cut, a closed block comes first,
+    and what was cut after the definition is left out. Nothing counts in an answer of more than
+    MAX_CHARS outside its thoughts.
     """
-    parser = Parser(len(answer))
-    if len(answer) <= MAX_CHARS and _is_program(parser.code(answer), entry_point):
-        return Extraction(answer)
+    reader = _Reader(Parser(len(answer)), entry_point, cut)
+    whole = reader.parser.code(answer) if len(answer) <= MAX_CHARS else None
+    if whole and reader.is_program(whole):
+        return reader.extraction(reader.candidate(whole, answer))
     spoken = without_thoughts(answer.replace("\r\n", "\n").replace("\r", "\n"))
     text = spoken.text.lstrip(_INVISIBLE)
     found = Extraction("", NoProgram.DOES_NOT_PARSE)
     if len(text) <= MAX_CHARS:
-        found = _found(text, entry_point, parser, cut)
+        found = reader.found(text)
     if found.reason and (cut or spoken.unfinished):
         reason = NoProgram.CUT_AT_LIMIT if cut else NoProgram.NO_CODE
         return Extraction(found.program, reason)
@@ -82,94 +93,121 @@ class _Candidate:
     is_tagged: bool = True
     """Whether its block names Python, or no language."""
     is_cut: bool = False
-    """Whether its block was cut at the answer's limit."""
+    """Whether it is the end of an answer that was cut."""
     is_rejected: bool = False
     """Whether the answer calls it wrong."""
+    is_unfinished: bool = False
+    """Whether it was cut within what the problem needs."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.grade == Grade.WHOLE and not self.is_unfinished
 
 
-def _is_program(code: Code | None, entry_point: str | None) -> bool:
-    return bool(code and _grade(code, entry_point) and codes.without_remarks(code) is code)
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Looks for the program of one answer in readings of its text."""
+
+    parser: Parser
+    entry_point: str | None
+    is_cut: bool
+
+    def is_program(self, code: Code) -> bool:
+        return bool(self._grade(code)) and codes.without_remarks(code) is code
+
+    def extraction(self, candidate: _Candidate) -> Extraction:
+        reason = NoProgram.CUT_AT_LIMIT if candidate.is_unfinished else None
+        return Extraction(candidate.code.text, reason)
+
+    def found(self, text: str) -> Extraction:
+        """Returns the program of an answer without thoughts."""
+        own = turn(text)
+        readings = [without_marks(one) for one in (wrapped(own), own)]
+        others = text, with_ticks(readings[-1]), without_controls(readings[-1])
+        part: _Candidate | None = None
+        tail = "" if readings[0].strip() else after_elements(own)
+        chosen = self._chosen(tail) if codes.may_define(tail, self.entry_point) else None
+        if chosen and chosen.is_whole and not chosen.code.missing:
+            return self.extraction(chosen)
+        for reading in dict.fromkeys((*readings, *others)):
+            if not reading.strip() or not (chosen := self._chosen(reading)):
+                continue
+            if chosen.grade == Grade.WHOLE or not self.entry_point:
+                return self.extraction(chosen)
+            part = part or chosen
+        for reading in further(readings[-1], self.entry_point):
+            if not codes.may_define(reading, self.entry_point):
+                continue
+            chosen = self._chosen(reading)
+            if chosen and (chosen.grade == Grade.WHOLE or not part):
+                return self.extraction(chosen)
+        return self.extraction(part) if part else _rest(readings[-1], self.parser)
+
+    def candidate(self, code: Code, text: str, block: Block | None = None) -> _Candidate:
+        """Returns the candidate of a piece of code of a text, or of a block of it."""
+        is_cut = self.is_cut and (block.is_open if block else reaches_end(code, text))
+        unfinished = False
+        if is_cut:
+            code, unfinished = whole_part(code, self.entry_point, text)
+        grade = self._grade(code)
+        tagged, rejected = (block.tag.may_be_python, block.is_rejected) if block else (True, False)
+        return _Candidate(code, grade, tagged, is_cut, rejected, unfinished)
+
+    def _grade(self, code: Code) -> Grade:
+        if self.entry_point is None:
+            return Grade.WHOLE if code.defines_functions else Grade.NONE
+        return code.grade(self.entry_point)
+
+    def _chosen(self, text: str) -> _Candidate | None:
+        """Returns the program of one reading of an answer; None if there is none."""
+        fenced = [
+            self.candidate(block.code, text, block)
+            for block in blocks(text, self.parser.code)
+            if block.code
+        ]
+        best = self._best(fenced)
+        if best and best.is_whole:
+            return best
+        if not codes.may_define(text, self.entry_point):
+            return best
+        cut = self.is_cut and bool(self.entry_point)  # a shorter program for stdin is another one
+        loose = [self.candidate(code, text) for code in _loose(text, self.parser, cut)]
+        other = self._best(loose)
+        if best is None or (other and (other.is_whole or other.grade > best.grade)):
+            return other
+        return best
+
+    def _best(self, candidates: Sequence[_Candidate]) -> _Candidate | None:
+        """Returns the candidate that is most of what the problem needs, completed; the last
+        one of equals.
+
+        Of programs for stdin, one that needs nothing from the others comes first: the other is
+        mostly an excerpt.
+        """
+        parts = Parts([candidate.code for candidate in candidates], self.parser)
+        ranked: list[tuple[tuple[Grade, bool, bool, bool, bool, int], _Candidate]] = []
+        for index, candidate in enumerate(candidates):
+            code, grade = candidate.code, candidate.grade
+            if self.entry_point == "":
+                code = parts.completed(index)
+                grade = self._grade(code)
+            if grade:
+                meant, whole = not candidate.is_rejected, not candidate.is_cut
+                rank = grade, meant, whole, candidate.is_tagged, code is candidate.code, index
+                ranked.append((rank, replace(candidate, code=code, grade=grade)))
+        if not ranked:
+            return None
+        rank, best = max(ranked, key=lambda one: one[0])
+        return replace(best, code=parts.completed(rank[-1])) if self.entry_point else best
 
 
-def _grade(code: Code, entry_point: str | None) -> Grade:
-    if entry_point is None:
-        return Grade.WHOLE if code.defines_functions else Grade.NONE
-    return code.grade(entry_point)
-
-
-def _found(text: str, entry_point: str | None, parser: Parser, cut: bool) -> Extraction:
-    """Returns the program of an answer without thoughts."""
-    own = turn(text)
-    readings = [without_marks(one) for one in (wrapped(own), own)]
-    others = text, with_ticks(readings[-1]), without_controls(readings[-1])
-    for reading in dict.fromkeys((*readings, *others)):
-        if reading.strip() and (program := _chosen(reading, entry_point, parser, cut)):
-            return Extraction(program)
-    for reading in further(readings[-1], entry_point):
-        if not codes.may_define(reading, entry_point):
-            continue
-        if program := _chosen(reading, entry_point, parser, cut):
-            return Extraction(program)
-    return _rest(readings[-1], parser)
-
-
-def _chosen(text: str, entry_point: str | None, parser: Parser, cut: bool) -> str:
-    """Returns the program of one reading of an answer; empty if there is none."""
-    fenced = [
-        _Candidate(
-            block.code,
-            _grade(block.code, entry_point),
-            block.tag.may_be_python,
-            cut and block.is_open,
-            block.is_rejected,
-        )
-        for block in blocks(text, parser.code)
-        if block.code
-    ]
-    best = _best(fenced, entry_point, parser)
-    if best and best.grade == Grade.WHOLE:
-        return best.code.text
-    if not codes.may_define(text, entry_point):
-        return best.code.text if best else ""
-    loose = [_Candidate(code, _grade(code, entry_point)) for code in _loose(text, parser)]
-    other = _best(loose, entry_point, parser)
-    if other and (best is None or other.grade > best.grade):
-        best = other
-    return best.code.text if best else ""
-
-
-def _best(
-    candidates: Sequence[_Candidate], entry_point: str | None, parser: Parser
-) -> _Candidate | None:
-    """Returns the candidate that is most of what the problem needs, completed; the last
-    one of equals.
-
-    Of programs for stdin, one that needs nothing from the others comes first: the other is mostly
-    an excerpt.
-    """
-    parts = Parts([candidate.code for candidate in candidates], parser)
-    ranked: list[tuple[tuple[Grade, bool, bool, bool, bool, int], _Candidate]] = []
-    for index, candidate in enumerate(candidates):
-        code = candidate.code
-        if entry_point == "":
-            code = parts.completed(index)
-        grade = _grade(code, entry_point)
-        if grade:
-            meant, whole = not candidate.is_rejected, not candidate.is_cut
-            rank = grade, meant, whole, candidate.is_tagged, code is candidate.code, index
-            ranked.append((rank, _Candidate(code, grade)))
-    if not ranked:
-        return None
-    rank, best = max(ranked, key=lambda one: one[0])
-    return _Candidate(parts.completed(rank[-1]), best.grade) if entry_point else best
-
-
-def _loose(text: str, parser: Parser) -> Iterator[Code]:
+def _loose(text: str, parser: Parser, cut: bool) -> Iterator[Code]:
     """Yields the code within prose, and within blocks that hold prose."""
-    for segment in segments(text):
-        found = False
+    pieces = [without_diffs(segment) for segment in segments(text)]
+    for number, segment in enumerate(pieces, 1):
+        found, is_cut = False, cut and number == len(pieces)
         for reading in (segment, *cleaned(segment)):
-            for code in regions(reading, parser):
+            for code in regions(reading, parser, cut=is_cut):
                 found = True
                 yield code
             if found:

@@ -24,6 +24,7 @@ from torch.nn import Parameter
 from transformers import PreTrainedModel
 
 from engine.config.agents import AgentConfig, LoraConfig
+from engine.policy.models.finite import refuse_stored
 from engine.policy.models.load import (
     ADAPTER_CONFIG,
     ADAPTER_WEIGHTS,
@@ -251,6 +252,7 @@ def _fill(model: PeftModel, name: str, directory: Path) -> None:
         odd = min(expected ^ set(weights))
         what = "lacks" if odd in expected else "holds, but its settings do not use,"
         raise ModelError(f"{file}: {what} {odd}; it is not of this model or of its settings")
+    refuse_stored(weights, file)
     try:
         set_peft_model_state_dict(model, weights, adapter_name=name)
     except RuntimeError as error:

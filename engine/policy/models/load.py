@@ -49,6 +49,7 @@ from engine.resources.model_files.templates import (
 from engine.resources.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
 from engine.resources.model_files.weights_fit import (
     BUFFERS,
+    UNTIED,
     WeightsMisfit,
     refuse_differences,
     refuse_dtypes,
@@ -218,6 +219,7 @@ def _load_model(directory: Path, dtype: str, device: str) -> PreTrainedModel:
     import torch
 
     from engine.policy.models.empty import generation_config_of, model_without_memory, storable
+    from engine.policy.models.finite import refuse_not_finite
 
     files, kind = weight_files(directory), getattr(torch, dtype)
     empty = model_without_memory(directory, weight_shapes(files), kind)
@@ -248,6 +250,7 @@ def _load_model(directory: Path, dtype: str, device: str) -> PreTrainedModel:
     with _fitting(directory):
         _refuse_replaced(found, tensors)
         _refuse_untied(model)
+    refuse_not_finite(model, files)
     model.config.name_or_path = str(directory)
     model.generation_config = storable(model.generation_config)
     return model.to(device)
@@ -270,10 +273,7 @@ def _refuse_untied(model: PreTrainedModel) -> None:
     if not getattr(model.config, "tie_word_embeddings", False) or inner is None or output is None:
         return
     if output.weight is not inner.weight:
-        raise WeightsMisfit(
-            "holds an output that differs from its embedding, and config.json ties the two",
-            "set tie_word_embeddings to false, or leave the output out",
-        )
+        raise WeightsMisfit(*UNTIED)
 
 
 @contextmanager

@@ -9,7 +9,8 @@ filled: `tensor_files` returns None for it, before any weights are read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
@@ -19,7 +20,13 @@ from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
 from engine.policy.models.empty import model_without_memory
+from engine.policy.models.finite import refuse_part
 from engine.policy.models.load import is_adapter, weight_files, weight_shapes
+from engine.policy.models.settings import ModelError
+from engine.resources.model_files.weights_fit import UNTIED
+
+_ROWS = 1024
+"""Rows of two tensors that are compared at once."""
 
 
 def empty_model(directory: Path, dtype: torch.dtype) -> PreTrainedModel:
@@ -34,7 +41,12 @@ def empty_model(directory: Path, dtype: torch.dtype) -> PreTrainedModel:
 def tensor_files(directory: Path) -> dict[str, Path] | None:
     """Returns the file of each of the model's tensors, by name; None if the files have other names
     than the model (an adapter, experts that are stored separately), so that it must be loaded
-    whole."""
+    whole.
+
+    Raises:
+        ModelError: weights that config.json ties are stored under each name, and differ. All ranks
+            find it, before any of them reads its part.
+    """
     if is_adapter(directory):
         return None
     files: dict[str, Path] = {}
@@ -47,7 +59,35 @@ def tensor_files(directory: Path) -> dict[str, Path] | None:
     expected = {name for name, _ in model.named_parameters()}
     # Tied weights may be stored under each of their names; parameters have one.
     all_names = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    return files if expected <= files.keys() <= all_names else None
+    if not expected <= files.keys() <= all_names:
+        return None
+    for first, second in _tied(model):
+        if first in files and second in files and not _are_equal(files, first, second):
+            raise ModelError(f"{files[second]}: {'; '.join(UNTIED)}")
+    return files
+
+
+def _tied(model: PreTrainedModel) -> Iterator[tuple[str, str]]:
+    """Yields the names of weights that are one: the parameter's own, and a further one."""
+    own: dict[int, str] = {}
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        first = own.setdefault(id(weight), name)
+        if first != name:
+            yield first, name
+
+
+def _are_equal(files: Mapping[str, Path], first: str, second: str) -> bool:
+    """Returns whether two stored tensors are equal; reads a few rows of each at a time."""
+    with ExitStack() as stack:
+        one, other = (
+            stack.enter_context(safe_open(files[name], framework="pt")).get_slice(name)
+            for name in (first, second)
+        )
+        if one.get_shape() != other.get_shape():
+            return False
+        starts = range(0, one.get_shape()[0], _ROWS)
+        pairs = ((one[at : at + _ROWS], other[at : at + _ROWS]) for at in starts)
+        return all(torch.equal(a.float(), b.float()) for a, b in pairs)
 
 
 @torch.no_grad()
@@ -55,7 +95,8 @@ def fill(model: PreTrainedModel, files: Mapping[str, Path], device: str) -> None
     """Allocates a sharded model that has no memory, and reads this rank's part of every tensor.
 
     Raises:
-        ValueError: a tensor has another shape than the model's; names it and its file.
+        ValueError: a tensor has another shape than the model's, or holds what is no finite number;
+            names it and its file.
     """
     model.to_empty(device=device)
     model.tie_weights()  # to_empty allocated each name separately
@@ -67,7 +108,10 @@ def fill(model: PreTrainedModel, files: Mapping[str, Path], device: str) -> None
                     f"{files[name]}: {name} has shape {tuple(tensor.get_shape())}, and config.json "
                     f"requires {tuple(weight.shape)}; they do not belong together"
                 )
-            _local(weight).copy_(tensor[_rows(weight)])
+            rows = _rows(weight)
+            part = tensor[rows]
+            _local(weight).copy_(part)
+            refuse_part(name, _local(weight), part, files[name], rows.start or 0)
     _fill_buffers(model)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engine.problems.answers.code import Code
+from engine.problems.answers.diffs import is_diff
 
 MAX_ENDS = 12
 """Ends of one block that are tried."""
@@ -132,7 +133,7 @@ CodeOf = Callable[[str], Code | None]
 
 
 def blocks(text: str, code_of: CodeOf) -> list[Block]:
-    """Returns the fenced blocks in order; those in other languages have no code.
+    """Returns the fenced blocks in order; those in other languages, and diffs, have no code.
 
     Where the end of a block is in doubt, it is the first one at which its text is code.
     """
@@ -278,6 +279,8 @@ class _Reader:
         order = [first, *(end for end in ends if not end.is_proper and end.index <= first.index)]
         # A fence within a string of the program ends no block.
         whole = "".join(self.lines[start : first.index])
+        if is_diff("".join(_unquoted(self.lines[start : first.index], fence.lead)[0])):
+            return Block(Tag("diff"), None), first.resume
         if '"""' in whole or "'''" in whole:
             order += [end for end in ends if end.index > first.index]
         for end in order:

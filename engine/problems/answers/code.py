@@ -70,8 +70,19 @@ class Code:
         if not entry_point:
             return self._grade_of_program
         owner, _, name = entry_point.rpartition(".")
-        grades = [_grade(node, owner, name) for node in _statements(self.tree.body)]
+        own = self._own_functions
+        grades = [_grade(node, owner, name, own) for node in _statements(self.tree.body)]
         return max(grades, default=Grade.NONE)
+
+    @cached_property
+    def _own_functions(self) -> frozenset[str]:
+        """Names of the functions and classes that its top level defines."""
+        nodes = _statements(self.tree.body)
+        return frozenset(
+            name
+            for node in nodes
+            for name in ([node.name] if isinstance(node, _DEFINITIONS) else _lambda_names(node))
+        )
 
     @cached_property
     def _grade_of_program(self) -> Grade:
@@ -98,7 +109,7 @@ class Code:
     @property
     def is_expression(self) -> bool:
         """Whether it does nothing: sample output, JSON, `O(1)`."""
-        return all(isinstance(node, ast.Expr) for node in self.tree.body)
+        return all(isinstance(node, ast.Expr) for node in self.tree.body) and not self.bound
 
     @cached_property
     def bound(self) -> frozenset[str]:
@@ -184,7 +195,7 @@ def _statements(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     return found
 
 
-def _grade(node: ast.stmt, owner: str, name: str) -> Grade:
+def _grade(node: ast.stmt, owner: str, name: str, own: frozenset[str]) -> Grade:
     target = owner or name
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         if owner or node.name != target:
@@ -193,18 +204,65 @@ def _grade(node: ast.stmt, owner: str, name: str) -> Grade:
     if isinstance(node, ast.ClassDef):
         if node.name != target:
             return Grade.NONE
-        methods = [_grade(inner, "", name) for inner in node.body]
+        methods = [_grade(inner, "", name, own) for inner in node.body]
         inherited = Grade.PART if node.bases else Grade.NONE
         return max(methods, default=inherited) or inherited if owner else Grade.WHOLE
     if isinstance(node, ast.Import | ast.ImportFrom):
         bound = [alias.asname or alias.name for alias in node.names]
         return Grade.PART if target in bound else Grade.NONE
+    if owner and name in _attributes_set(node, owner):
+        return Grade.WHOLE
+    if target in _lambda_names(node):
+        return Grade.NONE if owner else Grade.WHOLE
     if isinstance(node, ast.Assign | ast.AnnAssign) and target in _bound_names(node):
-        if isinstance(node.value, ast.Lambda):
+        if not owner and _is_made_of(node.value, own - {target}):
             return Grade.WHOLE
         callable_ = isinstance(node.value, ast.Name | ast.Attribute | ast.Call)
         return Grade.PART if callable_ else Grade.NONE
     return Grade.NONE
+
+
+def _lambda_names(node: ast.stmt) -> Iterator[str]:
+    """Yields the names that a statement binds to a lambda, also within an expression (`:=`) and in
+    a tuple; not those of statements inside of it."""
+    stack: list[ast.AST] = [node]
+    while stack:
+        inner = stack.pop()
+        if not isinstance(inner, _SCOPES):
+            stack += (one for one in ast.iter_child_nodes(inner) if not isinstance(one, ast.stmt))
+        if not isinstance(inner, ast.NamedExpr | ast.AnnAssign | ast.Assign) or not inner.value:
+            continue
+        for target in inner.targets if isinstance(inner, ast.Assign) else (inner.target,):
+            yield from _lambda_targets(target, inner.value)
+
+
+def _lambda_targets(target: ast.expr, value: ast.expr) -> Iterator[str]:
+    if isinstance(target, ast.Name) and isinstance(value, ast.Lambda):
+        yield target.id
+    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        for one, part in zip(target.elts, value.elts, strict=False):
+            yield from _lambda_targets(one, part)
+
+
+def _attributes_set(node: ast.stmt, owner: str) -> Iterator[str]:
+    """Yields the attributes of a class that a statement sets: `Solution.add = add`."""
+    for target in node.targets if isinstance(node, ast.Assign) else ():
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            yield from (target.attr,) if target.value.id == owner else ()
+
+
+def _is_made_of(value: ast.expr | None, own: frozenset[str]) -> bool:
+    """Returns whether a value is one of the code's own functions, or made of one alone or of a
+    lambda: `fast`, `cache(fast)`, `partial(fast, 2)`, `cache(lambda n: n)`."""
+    if isinstance(value, ast.Name):
+        return value.id in own
+    if not isinstance(value, ast.Call) or not value.args:
+        return False
+    first = value.args[0]
+    is_alone = len(value.args) == 1 and not value.keywords
+    is_partial = getattr(value.func, "id", getattr(value.func, "attr", "")) == "partial"
+    is_function = isinstance(first, ast.Lambda) or _is_made_of(first, own)
+    return (is_alone or is_partial) and is_function
 
 
 def _is_stub(body: Sequence[ast.stmt]) -> bool:
@@ -326,6 +384,8 @@ def last_line(node: ast.stmt) -> int:
 
 
 def _is_remark(node: ast.stmt, known: frozenset[str]) -> bool:
+    if isinstance(node, ast.Expr) and next(_bound_names(node), None):
+        return False  # `(f := lambda x: x)`
     if not isinstance(node, ast.Expr) and not (
         isinstance(node, ast.AnnAssign) and node.value is None
     ):

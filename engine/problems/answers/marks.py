@@ -5,7 +5,8 @@ others), `<thought>`, `<reasoning>`, `<seed:think>` (Seed-OSS), `<longcat_think>
 (Kimi), `[THINK]` (Magistral), `<|begin_of_thought|>` (Sky-T1), `<|START_THINKING|>` (Command A),
 `<|inner_prefix|>` (Apertus), `<|channel|>analysis<|message|>` (gpt-oss), `<|channel>thought`
 (Gemma 4), `<unused94>thought` (MedGemma), `<|im_start|>think` (a turn of its own), "Here is my
-thought process:" (Granite 3), `<details type="reasoning">` (Open WebUI).
+thought process:" (Granite 3), `<details type="reasoning">` (Open WebUI), `<start_working_out>`
+(Unsloth); and the words that prompts in other languages ask for: `【思考】`, `<pensamiento>`.
 
 A mark that stands within quotes, as code or prose cites it, is no mark.
 """
@@ -18,27 +19,38 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _KIND = r"(?!begin|start|end|of)[a-z]{1,20}"
+_PART = r"(?:process|steps?|trace|chain|content|block|section|mode|on|aloud|out[_ -]loud)"
 _THOUGHT = (
-    rf"(?:\w+:)?(?:(?:{_KIND}[_-]|ant|re)?think(?:ing)?(?:[_ -](?:process|step))?"
+    rf"(?:\w+:)?(?:(?:{_KIND}[_-]|ant|re)?think(?:ing)?(?:[_ -]{_PART})?"
     rf"|(?:{_KIND}[_-]|(?:inner|chain[_ -]of)[_ -])?thoughts?(?:[_ -]process)?"
-    r"|reason(?:ing)?|analysis|(?:self[_ -]?)?reflection|rationale|scratch_?pad|deliberation|cot"
-    r"|(?:(?:inner|internal)[_ -])?monologue|思考(?:过程)?)"
+    rf"|reason(?:ing)?(?:[_ -]{_PART})?|analysis"
+    r"|(?:self[_ -]?)?reflections?|self[_ -]?critique|reflexion|rationale|deliberations?|cot"
+    r"|scratch[_-]?(?:pad|work)|working[_ -]out"
+    r"|(?:inner|internal)[_ -](?:dialogue|reasoning)|(?:(?:inner|internal)[_ -])?monologue"
+    r"|(?:深度)?(?:思考|思维|思維|推理|推論|思索)(?:过程|過程|链|鏈)?|思路|分析|反思|考え"
+    r"|생각|사고(?:[ ]?과정)?|추론|мысли|размышлени[ея]|рассуждени[ея]|pensamientos?|razonamiento"
+    r"|pensamentos?|raciocínio|pensées?|réflexions?|raisonnement|gedanken|überlegung(?:en)?)"
+    r"(?:[_ -]and[_ -](?!answer|code|response|solution)[a-z]{1,20})?"
 )
+_LESS, _MORE = r"(?:<{1,2}|[◁⟨＜]|&lt;)", r"\\?(?:>{1,2}|[▷⟩＞]|&gt;)"
+_HEADING = r"(?:(?:深度)?(?:思考|思维|思維|推理|推論)(?:过程|過程)?|思路|分析|反思|考え|생각)"
+_ANSWER_HEADING = r"(?:最[终終])?(?:答案|回答|代码|代碼|程序|解答|コード|답변|코드)"
 _WORD = r"(?:THINK(?:ING)?|THOUGHTS?|REASON(?:ING)?|ANALYSIS|SCRATCHPAD)"
 _THOUGHT_MARK = re.compile(
     rf"""
     (?P<open>
-        [<◁⟨]\s?\|?(?:(?:begin|start)[_-](?:of[_-])?)?{_THOUGHT}(?:[_-](?:start|begin))?
-            (?:\s[^<>\n]{{0,100}})?\|?\s?[>▷⟩]
+        {_LESS}\s?[|｜]?(?:(?:begin|start)[_-]?(?:of[_-]?)?)?{_THOUGHT}(?:[_-](?:start|begin))?
+            (?:\s[^<>\n]{{0,100}})?[|｜]?\s?{_MORE}
       | <\|inner_prefix\|> | <unused94>thought\b
       | <\|im_start\|>\s*think(?:ing)?(?=[ \t]*(?:\n|\Z))
       | <\|channel\|>\s*(?!final\b)\w(?:(?!<\|message)[^\n]){{0,200}}<\|message\|>
       | <\|channel>\s*(?!final\b)\w+
       | here\ is\ my\ thought\ process:
     ) | (?P<close>
-        [<◁⟨]\s?\|?/\s?\|?{_THOUGHT}\s?\|?\s?[>▷⟩]
-      | [<◁⟨]\|?end[_-](?:of[_-])?{_THOUGHT}\|?[>▷⟩]
-      | [<◁⟨]\|?{_THOUGHT}[_-]end\|?[>▷⟩]
+        {_LESS}\s?[|｜]?[/／\\]\s?[|｜]?{_THOUGHT}\s?[|｜]?\s?{_MORE}
+      | {_LESS}[|｜]?end[_-]?(?:of[_-]?)?{_THOUGHT}[|｜]?{_MORE}
+      | {_LESS}[|｜]?{_THOUGHT}[_-]end[|｜]?{_MORE}
+      | [【［\[]\s?[/／]\s?{_HEADING}\s?[】］\]]
       | <\|inner_suffix\|> | <unused95> | <\|im_start\|>\s*answer[ \t]*\n
       | (?-i:\[END_(?:OF_)?{_WORD}\])
       | <\|channel\|>\s*final\b[^<\n]{{0,100}}<\|message\|>
@@ -48,20 +60,42 @@ _THOUGHT_MARK = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_MANY = (
+    r"plan(?:ning)?|brainstorm(?:ing)?|ponder(?:ing)?|draft|critique|workings?|internal|hidden"
+    r"|step[_ -]by[_ -]step(?:[_ -]\w{1,20})?|exploration|contemplation|introspection|musings?"
+    r"|reflect|deliberate|understanding|consideration|cogitation|derivation"
+)
+_SQUARE = r"think(?:ing)?|thoughts?|reason(?:ing)?|analysis|scratchpad|reflection"
+_SUMMARY = (
+    r"<summary>(?![^<\n]*(?:code|answer|solution))"
+    r"[^<\n]{0,60}(?:think|thought|reason)[^<\n]{0,60}</summary>"
+)
 _PAIR = re.compile(
-    r"""
-    (?P<open><(?P<first>plan(?:ning)?|brainstorm(?:ing)?|ponder(?:ing)?|draft|critique)>
-      | <(?P<block>details)\ type=["']reasoning["'][^<>\n]{0,100}>)
-    | (?P<close></(?P<last>plan(?:ning)?|brainstorm(?:ing)?|ponder(?:ing)?|draft|critique|details)>)
+    rf"""
+    (?P<open><(?P<first>{_MANY})> | \[(?P<bracket>{_SQUARE})\]
+      | [【［\[]\s?{_HEADING}(?:开始|開始)?\s?[】］\]]
+      | <(?P<block>details)(?:\ type=["']reasoning["'][^<>\n]{{0,100}}>
+          | (?:\ open)?>\s{{0,9}}{_SUMMARY}))
+    | (?P<close></(?P<last>{_MANY}|details)> | \[/(?P<end>{_SQUARE})\]
+      | [【［\[]\s?(?:{_HEADING}(?:结束|結束)|{_ANSWER_HEADING})\s?[】］\]])
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 """Marks that count only where one of each stands: alone they may be anything."""
-_BEGINNING = re.compile(r"[<◁⟨\[]")
-_SENTENCE = re.compile(r"[<◁⟨\[]|(?<=\n)[ \t]*(?=[Hh]ere is my )|\A\s*(?=[Hh]ere is my )")
+_HEADING_END = re.compile(
+    rf"[【［\[]\s?(?:[/／]\s?{_HEADING}|{_HEADING}(?:结束|結束)|{_ANSWER_HEADING})\s?[】］\]]"
+)
+_BEGINNING = re.compile(r"[<◁⟨＜\[【［]|&lt;")
+_SENTENCE = re.compile(
+    rf"{_BEGINNING.pattern}|(?<=\n)[ \t]*(?=[Hh]ere is my )|\A\s*(?=[Hh]ere is my )"
+)
 """Where a mark may begin, so that the patterns of marks are tried there alone."""
 # What is left of gpt-oss's channels when its special tokens are not decoded.
 _BARE_CHANNELS = re.compile(r"\A\s*analysis.*assistantfinal", re.DOTALL)
+_OLLAMA = re.compile(
+    r"\A\s*Thinking\.\.\.[ \t]*\n.*?^\.\.\.done thinking\.[ \t]*$", re.DOTALL | re.MULTILINE
+)
+"""How Ollama shows the thought of a model."""
 _BARE_THOUGHT = re.compile(r"\A\s*analysis[A-Z][\w']* ")
 
 _LONGEST_MARK = _LINE = 200
@@ -109,7 +143,7 @@ def without_thoughts(answer: str) -> Spoken:
     A mark of an end without that of a beginning ends a thought that the prompt began: everything
     before it is thought. A thought that never ends takes the rest of the answer.
     """
-    if bare := _BARE_CHANNELS.match(answer):
+    if bare := _BARE_CHANNELS.match(answer) or _OLLAMA.match(answer):
         return Spoken(answer[bare.end() :])
     if _BARE_THOUGHT.match(answer):
         return Spoken("", unfinished=True)
@@ -150,10 +184,14 @@ def _final_answer(answer: str, start: int) -> str:
 
 
 def _paired_word(mark: re.Match[str]) -> str:
-    """Returns the word of a mark of `_PAIR`; empty for other marks."""
+    """Returns the word of a mark of `_PAIR` with its bracket, of which a heading has nothing else;
+    empty for other marks."""
     if mark.re is not _PAIR:
         return ""
-    return (mark["first"] or mark["block"] or mark["last"]).lower()
+    if word := mark["first"] or mark["block"] or mark["last"]:
+        return f"<{word.lower()}"
+    word = mark["bracket"] or mark["end"]
+    return f"[{word.lower()}" if word else "【"
 
 
 def is_thought_mark(token: str) -> bool:
@@ -230,6 +268,23 @@ def wrapped(text: str) -> str:
     return inside if start is None else text[start:]
 
 
+_ELEMENT_END = re.compile(
+    r"(?:</|\[/|\{/|<!--\s?(?:/|end[ _-]))\s?[^\W\d][\w:-]{0,40}\s?(?:-->|[>\]}])[ \t]*$",
+    re.MULTILINE,
+)
+
+
+def after_elements(text: str) -> str:
+    """Returns what follows the last element of whatever name, for it may be a thought of a further
+    spelling (`<notes>`); empty without one, or if nothing follows."""
+    last = None
+    for mark in _ELEMENT_END.finditer(text):
+        last = mark
+    if last is None or _is_cited(text, last) or _Fences(text).hold(0, last):
+        return ""
+    return text[last.end() :].lstrip("\n")
+
+
 def _marks(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     position = 0
     for beginning in _BEGINNING.finditer(text):
@@ -242,7 +297,8 @@ def _thought_marks(text: str) -> Iterator[re.Match[str]]:
     ends: dict[str, int] = {}
     beginnings = _SENTENCE if "ere is my " in text else _BEGINNING
     for beginning in beginnings.finditer(text):
-        start = beginning.start() if text[beginning.start()] in "<◁⟨[" else beginning.end()
+        is_sentence = beginnings is _SENTENCE and not _BEGINNING.match(text, beginning.start())
+        start = beginning.end() if is_sentence else beginning.start()
         mark = _THOUGHT_MARK.match(text, start)
         if mark is None and (pair := _PAIR.match(text, start)):
             mark = pair if pair["close"] or _is_closed(text, pair, ends) else None
@@ -254,8 +310,11 @@ def _is_closed(text: str, mark: re.Match[str], ends: dict[str, int]) -> bool:
     """Returns whether the closing mark of a pair stands later in the text; `ends` keeps where the
     last one of each word stands."""
     word = _paired_word(mark)
-    if word not in ends:
-        ends[word] = text.lower().rfind(f"</{word}>")
+    if word not in ends and word == "【":
+        ends[word] = max((end.start() for end in _HEADING_END.finditer(text)), default=-1)
+    elif word not in ends:
+        end = f"{word[0]}/{word[1:]}{'>' if word[0] == '<' else ']'}"
+        ends[word] = text.lower().rfind(end)
     return ends[word] > mark.start()
 
 
@@ -274,7 +333,7 @@ def _is_cited(text: str, mark: re.Match[str]) -> bool:
         return True
     if before and before in "'\"`":
         return before in _rest_of_line(text, mark)
-    return before == "\\"
+    return before == "\\" and not mark[0].endswith("\\>")
 
 
 def _in_comment(text: str, mark: re.Match[str]) -> bool:

@@ -9,14 +9,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 from engine.problems.answers.code import Code, without_remarks
+from engine.problems.answers.cut import is_last, start_of_statement
 from engine.problems.answers.parser import Parser
 
 _TRIES = 60
 """Attempts to parse pieces of one text."""
 
 
-def regions(text: str, parser: Parser) -> Iterator[Code]:
-    """Yields the pieces of prose that are code: whole statements with prose, or nothing, around."""
+def regions(text: str, parser: Parser, *, cut: bool = False) -> Iterator[Code]:
+    """Yields the pieces of prose that are code: whole statements with prose, or nothing, around;
+    with `cut`, also the end of the text, within a statement."""
     lines = text.split("\n")
     index, before, tries = 0, "", _TRIES
     while index < len(lines) and tries > 0:
@@ -25,7 +27,7 @@ def regions(text: str, parser: Parser) -> Iterator[Code]:
             index += 1
             continue
         if _CODE.match(line) and (not before or is_prose(before)):
-            code, after, used = _region(lines, index, tries, parser)
+            code, after, used = _region(lines, index, tries, parser, cut)
             tries -= used
             if code is not None:
                 if (kept := without_remarks(code)) is not None:
@@ -77,12 +79,12 @@ _SURELY_CODE = re.compile(
 _CODE = re.compile(
     _SURELY_CODE.pattern
     + r"|^[ \t]*(?![ \t])(?:[\w.\[\], ]+(?::[^=]+)?[-+*/%|&^]?=[^=]|[a-zA-Z_][\w.]*\("
-    r"|#|[rbuf]?\"\"\"|[rbuf]?'''|try:|with\b|if\b|for\b|while\b)"
+    r"|\(\w+[ \t]*:=|#|[rbuf]?\"\"\"|[rbuf]?'''|try:|with\b|if\b|for\b|while\b)"
 )
 
 
 def _region(
-    lines: Sequence[str], start: int, tries: int, parser: Parser
+    lines: Sequence[str], start: int, tries: int, parser: Parser, is_cut: bool
 ) -> tuple[Code | None, int, int]:
     """Returns the code that begins at a line, the line after it, and how often it was parsed; None
     if it is broken there."""
@@ -91,6 +93,7 @@ def _region(
     end = start
     while end < len(lines) and (not lines[end].strip() or lines[end].startswith(lead)):
         end += 1
+    is_cut = is_cut and end == len(lines)
     while not lines[end - 1].strip():
         end -= 1
     chunk = [line[len(lead) :] if line.strip() else "" for line in lines[start:end]]
@@ -101,10 +104,10 @@ def _region(
         error = parser.error_line(text)
         if error is None:
             return parser.code(text), start + len(chunk), used
-        cut = min(error, len(chunk)) - 1
-        while cut > 0 and (not chunk[cut].strip() or chunk[cut][:1] in " \t"):
-            cut -= 1
-        if cut <= 0 or not is_prose(chunk[cut]):
+        cut = start_of_statement(chunk, error)
+        ends = is_prose(chunk[cut])
+        is_cut = is_cut and not ends and is_last(chunk[cut:])
+        if cut <= 0 or not (ends or is_cut):
             return None, start + 1, used
         chunk = chunk[:cut]
         while not chunk[-1].strip():

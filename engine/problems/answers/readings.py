@@ -15,8 +15,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from engine.problems.answers import diffs
 from engine.problems.answers.blocks import OTHERS, contents, spans, without_languages
-from engine.problems.answers.code import parsed
+from engine.problems.answers.code import Code, parsed
 from engine.problems.answers.embedded import (
     json_values,
     of_cells,
@@ -52,7 +53,7 @@ def further(text: str, entry_point: str | None) -> Iterator[str]:
             _of_spans(one),
             _of_numbered(one),
             _of_labels(one),
-            _of_diff(one),
+            diffs.applied(one),
             _of_margins(one),
             _of_quotes(one),
             _of_punctuation(one),
@@ -230,7 +231,7 @@ def _session(statements: Sequence[str], keep_expressions: bool) -> str:
 
 def _is_expression(text: str) -> bool:
     module = parsed(text)
-    return module is not None and all(isinstance(node, ast.Expr) for node in module.body)
+    return module is not None and Code(text, module).is_expression
 
 
 # Code within lines.
@@ -290,36 +291,6 @@ def _without_margin(lines: Sequence[str]) -> list[str]:
     margins = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
     margin = min(margins, default=0)
     return [line[margin:] if line.strip() else "" for line in lines]
-
-
-# Diffs.
-
-_HUNK = re.compile(r"[-+ ]|@@ |\\ No newline|diff --git |index [\da-f]+\.\.|\n|$")
-_HEAD = re.compile(r"@@ |\\ No newline|diff --git |index [\da-f]+\.\.|---(?: |$)|\+\+\+(?: |$)")
-
-
-def _of_diff(text: str) -> str:
-    """Returns the text with a block for each unified diff, as the file is once it is applied."""
-    if not re.search(r"^\+", text, re.MULTILINE):
-        return ""
-    pieces: list[str] = []
-    run: list[str] = []
-    for line in [*text.split("\n"), "end"]:
-        if _HUNK.match(line):
-            run.append(line)
-            continue
-        pieces += _applied(run)
-        run = []
-        pieces.append(line)
-    return "\n".join(pieces[:-1])
-
-
-def _applied(lines: Sequence[str]) -> list[str]:
-    """Returns the lines of a diff as a block, those that are none as they are."""
-    if not any(line.startswith("+") for line in lines):
-        return list(lines)
-    kept = [line[1:] for line in lines if not line.startswith("-") and not _HEAD.match(line)]
-    return ["```", *kept, "```"]
 
 
 # Labels, quotes, punctuation.

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.problems.containers import columns, text
+from engine.problems.containers.wrappers import is_viewer_page, is_viewer_row
 from engine.problems.errors import DatasetError, DatasetIssue
 
 _SUFFIXES = (".jsonl", ".json", ".ndjson", ".parquet", ".arrow")
@@ -101,7 +102,8 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def is_jsonl(path: Path) -> bool:
-    """Returns whether a file holds one JSON value per line, judged by its first line.
+    """Returns whether a file holds one problem per line, as its first line says; rows of the data
+    set viewer hold theirs inside.
 
     Raises:
         DatasetError: the file cannot be read.
@@ -109,7 +111,9 @@ def is_jsonl(path: Path) -> bool:
     if columns.is_columnar(_start(path)):
         return False
     first = next(text.lines_of(path), (0, b""))[1].strip()
-    return first != b"{" and not first.startswith(b"[")
+    is_one_value = first == b"{" or first.startswith(b"[")
+    row = text.row_of(first)
+    return not (is_one_value or is_viewer_row(row) or is_viewer_page(row))
 
 
 def _holds_rows(name: str) -> bool:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from engine.config import bounded_json, git_lfs
+from engine.problems.containers.wrappers import is_viewer_page, rows_inside, unwrapped
 from engine.problems.errors import DatasetError, DatasetIssue
 
 MAX_LINE_BYTES = 1 << 30
-_WRAPPER_FIELDS = 4  # an object with more fields is a row
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _OTHER_UNICODE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _OTHERS = (
@@ -104,33 +104,40 @@ def _refuse_others(start: bytes) -> None:
 
 
 def rows_of(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yields (line, row) of a JSONL file, or (number from 1, row) of a JSON file that holds rows.
+    """Yields (line, row) of a JSONL file, or (number from 1, row) of a JSON file that holds rows,
+    as `wrappers` reads it. A line may also hold a response of the data set viewer.
 
-    A line that is not JSON yields a `BadLine` instead of a row. A JSON file may hold a list of
-    rows, an object with such a list as its only list, an object whose values are rows, or one row.
+    A line that is not JSON, and a row that is cut, yield a ValueError instead of a row.
 
     Raises:
         DatasetError: the file cannot be read, or is one JSON value with an error.
     """
+    for number, row in _wrapped_rows_of(path):
+        for one in row["rows"] if is_viewer_page(row) else (row,):
+            yield number, unwrapped(one)
+
+
+def _wrapped_rows_of(path: Path) -> Iterator[tuple[int, Any]]:
     lines = lines_of(path)
     number, first = next(lines, (0, b""))
     if first.strip() in (b"{", b"[{") or first.lstrip().startswith(b"["):
-        yield from enumerate(_rows_inside(_whole(path, first, lines)), start=1)
+        yield from enumerate(rows_inside(_whole(path, first, lines)), start=1)
         return
     if not number:
         return
-    row, following = _row_of(first), next(lines, None)
+    row, following = row_of(first), next(lines, None)
     if following is None and isinstance(row, dict):
-        yield from enumerate(_rows_inside(row), start=1)
+        yield from enumerate(rows_inside(row), start=1)
         return
     yield number, row
     if following is not None:
-        yield following[0], _row_of(following[1])
+        yield following[0], row_of(following[1])
     for number, line in lines:
-        yield number, _row_of(line)
+        yield number, row_of(line)
 
 
-def _row_of(line: bytes) -> Any:
+def row_of(line: bytes) -> Any:
+    """Returns the JSON value of a line, or a `BadLine`."""
     try:
         return bounded_json.loads(line.decode("utf-8"), object_pairs_hook=without_duplicates)
     except (ValueError, RecursionError) as error:
@@ -171,15 +178,6 @@ def _whole(path: Path, first: bytes, lines: Iterator[tuple[int, bytes]]) -> Any:
     if isinstance(value, ValueError):
         raise DatasetError([DatasetIssue(str(path), 0, "file", parts[0][:80], str(value))])
     return value
-
-
-def _rows_inside(value: Any) -> list[Any]:
-    if isinstance(value, list):
-        return value
-    if value and all(isinstance(row, dict) for row in value.values()):
-        return list(value.values())
-    lists = [v for v in value.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
-    return lists[0] if len(lists) == 1 and len(value) <= _WRAPPER_FIELDS else [value]
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -45,8 +45,9 @@ def split(body: Sequence[ast.stmt]) -> list[str] | None:
     Assertions that always hold (`assert True`) test nothing and are left out.
     """
     body = [node for node in body if not _asserts_nothing(node)]
-    if not any(isinstance(n, ast.Assert | ast.Raise) for node in body for n in ast.walk(node)):
-        return []
+    inside = [inner for node in body for inner in ast.walk(node)]
+    if not any(isinstance(inner, ast.Assert | ast.Raise) for inner in inside):
+        return None if any(map(checks, inside)) else []
     units = [i for i, node in enumerate(body) if _asserts(node)]
     if not units or not _splits(body, units):
         return None
@@ -363,9 +364,11 @@ def _splits(body: Sequence[ast.stmt], units: Sequence[int]) -> bool:
 
 
 def _receivers(node: ast.AST) -> set[str]:
-    """Returns the names whose methods are called, since these may change them."""
-    calls = [inner.func for inner in ast.walk(node) if isinstance(inner, ast.Call)]
-    owners = [func.value for func in calls if isinstance(func, ast.Attribute)]
+    """Returns the names whose methods are called, or whose next item is taken, since both may
+    change them."""
+    calls = [inner for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+    owners = [call.func.value for call in calls if isinstance(call.func, ast.Attribute)]
+    owners += [call.args[0] for call in calls if _is_call_of(call, "next") and call.args]
     return {owner.id for owner in owners if isinstance(owner, ast.Name)}
 
 

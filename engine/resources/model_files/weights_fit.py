@@ -33,6 +33,11 @@ BUFFERS = re.compile(
 DTYPES = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"})
 """Of the weights that can be loaded, as safetensors names them: floats whose values stand for
 themselves."""
+UNTIED = (
+    "holds an output that differs from its embedding, and config.json ties the two",
+    "set tie_word_embeddings to false, or leave the output out",
+)
+"""What is wrong with such weights, and the remedy."""
 _LAYER = re.compile(r"^((?:.*\.)?(?:layers|layer|h|blocks|block))\.([0-9]{1,6})\.")
 _LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
@@ -73,6 +78,16 @@ def refuse_misfit(config: Mapping[str, Any], shapes: Shapes) -> None:
         ],
         held=held,
     )
+
+
+def tied_names(config: Mapping[str, Any], shapes: Shapes) -> tuple[str, str] | None:
+    """Returns the names of embedding and output if config.json ties them and the files hold both,
+    which then must be equal; None for families whose tensors are not known."""
+    family = _family_of(config, shapes)
+    if family is None or not _is_tied(family, config) or family.output not in shapes:
+        return None
+    embedding = next(iter(_expected(family, config, shapes)))
+    return (embedding, family.output) if embedding in shapes else None
 
 
 def refuse_dtypes(dtypes: Mapping[str, str]) -> None:

@@ -56,7 +56,40 @@ def test_a_pointer_of_git_lfs_is_named_with_its_remedy(tmp_path, name):
         list(containers.rows_of(tmp_path / name))
 
 
+VIEWER = [{"row_idx": i, "row": row, "truncated_cells": []} for i, row in enumerate(ROWS)]
+COLUMNS = {key: [row[key] for row in ROWS] for key in ROWS[0]}
+NUMBERED = {key: {str(i): row[key] for i, row in enumerate(ROWS)} for key in ROWS[0]}
+
+
+def page(rows):
+    """A response of the data set viewer of Hugging Face."""
+    return {"features": [{"name": "task", "type": {}}], "rows": rows, "num_rows_total": 100,
+            "num_rows_per_page": 100, "partial": False}  # fmt: skip
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+WRAPPED = {
+    "a page of the viewer": json.dumps(page(VIEWER)).encode(),
+    "a page in lines": json.dumps(page(VIEWER), indent=2).encode(),
+    "first rows of the viewer": json.dumps(
+        {"dataset": "a/b", "config": "c", "split": "d", **page(VIEWER)}).encode(),
+    "rows of a page alone": json.dumps({"rows": [{"row": row} for row in ROWS]}).encode(),
+    "a list of the viewer's rows": json.dumps(VIEWER).encode(),
+    "lines of the viewer's rows": lines(VIEWER),
+    "lines of rows that are wrapped": lines({"row": row} for row in ROWS),
+    "lines of pages": lines([page(VIEWER[:40]), page(VIEWER[40:])]),
+    "splits": json.dumps({"train": ROWS[:40], "test": ROWS[40:]}).encode(),
+    "columns": json.dumps(COLUMNS).encode(),
+    "columns of pandas": json.dumps(NUMBERED, indent=1).encode(),
+    "columns by their name": json.dumps(
+        {"columns": [*COLUMNS], "index": [*range(100)], "data": [[*row.values()] for row in ROWS]}
+    ).encode(),
+}  # fmt: skip
 PACKED = {
+    **WRAPPED,
     "jsonl": LINES,
     "jsonl without a last newline": LINES.rstrip(),
     "json list": json.dumps(ROWS).encode(),
@@ -105,6 +138,35 @@ def test_rows_are_read_under_any_file_name(tmp_path, name):
     file = tmp_path / "data"
     file.write_bytes(PACKED[name])
     assert found(file) == ROWS
+
+
+def test_a_row_that_the_viewer_has_cut_says_so(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    for content in (json.dumps(page([VIEWER[0], VIEWER[1] | {"truncated_cells": ["tests", "n"]}])),
+                    json.dumps({"row": ROWS[0]}) + "\n"
+                    + json.dumps({"row": ROWS[1], "truncated_cells": ["tests", "n"]})):  # fmt: skip
+        file.write_text(content)
+        whole, cut = found(file)
+        assert whole == ROWS[0]
+        assert isinstance(cut, ValueError) and "has cut the cells tests, n; take" in str(cut)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"row": {"a": 1}, "other": 2},
+        {"row": "a", "row_idx": 0},
+        {"rows": [{"a": 1}], "features": [{"b": 1}]},
+        {"inputs": ["a"], "outputs": ["b"], "question": "c"},
+        {"inputs": ["a"], "outputs": ["b", "c"]},
+        {"0": {"a": 1}, "b": 2},
+        {},
+    ],
+)
+def test_what_only_looks_like_a_wrapper_is_a_row(tmp_path, row):
+    file = tmp_path / "row.json"
+    file.write_text(json.dumps(row))
+    assert found(file) == [row]
 
 
 @pytest.mark.parametrize("name", ["parquet", "arrow stream"])

@@ -235,6 +235,14 @@ THOUGHTS = (
     ("<|im_start|>think\n", "<|im_end|>\n<|im_start|>answer\n"),
     ("Here is my thought process:", "Here is my response:"),
 )  # fmt: skip
+SPELLINGS = (
+    ("<start_working_out>", "<end_working_out>"), ("<reasoning_steps>", "</reasoning_steps>"),
+    ("<思维链>", "</思维链>"), ("<思考過程>", "</思考過程>"), ("<생각>", "</생각>"),
+    ("<размышления>", "</размышления>"), ("<pensamiento>", "</pensamiento>"),
+    ("<Réflexion>", "</Réflexion>"), ("＜think＞", "＜/think＞"), ("<｜think｜>", "<｜/think｜>"),
+    ("<|startofthought|>", "<|endofthought|>"), ("<scratch-pad>", "</scratch-pad>"),
+    ("<self_critique>", "</self_critique>"), ("<inner_dialogue>", "</inner_dialogue>"),
+)  # fmt: skip
 DRAFTS = {
     "draft": f"```python\n{SUB}```\nno",
     "open fence": f"Maybe\n```python\n{SUB}no, what if",
@@ -243,7 +251,7 @@ DRAFTS = {
 }
 
 
-@pytest.mark.parametrize(("start", "end"), THOUGHTS)
+@pytest.mark.parametrize(("start", "end"), (*THOUGHTS, *SPELLINGS))
 @pytest.mark.parametrize("draft", DRAFTS)
 def test_a_thought_never_counts(start, end, draft):
     thought = f"{start}\n{DRAFTS[draft]}\n{end}\n"
@@ -263,6 +271,9 @@ PAIRS = (
     ("<plan>", "</plan>"), ("<Planning>", "</Planning>"), ("<draft>", "</draft>"),
     ("<brainstorm>", "</brainstorm>"),
     ('<details type="reasoning" done="true">\n<summary>Thought for 3 s</summary>', "</details>"),
+    ("<working>", "</working>"), ("<step_by_step>", "</step_by_step>"), ("<hidden>", "</hidden>"),
+    ("【思考过程】", "【思考结束】"), ("【思考】", "【最终答案】"), ("[thinking]", "[/thinking]"),
+    ("<details open><summary>🧠 Reasoning</summary>", "</details>"),
 )  # fmt: skip
 
 
@@ -277,6 +288,29 @@ def test_a_mark_of_many_meanings_is_one_of_a_thought_in_a_pair_alone(start, end)
     assert same(extract_program(f"<my final thoughts>\n{FENCED}", "add"), ADD)
     # It ends no other thought.
     assert not extract_program(f"<think>\n{end}\n{FENCED}", "add")
+
+
+@pytest.mark.parametrize("name", ["notes", "approach", "a_word-nobody:knows"])
+def test_what_follows_an_element_of_whatever_name_comes_first(name):
+    draft = DRAFTS["draft"]
+    assert same(extract_program(f"<{name}>\n{draft}\n</{name}>\n{ADD}", "add"), ADD)
+    assert same(extract_program(f"<{name}>\n{FENCED}\n</{name}>\nThat is all.", "add"), ADD)
+    assert same(extract_program(f"<answer>\n{FENCED}\n</answer>\n{SUB}", "add"), ADD)
+    plus = "def plus(a, b):\n    return a + b\n"
+    main = "def add(a, b):\n    return plus(a, b)\n"
+    answer = f"<{name}>\n```python\n{plus}```\n</{name}>\n```python\n{main}```\n"
+    assert run(extract_program(answer, "add"), "add", 2, 3) == 5
+
+
+@pytest.mark.parametrize("start", ["【思考】", "［思考］", "[思考]", "【推理过程】"])
+def test_a_heading_is_a_thought_only_if_it_has_an_end(start):
+    end, draft = f"{start[0]}/{start[1:]}", DRAFTS["draft"]
+    assert same(extract_program(f"{start}\n{draft}\n{end}\n{ADD}", "add"), ADD)
+    assert same(extract_program(f"{draft}\n{end}\n{ADD}", "add"), ADD)
+    assert same(extract_program(f"{FENCED}\n{start}\n{draft}\n{end}", "add"), ADD)
+    assert not extract_program(f"{start}\n{draft}\n{end}\nI cannot.", "add")
+    assert same(extract_program(f"{start}\n{FENCED}【说明】O(1)\n", "add"), ADD)
+    assert same(extract_program(f"{start} sum\n\n【代码】\n{FENCED}", "add"), ADD)
 
 
 def test_a_prompt_may_begin_the_thought():

@@ -229,6 +229,26 @@ def test_asserts_may_iterate_what_a_solution_returns(sandbox, what):
     assert not judged(sandbox, other).passed
 
 
+def test_items_of_one_iterator_are_taken_in_their_order(sandbox):
+    test = (
+        "def check(candidate):\n    items = candidate(3)\n    assert next(items) == 0\n"
+        "    assert next(items) == 2\n"
+    )
+    row = human("    for i in range(n): yield i * 2\n", test, "def masts(n):\n")
+    assert judged(sandbox, row).passed
+    assert not judged(sandbox, row, "def masts(n): return iter([0, 0])").passed
+
+
+def test_methods_of_unittest_are_assertions(sandbox):
+    test = (
+        "def check(candidate):\n    import unittest\n    case = unittest.TestCase()\n"
+        "    case.assertEqual(candidate(1), 2)\n"
+    )
+    row = human("    return 2 * ships\n", test, "def masts(ships):\n")
+    assert judged(sandbox, row).passed
+    assert not judged(sandbox, row, "def masts(ships): return ships").passed
+
+
 def test_an_endless_iterator_is_over_the_output_limit(sandbox):
     test = "def check(candidate):\n    assert list(candidate(1)) == [1]\n"
     row = human("    while True: yield 1\n", test, "def masts(n):\n")

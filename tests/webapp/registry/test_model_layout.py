@@ -7,11 +7,13 @@ import struct
 import tracemalloc
 import zipfile
 
+import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
 from tests.helpers.builders import a_model_folder, parameters_of
 from webapp.registry.model_files.layout import check_model, digest_of, files_of, refuse_name
+from webapp.registry.model_files.numbers import refuse_not_finite
 from webapp.registry.model_files.safetensors import WeightsError, read_tensors
 
 F32 = {"dtype": "F32", "shape": [2]}
@@ -438,6 +440,86 @@ def test_weights_that_are_not_those_of_the_config_are_refused_by_name(tmp_path, 
     with pytest.raises(WeightsError) as refusal:
         check_model(files_of(folder))
     assert reason in str(refusal.value)
+
+
+EMBEDDING = "model.embed_tokens.weight"
+WIDTHS = {"F64": 2**64 - 2**52, "F32": 0x7FC00000, "F16": 0xFC00, "BF16": 0xFF80, "F8_E5M2": 0x7E,
+          "F8_E4M3": 0xFF}  # fmt: skip
+
+
+def planted(dtype, bits, place=5):
+    """A file of one tensor of ones with these bits in place of one of them."""
+    kind = {"F64": "<u8", "F32": "<u4"}.get(dtype, "<u1" if dtype.startswith("F8") else "<u2")
+    numbers = np.zeros((4, 3), kind)
+    numbers.flat[place] = bits
+    entry = {"dtype": dtype, "shape": [4, 3], "data_offsets": [0, numbers.nbytes]}
+    return a_file({"w": entry}, numbers.tobytes())
+
+
+@pytest.mark.parametrize("dtype", WIDTHS)
+def test_numbers_that_are_not_finite_are_found_in_every_width(dtype):
+    for bits, refused in ((WIDTHS[dtype], True), (1, False)):
+        content = planted(dtype, bits)
+        file = io.BytesIO(content)
+        tensors = read_tensors(file, len(content), "x")
+        if not refused:
+            assert refuse_not_finite(file, tensors, "x") == tensors["w"].size
+            continue
+        with pytest.raises(WeightsError, match=r"tensor 'w' holds NaN or an infinity at \[1, 2\]"):
+            refuse_not_finite(file, tensors, "x")
+        assert refuse_not_finite(file, tensors, "x", most=tensors["w"].size - 1) == 0
+
+
+def test_numbers_beyond_float32_are_refused_and_the_largest_of_every_width_are_not():
+    def bits(number):
+        return int(np.float64(number).view(np.uint64))
+
+    largest = float(np.finfo(np.float32).max)
+    cases = [("F64", bits(1e300), True), ("F64", bits(-(2.0**128)), True),
+             ("F64", bits(largest), False), ("F64", bits(-largest), False),
+             ("F32", 0xFF7FFFFF, False), ("F16", 0x7BFF, False), ("BF16", 0x7F7F, False),
+             ("F8_E5M2", 0x7B, False), ("F8_E4M3", 0x7E, False)]  # fmt: skip
+    for dtype, number, refused in cases:
+        content = planted(dtype, number)
+        file = io.BytesIO(content)
+        tensors = read_tensors(file, len(content), "x")
+        if refused:
+            with pytest.raises(WeightsError, match=r"\[1, 2\], or a number beyond float32; save"):
+                refuse_not_finite(file, tensors, "x")
+        else:
+            refuse_not_finite(file, tensors, "x")
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_not_finite_are_refused_by_tensor_and_file(tmp_path, shards, number):
+    folder = a_model_folder(tmp_path / "m", shards)
+    files = sorted(folder.glob("*.safetensors"))
+    weights = load_file(files[-1])
+    name = f"model.layers.{shards - 1}.mlp.down_proj.weight"
+    weights[name][1, 2] = number
+    save_file(weights, files[-1])
+    with pytest.raises(WeightsError) as refusal:
+        check_model(files_of(folder))
+    assert f"{files[-1].name}: tensor '{name}' holds NaN or an infinity at [1, 2]; save" in str(
+        refusal.value
+    )
+
+
+def test_an_output_that_differs_from_the_embedding_it_is_tied_to_is_refused(tmp_path):
+    folder = a_model_folder(tmp_path / "m")
+    weights = load_file(folder / "model.safetensors")
+    weights[EMBEDDING][0] = 0.0
+    for more in (-0.0, 1.0):
+        output = weights[EMBEDDING].copy()
+        output[0] = more
+        save_file(weights | {"lm_head.weight": output}, folder / "model.safetensors")
+        if not more:
+            check_model(files_of(folder))
+    with pytest.raises(WeightsError, match=r"model\.safetensors: holds an output that differs"):
+        check_model(files_of(folder))
+    edited("config.json", tie_word_embeddings=False)(folder)
+    check_model(files_of(folder))
 
 
 def test_shards_that_lack_a_tensor_are_refused_with_their_index(tmp_path):

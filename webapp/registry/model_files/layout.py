@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.config.model_settings import SPECIAL_TOKENS
-from engine.resources.model_files.weights_fit import WeightsMisfit, refuse_dtypes, refuse_misfit
+from engine.resources.model_files.weights_fit import (
+    UNTIED,
+    WeightsMisfit,
+    refuse_dtypes,
+    refuse_misfit,
+    tied_names,
+)
 from webapp.model_names import (
     CONFIG,
     FILE_NAME,
@@ -34,6 +40,7 @@ from webapp.model_names import (
     part_of_folder,
 )
 from webapp.registry.model_files.chat_templates import check_chat_templates
+from webapp.registry.model_files.numbers import MOST_BYTES, are_equal, refuse_not_finite
 from webapp.registry.model_files.safetensors import Tensor, WeightsError, read_tensors
 from webapp.registry.model_files.settings_files import (
     check_config,
@@ -110,6 +117,7 @@ def check_model(files: Sequence[ModelFile]) -> Layout:
     with _named(INDEX if INDEX in by_name else FILE_NAME):
         refuse_dtypes({name: tensor.dtype for name, tensor in merged.items()})
         refuse_misfit(config.settings, shapes)
+    _refuse_numbers(by_name, tensors, tied_names(config.settings, shapes))
     settings = check_tokenizer_config(
         by_name[TOKENIZER_CONFIG], by_name.get(SPECIAL_TOKENS), has_file=TEMPLATE in by_name
     )
@@ -227,6 +235,23 @@ def _named(name: str) -> Iterator[None]:
 def _read(file: ModelFile) -> dict[str, Tensor]:
     with file.open() as content:
         return read_tensors(content, file.size, file.name)
+
+
+def _refuse_numbers(
+    files: Mapping[str, ModelFile],
+    tensors: Mapping[str, Mapping[str, Tensor]],
+    tied: tuple[str, str] | None,
+) -> None:
+    left = MOST_BYTES
+    for name, held in tensors.items():
+        with files[name].open() as content:
+            left -= refuse_not_finite(content, held, name, left)
+    if tied is None:
+        return
+    one, other = (next(name for name, held in tensors.items() if key in held) for key in tied)
+    with files[one].open() as first, files[other].open() as second:
+        if not are_equal(first, tensors[one][tied[0]], second, tensors[other][tied[1]]):
+            raise WeightsError(other, *UNTIED)
 
 
 def _merged(tensors: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -65,6 +65,8 @@ class Tensor:
     shape: tuple[int, ...]
     size: int
     """Bytes."""
+    begin: int
+    """Where they begin in the file."""
 
     @property
     def parameters(self) -> int:
@@ -87,7 +89,7 @@ def read_tensors(file: BinaryIO, size: int, name: str) -> dict[str, Tensor]:
     header = _parsed(file.read(length), name)
     if _is_zip_too(file, size):
         raise WeightsError(name, "this is a zip archive as well", _SAVE_AGAIN)
-    return _tensors(header, size - 8 - length, name)
+    return _tensors(header, 8 + length, size, name)
 
 
 def _is_plausible(start: bytes, length: int, size: int) -> bool:
@@ -139,7 +141,8 @@ def _no_constant(text: str) -> None:
     raise ValueError(f"{text} is no JSON")
 
 
-def _tensors(header: dict[str, Any], data_bytes: int, name: str) -> dict[str, Tensor]:
+def _tensors(header: dict[str, Any], data: int, size: int, name: str) -> dict[str, Tensor]:
+    """Returns the tensors of a header; `data` is where their bytes begin in a file of `size`."""
     metadata = header.pop(_METADATA, {})
     texts = isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())
     if not texts:
@@ -147,12 +150,12 @@ def _tensors(header: dict[str, Any], data_bytes: int, name: str) -> dict[str, Te
     if len(header) > MOST_TENSORS:
         what = f"{len(header):,} tensors, {MOST_TENSORS:,} at most are read"
         raise WeightsError(name, what, "save it in several files")
-    tensors = {key: _tensor(key, entry, name) for key, entry in header.items()}
-    _refuse_gaps({key: entry["data_offsets"] for key, entry in header.items()}, data_bytes, name)
+    tensors = {key: _tensor(key, entry, data, name) for key, entry in header.items()}
+    _refuse_gaps({key: entry["data_offsets"] for key, entry in header.items()}, size - data, name)
     return tensors
 
 
-def _tensor(key: str, entry: Any, name: str) -> Tensor:
+def _tensor(key: str, entry: Any, data: int, name: str) -> Tensor:
     def wrong(what: str) -> WeightsError:
         return WeightsError(name, f"tensor {key[:100]!r}: {what}", _SAVE_AGAIN)
 
@@ -170,7 +173,7 @@ def _tensor(key: str, entry: Any, name: str) -> Tensor:
     bits, size = math.prod(shape) * BITS[dtype], offsets[1] - offsets[0]
     if bits != size * 8:
         raise wrong(f"{dtype} of shape {shape} does not take the {size:,} bytes of its offsets")
-    return Tensor(dtype, tuple(shape), size)
+    return Tensor(dtype, tuple(shape), size, data + offsets[0])
 
 
 def _are_sizes(values: Any) -> bool:
