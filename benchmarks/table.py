@@ -13,8 +13,8 @@ HEAD = """# Benchmarks
 
 How many times better Grove is than the peer named beside it, both measured in turns in one run;
 rows without a peer are quantities of Grove's own. A ratio is only reported where that run found
-that both did the same work. The conditions of each row (load, machine, versions, options, earlier
-values) are in the section of its measurement.
+that both did the same work. A row links to the section of its measurement, which has its conditions
+(load, machine, versions, options) and earlier values.
 """
 TAIL = """## How this page is written
 
@@ -22,11 +22,12 @@ By `python -m benchmarks all` from `benchmarks.json`, where every measurement is
 either by hand, a test compares them. Times are UTC. A load is the mean of runnable processes over a
 minute and the share of all cores in use during one second, before and after the measurement. A
 repeated measurement (`python -m benchmarks all --only NAME`) replaces its rows and keeps the
-earlier ones in the last column. Figures without a goal are observations: they explain a row, or no
-peer does the same work. `python -m benchmarks NAME` measures without recording.
+earlier ones in a table of their own. Figures without a goal are observations: they explain a row,
+or no peer does the same work. `python -m benchmarks NAME` measures without recording.
 """
-COLUMNS = ("what", "against", "ratio", "goal", "", "when", "measurement")
-ROW_COLUMNS = ("row", "measured", "goal", "", "earlier")
+COLUMNS = ("what", "against", "ratio", "goal", "result", "when")
+ROW_COLUMNS = ("row", "measured", "goal", "result")
+EARLIER_COLUMNS = ("row", "earlier", "result", "when", "load", "grove")
 
 
 def document(record: Record) -> str:
@@ -52,7 +53,7 @@ def _summary(measured: list[list[Measurement]]) -> Iterator[str]:
         missing += [f"{now.name} `{name}`" for name in now.rows() if name not in now.ratios]
         yield from (_line(now, name) for name in names)
         if not names:
-            yield _cells(("", "", "", "", _outcome(now), now.measured_at[:10], _link(now)))
+            yield _cells((_link(now, now.name), "", "", "", _outcome(now), now.measured_at[:10]))
     if missing:
         yield f"\nWithout a value: {', '.join(missing)}."
 
@@ -62,11 +63,12 @@ def _line(now: Measurement, name: str) -> str:
     value, goal = _cell(now.ratios[name]), str(now.goal(name) or "")
     said = (_outcome(now) or now.judged(name), "with options" if now.options else "")
     judged = ", ".join(filter(None, said))
-    return _cells((what, against, value, goal, judged, now.measured_at[:10], _link(now)))
+    return _cells((_link(now, what), against, value, goal, judged, now.measured_at[:10]))
 
 
-def _link(now: Measurement) -> str:
-    return f"[{now.name}](#{now.name})"
+def _link(now: Measurement, words: str) -> str:
+    """Returns the words as a link to the measurement's section."""
+    return f"[{words}](#{now.name})"
 
 
 def _header(columns: tuple[str, ...]) -> Iterator[str]:
@@ -79,21 +81,19 @@ def _cells(cells: Iterable[str]) -> str:
 
 
 def _rows(now: Measurement, earlier: list[Measurement]) -> Iterator[str]:
-    """Yields the table of a measurement's rows, with the earlier values of each."""
-    names = dict.fromkeys([*now.rows(), *(row for one in earlier for row in one.rows())])
+    """Yields the table of a measurement's rows, and that of their earlier values."""
+    names = list(dict.fromkeys([*now.rows(), *(row for one in earlier for row in one.rows())]))
     if not names:
         return
     yield from _header(ROW_COLUMNS)
     for name in names:
-        judged = (_outcome(now) or now.judged(name), "measured again" if earlier else "")
-        yield _cells((
-            f"`{name}`",
-            _cell(now.ratios.get(name, "")),
-            str(now.goal(name) or ""),
-            ", ".join(filter(None, judged)),
-            "; ".join(_earlier(one, name) for one in earlier),
-        ))  # fmt: skip
+        value, goal = _cell(now.ratios.get(name, "")), str(now.goal(name) or "")
+        yield _cells((f"`{name}`", value, goal, _outcome(now) or now.judged(name)))
     yield ""
+    if earlier:
+        yield from _header(EARLIER_COLUMNS)
+        yield from (_cells(_earlier(one, name)) for name in names for one in earlier)
+        yield ""
 
 
 def _conditions(now: Measurement) -> Iterator[str]:
@@ -114,12 +114,13 @@ def _outcome(one: Measurement) -> str:
     return "left out" if one.left_out else "failed" if one.failed else ""
 
 
-def _earlier(one: Measurement, name: str) -> str:
+def _earlier(one: Measurement, name: str) -> tuple[str, ...]:
+    """Returns the cells of an earlier value of a row."""
     value = _outcome(one) or _cell(one.ratios.get(name, "no value"))
     judged = one.judged(name) if name in one.ratios else ""
     options = one.options and f"with `{one.options}`"
-    load, version = f"load {_load(one.load_before)}", f"grove {one.commit}"
-    return f"{value} ({', '.join(filter(None, (judged, options, one.measured_at, load, version)))})"
+    said = ", ".join(filter(None, (judged, options)))
+    return f"`{name}`", value, said, one.measured_at[:16], _load(one.load_before), one.commit
 
 
 def _load(load: dict[str, float]) -> str:

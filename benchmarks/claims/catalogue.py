@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.claims import searches, trainings
 from benchmarks.claims.claim import Claim
-from benchmarks.claims.searches import OPEN, SEVERAL, STATED
+from benchmarks.claims.searches import FAMILIES, OPEN, STATED
 
 CLAIMS: tuple[Claim, ...] = (
     trainings.team(),
@@ -12,7 +12,7 @@ CLAIMS: tuple[Claim, ...] = (
     trainings.unequal_partners(),
     trainings.shaping(),
     trainings.advantage(),
-    *map(searches.tree_or_samples, searches.subjects(STATED, OPEN, SEVERAL)),
+    *map(searches.tree_or_samples, searches.subjects(*FAMILIES)),
     *map(searches.feedback, searches.subjects(STATED, OPEN)),
     searches.thompson(),
     searches.switches(),

@@ -101,11 +101,18 @@ class Cell:
         return result.digest == self._digest_of_version(result.recipe_version)
 
     def _digest_of_version(self, recipe_version: int) -> str:
-        training = self.training()
-        if training:
-            training = {**training, "recipe_version": recipe_version}
-        parts = {"training": training, "evaluation": self.evaluation()}
-        return _digest({**parts, "starters": self.starters()})
+        if recipe_version not in self._digests:
+            training = self.training()
+            if training:
+                training = {**training, "recipe_version": recipe_version}
+            parts = {"training": training, "evaluation": self.evaluation()}
+            self._digests[recipe_version] = _digest({**parts, "starters": self.starters()})
+        return self._digests[recipe_version]
+
+    @cached_property
+    def _digests(self) -> dict[int, str]:
+        """Digests by version of the recipe: a cell is compared with every result that there is."""
+        return {}
 
     @property
     def training_digest(self) -> str:

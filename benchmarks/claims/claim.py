@@ -92,6 +92,8 @@ class Claim:
     equal: tuple[Budget, ...] = ("nodes",)
     note: str = ""
     plan: Plan = Plan()
+    needs: tuple[str, ...] = ()
+    """Figures without which a result is measured again, such as those that later results have."""
 
     def arm(self, name: str) -> Arm:
         return next(arm for arm in self.arms if arm.name == name)

@@ -12,7 +12,8 @@ from typing import Any
 
 from benchmarks.claims.budgets import parameters, training_budget
 from benchmarks.claims.cell import Cell, CellResult, recipe_hash
-from benchmarks.claims.figures import readings_key
+from benchmarks.claims.figures import attempts_key, readings_key
+from benchmarks.claims.odds import attempt_counts
 from benchmarks.claims.repairs import repair_figures
 from benchmarks.claims.stages import Workplace, evaluate, models_of, train, train_reward_model
 from benchmarks.claims.updates import update_figures
@@ -103,7 +104,7 @@ def evaluation_figures(report: dict[str, Any]) -> dict[str, float | None]:
         if name in ("tree/refined",)
         or name.partition("/")[2] in ("pass@1", "pass@n", "effective_clusters")
     }
-    return figures | _by_readings(report)
+    return figures | _by_readings(report) | _attempts(report)
 
 
 def _by_readings(report: dict[str, Any]) -> dict[str, float | None]:
@@ -117,6 +118,20 @@ def _by_readings(report: dict[str, Any]) -> dict[str, float | None]:
         for name in ("tree/pass@1", "samples/pass@1")
         for readings, of_count in sorted(rows.items())
     }
+
+
+def _attempts(report: dict[str, Any]) -> dict[str, float | None]:
+    """Returns the counts of fresh answers and repairs, over all problems and by readings."""
+    rows: dict[int | None, list[Mapping[str, Any]]] = {None: report["problems"]}
+    for problem in report["problems"]:
+        if (readings := readings_of(problem["id"])) is not None:
+            rows.setdefault(readings, []).append(problem)
+    counts: dict[str, float | None] = {}
+    for readings, problems in rows.items():
+        for name, count in attempt_counts(problems).items():
+            key = attempts_key(name)
+            counts[key if readings is None else readings_key(key, readings)] = count
+    return counts
 
 
 def _answers(report: dict[str, Any]) -> dict[str, float]:

@@ -61,17 +61,26 @@ def _pending(
         except ResultDamaged as error:
             report(f"{error}; measuring it again")
             result = None
-        if result is not None and cell.is_of(result):
+        reason = "" if result is None else _outdated(cell, result)
+        if result is not None and not reason:
             done.present.append(cell.name)
         else:
-            if result is not None:
-                report(f"{cell.name}: its result is of other settings; measuring it again")
+            if reason:
+                report(f"{cell.name}: its result {reason}; measuring it again")
             pending.append(cell)
     return pending
 
 
+def _outdated(cell: Cell, result: CellResult) -> str:
+    """Returns why a result is not that of the cell; "" if it is."""
+    if not cell.is_of(result):
+        return "is of other settings"
+    missing = [name for name in cell.claim.needs if name not in result.figures]
+    return f"has no {missing[0]}" if missing else ""
+
+
 def _complete(cell: Cell, results: Path, place: Workplace, done: RunnerReport) -> str:
-    same = next((one for one in _all(results) if cell.is_of(one)), None)
+    same = next((one for one in _all(results) if not _outdated(cell, one)), None)
     if same is not None:
         copied = replace(same, claim=cell.claim.name, arm=cell.arm.name)
         write_result(cell.file(results), copied)

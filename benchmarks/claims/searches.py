@@ -9,10 +9,12 @@ from typing import Any
 from benchmarks.claims.claim import Arm, Claim, Figure, Plan, Search, Settings
 from benchmarks.claims.figures import (
     ANSWER_1,
+    ATTEMPTS,
     OF_ANSWERS,
     OF_REPAIRS,
     OF_SEARCH,
     TREE_1,
+    attempts_key,
     by_readings,
 )
 from benchmarks.claims.trainings import uniform_choices
@@ -73,6 +75,8 @@ SEVERAL = Family(
     name="several-details",
     readings=MANY_READINGS,
 )
+FAMILIES = (STATED, OPEN, SEVERAL)
+"""Families on which trees are compared with samples."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,7 @@ def tree_or_samples(of: Subject) -> Claim:
         note=f"{of.note} Trees of {' and '.join(map(str, SHOWN))} nodes are shown and do not "
         "decide.",
         plan=PLAN,
+        needs=tuple(map(attempts_key, ATTEMPTS)),
     )
 
 

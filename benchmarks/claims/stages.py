@@ -106,11 +106,16 @@ def evaluate(cell: Cell, place: Workplace) -> dict[str, Any]:
         StageFailed: the engine failed or exceeded the limit.
     """
     file = place.report(cell)
-    if not file.is_file():
+    if not file.is_file() or "attempts" not in _problem(file):  # of a version without the counts
         draft = file.with_suffix(f".{os.getpid()}.draft")
         _engine([*_evaluation(cell, place), "--json", str(draft)], place, "evaluation")
         draft.replace(file)
     return json.loads(file.read_text("utf-8"))
+
+
+def _problem(report: Path) -> dict[str, Any]:
+    """Returns the first problem of a report."""
+    return json.loads(report.read_text("utf-8"))["problems"][0]
 
 
 def models_of(cell: Cell, place: Workplace) -> dict[str, Path | str]:

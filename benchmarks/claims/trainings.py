@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.claims.claim import Arm, Claim, Figure, Plan
-from benchmarks.claims.figures import OF_TRAINING, OF_UPDATES, PASS_1, PASS_8, TREE_1
+from benchmarks.claims.claim import Arm, Claim, Figure, Plan, Search
+from benchmarks.claims.figures import OF_TRAINING, OF_UPDATES, PASS_1, PASS_8, PPO_CLIPPED, TREE_1
 from benchmarks.claims.teams import DEEPER, agent, in_roles, single
 
 DEEP_OAK = f"{DEEPER}oak:5"
@@ -177,14 +177,29 @@ def thompson() -> Claim:
 
 
 def refinement() -> Claim:
-    flat = {"search.max_depth": 1}
+    flat, bare = {"search.max_depth": 1}, {"search.refinement_statement": False}
     return _ablation(
         "refinement",
         "Refinement in training",
         "A team that is trained on trees with repairs answers more problems than one that is "
         "trained on independent answers.",
         Arm("refinement-off", "every node of training is a child of the root", settings=flat),
-        note="Both arms are evaluated by the same search, which repairs.",
+        Arm(
+            "no-statement",
+            "repairs of training see the program and its results, without the "
+            "statement (`search.refinement_statement`)",
+            settings=bare,
+            decides=False,
+        ),
+        Arm(
+            "no-statement-search",
+            "the same, and so do those of the evaluation",
+            settings=bare,
+            search=Search(settings=bare),
+            decides=False,
+        ),
+        note="The first three arms are evaluated by the same search, which repairs and shows the "
+        "statement. The published code of MARS² sends refinement prompts without the statement.",
     )
 
 
@@ -233,5 +248,7 @@ def minibatches() -> Claim:
         note="All arms have the recipe `demo` with GSPO's clips of 3e-4 and 4e-4, and the same "
         "learning rate, so that more minibatches also move the weights further per batch. The arm "
         "`ppo-4` has PPO's ratios and clips in place of GSPO's: it shows the share of tokens that "
-        "they clip in runs of the same problems, and has no say in the outcome.",
+        "they clip in runs of the same problems, and has no say in the outcome. What PPO would "
+        "have clipped in each run itself is counted from the ratios of its tokens.",
+        needs=(PPO_CLIPPED.name,),
     )

@@ -18,7 +18,7 @@ from benchmarks.claims.statistics import (
     mean_interval,
     reaches,
 )
-from docs.generate import markdown
+from docs.generate import markdown, tree_pays
 from docs.generate.markdown import code, table
 
 FOLDER = Path(__file__).resolve().parents[1] / "science" / "results"
@@ -57,6 +57,9 @@ How a claim is decided:
   verdict.
 - A claim takes {enough} seeds per arm; with fewer its page says that they are too few.
 
+What the claims about trees and samples say together is on the page
+[When does a tree pay?](when-a-tree-pays.md)
+
 The runs are small, about a minute of two cores each: {budget}. They show the direction of a large
 effect at this size, and nothing about models of practical size.
 """
@@ -76,6 +79,7 @@ def pages(folder: Path = FOLDER) -> dict[str, str]:
     """Returns the text of every page, by path from the repository's root."""
     records = [claim_record(claim, folder) for claim in CLAIMS]
     made = {"docs/science/index.md": _index(records)}
+    made |= tree_pays.pages(folder, folder.parent / "evaluations")
     return made | {f"docs/science/{one.claim.name}.md": _page(one) for one in records}
 
 

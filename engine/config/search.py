@@ -74,6 +74,10 @@ class SearchConfig(MethodSettings):
     error_traceback: bool = False
     """Of public tests that raised, refinement prompts also show the last two frames of the
     traceback that are the program's, with their code, as MARS²-T+ does."""
+    refinement_statement: bool = True
+    """Refinement prompts begin with the problem's statement. Without it they hold the parent's
+    program and its results alone, as those of the published code of MARS² do; where the parent has
+    no program, the statement is sent anew."""
     turns_per_episode: int = Field(16, ge=1, le=1000)
     """Most turns of one episode, where the environment has episodes of several turns; one that is
     longer ends as `truncated`, with its worth by then. Of programs every answer is scored."""
@@ -104,6 +108,11 @@ class SearchConfig(MethodSettings):
             raise ValueError(
                 "error_traceback = true has no effect with error_feedback = false; leave it out, "
                 "or set error_feedback to true"
+            )
+        if not self.refinement_statement and not self.error_feedback:
+            raise ValueError(
+                "refinement_statement = false with error_feedback = false: a repair would see "
+                "neither the statement nor what its program got wrong; set one of them to true"
             )
         if self.rho is not None and self.posterior is Posterior.GAUSSIAN:
             raise ValueError(

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.evaluation.attempts import attempts
 from engine.evaluation.diversity import cluster_sizes, distinct_at_k, effective_clusters
 from engine.evaluation.measurement import Judged, Measurement, defined_values, mean, verified
 from engine.evaluation.metrics import pass_at_k, standard_error
@@ -190,9 +191,10 @@ def _cost(rows: Iterable[Sequence[Judged]], seconds: float) -> Cost:
 
 def report(measurement: Measurement, about: dict[str, Any]) -> dict[str, Any]:
     """Returns the result file of an evaluation; `about` describes its subject (dataset, agents,
-    settings)."""
+    settings). With trees each problem has the counts of `engine.evaluation.attempts`."""
     all_figures = figures(measurement)
     everything = list(measurement.all())
+    counted = attempts(measurement)
     return {
         "kind": KIND,
         "version": VERSION,
@@ -207,6 +209,7 @@ def report(measurement: Measurement, about: dict[str, Any]) -> dict[str, Any]:
                 "id": problem.id,
                 "content": content_hash(problem),
                 "values": {name: figure.values[row] for name, figure in all_figures.items()},
+                **({"attempts": counted[row]} if counted else {}),
             }
             for row, problem in enumerate(measurement.problems)
         ],

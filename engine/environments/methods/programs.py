@@ -31,6 +31,7 @@ class Programs:
     def __init__(self, config: RunConfig):
         self._shows_tests = config.search.error_feedback
         self._shows_traces = config.search.error_traceback
+        self._states = config.search.refinement_statement
 
     def opening(self, statement: str, role: str) -> list[Message]:
         return statement_prompt(statement, role)
@@ -38,7 +39,7 @@ class Programs:
     def messages(self, turn: Turn, role: str) -> Iterable[list[Message]]:
         if turn.observation is None:
             return [root_prompt(turn.task, role)]
-        return refinement_prompts(turn.task, turn.observation, role)
+        return refinement_prompts(turn.task, turn.observation, role, self._states)
 
     def reads_token(self, token: str) -> bool:
         """Whether it begins or ends a thought: what stands in one is no program."""

@@ -43,18 +43,20 @@ def statement_prompt(statement: str, role: str = "") -> list[Message]:
 
 
 def refinement_prompts(
-    problem: Problem, feedback: Feedback, role: str = ""
+    problem: Problem, feedback: Feedback, role: str = "", has_statement: bool = True
 ) -> Iterator[list[Message]]:
     """Yields chat messages that request a repair of a program, from the longest to the shortest.
 
     The caller takes the first that fits its prompt limit: failing tests are dropped first, then the
-    program, never the statement.
+    program, never the statement. Without `has_statement` (`search.refinement_statement`) a repair
+    sees the program and its results alone; where there is no program, it is the root prompt.
     """
+    statement = f"{problem.statement}\n" if has_statement else ""
     if feedback.public is None:
-        yield _messages(role, _revision_text(problem, feedback.program))
-    else:
+        yield _messages(role, _revision_text(statement, feedback.program))
+    elif has_statement or feedback.program.strip():
         for shown in range(FEEDBACK_TESTS, -1, -1):
-            yield _messages(role, _refinement_text(problem, feedback, shown))
+            yield _messages(role, _refinement_text(problem, statement, feedback, shown))
     yield root_prompt(problem, role)
 
 
@@ -82,12 +84,12 @@ def _trace_lines(program: str, frames: Sequence[TraceFrame]) -> str:
     )
 
 
-def _refinement_text(problem: Problem, feedback: Feedback, shown: int) -> str:
+def _refinement_text(problem: Problem, statement: str, feedback: Feedback, shown: int) -> str:
     public = feedback.public or ()
     traces = [_trace_lines(feedback.program, frames) for frames in feedback.traces]
     passed = sum(report.verdict is Verdict.PASSED for report in public)
     return (
-        f"{problem.statement}\n"
+        f"{statement}"
         f"This program passed {passed} of {len(public)} public tests:\n"
         f"{_shown(feedback.program)}\n"
         f"{describe_failures(problem.entry_point, public, shown, traces)}"
@@ -95,9 +97,9 @@ def _refinement_text(problem: Problem, feedback: Feedback, shown: int) -> str:
     )
 
 
-def _revision_text(problem: Problem, program: str) -> str:
+def _revision_text(statement: str, program: str) -> str:
     return (
-        f"{problem.statement}\n"
+        f"{statement}"
         f"This is an earlier program:\n"
         f"{_shown(program)}\n"
         f"Answer with one complete program that is right."

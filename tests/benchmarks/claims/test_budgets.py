@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.claims.budgets import mismatches, training_budget
+from benchmarks.claims.updates import update_figures
 from engine.events.vocabulary import Event
 from tests.benchmarks.claims.builders import BUDGET, SAMPLES, TEAM
 
@@ -73,3 +74,24 @@ def test_answers_are_compared_under_the_names_that_the_arms_read():
     fewer = BUDGET | {"samples_answers": 700}
     said = mismatches(SAMPLES, SAMPLES.arm("tree-8"), BUDGET, fewer)
     assert said == ["tree answers: 800 and 700, 1.14 times"]
+
+
+def test_tokens_beyond_ppos_clip_are_counted_on_the_side_that_the_advantage_limits():
+    def credit(seq, node, advantage):
+        return Event(seq, 0.0, "node.credit", 1, node, {"shaped": 1.0, "advantage": advantage})
+
+    ratios = [1.5, 1.29, 1.27, 1.0, 0.81, 0.79]
+    learned = [{"node": node, "entropy": [], "ratio": ratios} for node in (1, 2, 3)]
+    updated = {"agent": "oak", "nodes": 3, "clip_fraction": 0.5}
+    events = [
+        *(credit(n, n, advantage) for n, advantage in ((1, 2.0), (2, -0.5), (3, 0.0))),
+        Event(4, 0.0, "agent.update", None, None, updated),
+        Event(5, 0.0, "tree.learned", 1, None, {"agent": "oak", "nodes": learned}),
+        Event(6, 0.0, "step.end", None, None, {"step": 1, "training_seconds": 3.0}),
+    ]
+    assert update_figures(events) == {
+        "training/clip_fraction": 0.5,
+        "training/ppo_clip_fraction": (2 + 1 + 0) / 18,
+        "training/seconds_per_step": 3.0,
+    }
+    assert update_figures([]) == {}

@@ -104,6 +104,7 @@ def test_a_setting_that_could_have_no_effect_is_refused():
         ({"loss": {"policy": "cispo", "dual_clip": 3.0}}, "no effect on policy = 'cispo'"),
         ({"loss": {"importance_correction": False, "importance_veto": 0.1}}, "no effect without"),
         ({"search": {"error_traceback": True, "error_feedback": False}}, "has no effect with"),
+        ({"search": {"refinement_statement": False, "error_feedback": False}}, "neither the stat"),
         ({"training": {"batch_nodes": 9, "max_batch_nodes": 8}}, "raise it"),
     ]:
         errors = errors_of({"agents": [AGENT], **section})

@@ -44,6 +44,14 @@ def test_without_error_feedback_a_repair_sees_the_program_but_no_test(enabled):
     assert feedback.public == ((None,) * 3 if enabled else None)
 
 
+def test_a_repair_sees_the_statement_unless_it_is_left_out():
+    stated, bare = (programs(refinement_statement=has) for has in (True, False))
+    turn = Request(PROBLEM, settled(stated, replace(FAILED, public=())).observation)
+    assert PROBLEM.statement in next(iter(stated.messages(turn, "")))[0]["content"]
+    (text,) = (one["content"] for one in next(iter(bare.messages(turn, ""))))
+    assert PROBLEM.statement not in text and "program" in text
+
+
 def test_every_program_is_scored_at_once_and_may_be_repaired():
     for verdict in Verdict:
         one = settled(programs(), replace(FAILED, verdict=verdict))

@@ -9,6 +9,7 @@ import pytest
 from msgspec import UNSET
 
 from engine.__main__ import main
+from engine.evaluation.attempts import attempts
 from engine.evaluation.diversity import canonical, cluster_sizes
 from engine.evaluation.figures import compare, figures
 from engine.evaluation.measurement import Measurement, no_program_shares
@@ -18,6 +19,7 @@ from engine.events.vocabulary import StopReason, Verdict
 from engine.policy.types import Answer, Generation
 from engine.problems.jsonl import save_problems
 from engine.problems.paired import paired_bootstrap
+from engine.rollout.forest import ClosedNode, GrowingTree
 from engine.sandbox.host.verify import Verification
 from tests.engine.inference.conftest import PROBLEMS
 from tests.engine.inference.server import MODEL
@@ -64,6 +66,9 @@ def test_every_figure_has_its_cost_and_agrees_with_the_problems(server, files, c
             (values["pass@1/oak"] + values["pass@1/fern"]) / 2
         )
         assert values["pass@1/oak"] <= values["pass@2/oak"]
+        counts = row["attempts"]
+        assert counts["samples"][0] == 2 * 2 + 4 and counts["fresh"][0] >= 1
+        assert counts["repairs"][0] <= 4 * values["tree/refined"] == 4 - counts["fresh"][0]
 
 
 def test_two_results_are_compared_problem_by_problem(server, files, tmp_path, capsys):
@@ -104,6 +109,30 @@ def test_samples_that_pass_only_the_public_tests_count_as_reward_hacking():
     rows = [[right, hacking, wrong, failed], [hacking] * 4, [failed] * 4]
     measurement = Measurement(PROBLEMS[:3], {"oak": rows}, seconds={"alone": 1.0})
     assert figures(measurement)["hacking/oak"].values == [pytest.approx(1 / 3), 1.0, None]
+
+
+def test_repairs_are_counted_apart_from_fresh_answers_and_below_wrong_programs_alone():
+    def judged(verdict):
+        generation = Generation((), (1,), (0.0,), StopReason.END_OF_TEXT, 0, 0.0)
+        verification = Verification(verdict, 0.5, (), 0, verdict is Verdict.PASSED)
+        return Answer(generation, "x"), verification
+
+    right, wrong = judged(Verdict.PASSED), judged(Verdict.WRONG_ANSWER)
+    failed = judged(Verdict.SANDBOX_FAILURE)
+
+    def node(number, parent, judged):
+        score = None if judged is failed else 0.5
+        return ClosedNode(number, parent, "oak", *judged, score, b"{}")
+
+    # 1 is wrong and repaired twice, one of them deeper; 2 is right, so 5 repairs nothing.
+    grown = [(1, 0, wrong), (2, 0, right), (3, 1, wrong), (4, 3, right), (5, 2, right),
+             (6, 0, failed)]  # fmt: skip
+    tree = GrowingTree(PROBLEMS[0], None, written={row[0]: node(*row) for row in grown})
+    measurement = Measurement(
+        PROBLEMS[:1], {"oak": [[right, wrong, failed]]}, [tree], [[wrong, right, wrong]]
+    )
+    assert attempts(measurement) == [{"fresh": [2, 1], "repairs": [2, 1], "samples": [5, 2]}]
+    assert attempts(Measurement(PROBLEMS[:1], {"oak": [[right]]})) == []
 
 
 def test_answers_without_a_program_are_counted_by_reason():

@@ -90,3 +90,18 @@ def test_without_error_feedback_the_program_is_shown_and_its_tests_are_not():
     prompts = texts(Feedback("def solve(x):\n    return 4\n", None))
     assert "return 4" in prompts[0] and "passed" not in prompts[0]
     assert prompts[-1] == root_prompt(PROBLEM)[-1]["content"]
+
+
+def test_a_repair_without_the_statement_shows_the_program_and_its_results():
+    program = "def solve(x):\n    return 4\n"
+    feedback = Feedback(program, (WRONG, PASSED))
+    whole, bare = (
+        [prompt[-1]["content"] for prompt in refinement_prompts(PROBLEM, feedback, "", stated)]
+        for stated in (True, False)
+    )
+    assert bare[:-1] == [text.removeprefix(f"{PROBLEM.statement}\n") for text in whole[:-1]]
+    assert bare[0].startswith("This program passed 1 of 2 public tests:\ndef solve(x):")
+    assert "solve([1, 2]) gave 4, expected 3." in bare[0]
+    assert bare[-1] == whole[-1], "what is too long is asked anew, with the statement"
+    nothing = list(refinement_prompts(PROBLEM, Feedback("\n", (WRONG,)), "", False))
+    assert nothing == [root_prompt(PROBLEM)]

@@ -5,8 +5,8 @@ Invariants:
   of children with equal posteriors where a node has many (`engine.search.children`);
   `observe` costs O(depth). Neither visits the rest of the tree.
 - With one expansion in flight at a time this is the sequential algorithm, draw for draw.
-- A node's arms observe only closed, scored children; GEN, CONT and the children are in pools: one
-  per agent (agent_first), or a single shared one (node_first).
+- A node's arms observe only closed, scored children. GEN competes with CONT, and the children with
+  each other where CONT wins: once per agent (agent_first), or once per node (node_first).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHARED = "shared"
 
 
 class Pool:
-    """GEN (widen here), CONT (go deeper) and the children that CONT may enter."""
+    """GEN (widen here) against CONT (go deeper), and the children that CONT may enter."""
 
     __slots__ = ("children", "cont", "gen")
 
