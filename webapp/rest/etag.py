@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.middleware.http import ConditionalGetMiddleware
 
 from webapp.rest.problem_details import changed_since
@@ -16,7 +17,9 @@ class RestETags(ConditionalGetMiddleware):
     304, one with another in If-Match 412. Pages are never the same twice (they carry a nonce),
     streams have no digest."""
 
-    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
         if not request.path.startswith("/api/") or request.method != "GET":
             return response
         response.headers.setdefault("Cache-Control", "private, no-cache")
