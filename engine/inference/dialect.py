@@ -119,7 +119,10 @@ def _assembled(events: Iterable[Any]) -> dict[str, Any]:
         if event.get("error"):
             return event
         usage = event.get("usage") or usage
-        for choice in event.get("choices") or ():
+        choices = event.get("choices") or []
+        if not isinstance(choices, list):
+            raise ValueError("the choices of an event of the stream are no list")
+        for choice in choices:
             if not isinstance(choice, dict) or choice.get("index") not in (0, None):
                 continue
             text += _written(choice.get("delta") or choice.get("message") or {})

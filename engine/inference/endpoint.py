@@ -46,6 +46,7 @@ _OF_THE_SERVER = {401, 403, 404, 405, 501, 505}
 """Status codes of server errors that no retry can cure, and of refusals of any request."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _SHOWN_CHARS = 300
+_DIGITS_OF_STATUS = 3
 _MOST_FAILED, _MOST_FAILED_AT_FIRST = 20, 3
 """Answers in a row that may fail before the agent does, and so many if none has succeeded yet."""
 _MOST_GIVEN_UP = 3
@@ -354,7 +355,8 @@ class EndpointBackend:
 def _status_of(response: httpx.Response) -> int:
     """Returns the status of a response, or the one in the error that a 200 reports."""
     code = str(error_of(response).get("code", "")) if response.is_success else ""
-    return int(code) if code.isascii() and code.isdecimal() else response.status_code
+    is_status = len(code) == _DIGITS_OF_STATUS and code.isascii() and code.isdecimal()
+    return int(code) if is_status else response.status_code
 
 
 def _may_pass(status: int) -> bool:

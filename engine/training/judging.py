@@ -32,7 +32,12 @@ from engine.policy.types import Answer, Request
 from engine.run.waits import REPORT_AFTER, Waiting
 
 NAME = "judge"
-_GRADE = re.compile(r"grade\W{0,6}?(-?\d+(?:\.\d+)?)", re.IGNORECASE)
+_GRADE = re.compile(
+    r"grade\W{0,6}?(?P<grade>[-\u2212]?(?:\d+(?:\.\d+)?|\.\d+))(?![.,]?\d)"
+    r"\s*(?:(?P<percent>%)|(?:/|out\s+of)\s*(?P<scale>\d+(?:\.\d+)?))?",
+    re.IGNORECASE,
+)
+"""A number behind the word, whole (not the 7 of 7,5), and the scale that it names itself."""
 _SHOWN = 200
 """Characters of a reply that a warning quotes."""
 
@@ -68,6 +73,10 @@ class _Item:
     id: str = NAME
 
 
+def _ascii(number: str) -> str:
+    return number.replace("\u2212", "-")
+
+
 class GradingPrompts:
     """The environment of a judge: its prompts, and what is read in its replies."""
 
@@ -87,11 +96,18 @@ class GradingPrompts:
         yield [{"role": "user", "content": text}]
 
     def read(self, task: Any, written: Written) -> Action:
-        """Returns the last grade in a reply that is on the scale, as text."""
-        found = [match[1] for match in _GRADE.finditer(written.text)]
-        if found and 0 <= float(found[-1]) <= self._scale:
-            return Action(found[-1])
+        """Returns the last grade in a reply as text, if it is on the scale."""
+        *_, last = (None, *_GRADE.finditer(written.text))
+        is_torn = written.is_cut and last is not None and last.end("grade") == len(written.text)
+        if last and not is_torn and self._is_on_scale(last):
+            return Action(_ascii(last["grade"]))
         return Action("", NoProgram.CUT_AT_LIMIT if written.is_cut else NoProgram.NO_CODE)
+
+    def _is_on_scale(self, found: re.Match[str]) -> bool:
+        """Whether a grade is on this scale, and is not given on another one."""
+        if found["percent"] or (found["scale"] and float(found["scale"]) != self._scale):
+            return False
+        return 0 <= float(_ascii(found["grade"])) <= self._scale
 
     def opening(self, statement: str, role: str) -> list[Message]:
         return next(self.messages(Request(_Item(statement, "")), role))

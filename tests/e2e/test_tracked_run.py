@@ -12,11 +12,12 @@ import sys
 import pytest
 
 import grove
-from tests.e2e.wellness import accessibility_errors
+from tests.e2e.wellness import accessibility_errors, too_wide
 from tests.helpers.builders import a_token
 from tests.helpers.extras import needed
 from tests.helpers.waiting import patience
 from tests.packaging.builds import ROOT
+from tests.webapp.client.conftest import tracked
 from webapp.accounts.models import Scope
 from webapp.client.tracking.trees import Node, Tree, record_step
 from webapp.experiments.models import Run
@@ -120,6 +121,33 @@ def test_a_run_that_logged_nothing_and_one_that_failed_say_so(program, window):
     page.get_by_text("RuntimeError: no more memory").first.wait_for()
     assert page.get_by_role("button", name="Resume").count() == 0
     shot(page, "failed")
+
+
+def test_a_chart_has_room_for_its_numbers_and_any_name(program, window):
+    with grove.init(id="large"):
+        for step in range(30):
+            grove.log({"small": step / 10, "millions": step * 1e6, "constructor": step})
+    page = window(f"/charts/?run={tracked('large').pk}")
+    lefts = {}
+    for name in ("small", "millions", "constructor"):
+        plot = page.locator(f'[data-metric="logged.{name}"] .u-over')
+        lefts[name] = plot.evaluate("plot => plot.offsetLeft")
+    assert lefts["small"] == lefts["constructor"] < lefts["millions"] - 10
+    headings = page.locator("main h2").all_inner_texts()
+    assert "Logged" in headings and "Training health" not in headings
+
+
+def test_a_name_in_which_no_line_breaks_and_a_huge_reward_fit_a_phone(program, window):
+    names = ["a" * 90, "b" * 90]
+    with grove.init(id="wide") as run:
+        nodes = [Node("x", 1e200, 0.5, agent=name) for name in names]
+        record_step(run.emit, run.new_tree, 1, [Tree("2 + 2?", nodes)])
+    page = window(f"/runs/{tracked('wide').pk}/")
+    shown(page, "wide")
+    assert too_wide(page) == []
+    page.goto(f"/charts/?run={tracked('wide').pk}&q=reward")
+    page.locator("[data-metric] .u-over").first.wait_for()
+    assert too_wide(page) == []
 
 
 def test_groups_are_trees_in_both_schemes_and_widths(program, window):

@@ -12,6 +12,10 @@ test("numbers keep three digits", () => {
   ]);
 });
 
+test("numbers too long to be read have an exponent", () => {
+  equal([1e6, -999999999999, 1e12, -1.9569e196].map(number), ["1,000,000", "−999,999,999,999", "1.00e+12", "−1.96e+196"]);
+});
+
 test("times read as people say them", () => {
   equal([172800, 190000, 172799].map(duration), ["2 d", "2 d 4 h", "47 h 59 min"]);
   equal([0, 59.6, 75, 120, 3600, 8100, NaN].map(duration), [

@@ -104,3 +104,18 @@ test("a figure of a gauge is a chart with its own title, a line for each part", 
   ]);
   equal(["logged.support.by", "logged.support", "figures.any", "reward"].map((id) => isOwn(id, figures)), [true, false, true, false]);
 });
+
+test("a name that every object inherits is a name as any other", () => {
+  const names = ["__proto__", "constructor", "toString", "hasOwnProperty"];
+  const figures = { "pace.mean": { title: "Pace" } };
+  const one = { ...run("a", ...names.map((name) => `logged.${name}`)), figures, owners: {} };
+  equal(chartsFrom([one]).map(({ section, title }) => [section, title]).sort(), names.sort().map((name) => ["Logged", name]));
+  equal(names.map((name) => isOwn(`logged.${name}`, figures)), [false, false, false, false]);
+  const of = chartsFrom([run("a", "figures.constructor.oak", "no_program.toString", "hacking.valueOf", "valueOf")]);
+  equal(of.map(({ id, title, lines }) => [id, title, lines[0].label]), [
+    ["hacking", "Reward hacking", "valueOf"],
+    ["no_program", "Answers without a program", "toString"],
+    ["figures.constructor", "Constructor", "oak"],
+    ["valueOf", "ValueOf", ""],
+  ]);
+});

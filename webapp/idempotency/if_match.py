@@ -19,7 +19,13 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.cache import set_response_etag
 from django.utils.http import parse_etags
 
-from webapp.rest.problem_details import LONGEST_CONDITION, MATCH, Invalid, problem
+from webapp.rest.problem_details import (
+    LONGEST_CONDITION,
+    MATCH,
+    Invalid,
+    changed_since,
+    problem,
+)
 
 HEADER = "If-Match"
 
@@ -66,11 +72,7 @@ def _failed_precondition(request: HttpRequest, given: str) -> HttpResponse | Non
     etags = parse_etags(given)
     if etags == ["*"] or etag in etags:
         return None
-    return problem(
-        412,
-        "It was changed since you read it: read it again, then decide.",
-        Invalid(HEADER, given, f"it is {etag} now").problems,
-    )
+    return changed_since(given, etag)
 
 
 def _current_response(request: HttpRequest) -> HttpResponse:

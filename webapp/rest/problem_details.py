@@ -153,7 +153,7 @@ def _add_conditions(method: str, operation: dict[str, Any]) -> None:
     names = {parameter["name"] for parameter in operation.get("parameters", ())}
     if method == "post" and _KEY["name"] not in names:
         operation.setdefault("parameters", []).append(_KEY)
-    if method in ("patch", "delete"):
+    if method in ("get", "patch", "delete"):
         operation["responses"][412] = {"description": _CHANGED, "content": _PROBLEM}
     if method == "get" and "application/json" in operation["responses"].get(200, {}).get(
         "content", {}
@@ -194,6 +194,15 @@ def problem(
         **more,
     }
     return JsonResponse(body, status=status, content_type="application/problem+json")
+
+
+def changed_since(given: str, etag: str) -> HttpResponse:
+    """Returns the refusal of a request whose `If-Match` is not the resource's ETag."""
+    return problem(
+        412,
+        "It was changed since you read it: read it again, then decide.",
+        Invalid("If-Match", given, f"it is {etag} now").problems,
+    )
 
 
 def install(api: NinjaAPI) -> None:

@@ -15,13 +15,16 @@ export function points(value) {
   return `${value < 0 ? MINUS : "+"}${text}`;
 }
 
-/** Formats with three significant digits; only values below 0.001 get an exponent. */
+const MOST_WRITTEN = 1e12; // beyond it nobody counts the digits, and no tile has room for them
+
+/** Formats with three significant digits; only values below 0.001, and from 1e12 on, get an exponent. */
 export function number(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
   let text;
-  if (size >= 1000) text = Math.round(size).toLocaleString("en-US");
+  if (size >= MOST_WRITTEN) text = size.toExponential(2);
+  else if (size >= 1000) text = Math.round(size).toLocaleString("en-US");
   else if (size >= 0.001) text = String(Number(size.toPrecision(3)));
   else text = size.toExponential(1);
   return value < 0 ? MINUS + text : text;

@@ -5,6 +5,7 @@
  * runs that belong together, one line for each; `share` if values are fractions of a whole.
  */
 
+import { own } from "../lib/own.js";
 import { isLogged, loggedName } from "../run/logged-names.js";
 
 export const FIGURES = "figures.";
@@ -129,14 +130,14 @@ export function chartsFrom(runs, query = "") {
 
 /** Returns whether a chart is of numbers that a run's methods report, whose titles stand beside them. */
 export function isOwn(id, figures) {
-  return id.startsWith(FIGURES) || (isLogged(id) && Boolean(figures?.[id.slice(LOGGED.length)]));
+  return id.startsWith(FIGURES) || (isLogged(id) && Boolean(own(figures, id.slice(LOGGED.length))));
 }
 
 /** Returns the chart of which a gauge's metric is a line, {id, part, label}: "logged.GAUGE.FIGURE.PART"; null for others. */
 function ofGauge(name, figures) {
   if (!isLogged(name)) return null;
   const [gauge, figure] = name.slice(LOGGED.length).split(".");
-  if (!figures?.[`${gauge}.${figure}`]) return null;
+  if (!own(figures, `${gauge}.${figure}`)) return null;
   const id = `${LOGGED}${gauge}.${figure}`;
   const part = loggedName(LOGGED + name.slice(id.length + 1));
   return { id, part, label: part.replaceAll("_", " ") };
@@ -144,8 +145,8 @@ function ofGauge(name, figures) {
 
 function chartOf(id, figures) {
   if (isLogged(id) && isOwn(id, figures)) return figureOf(id, figures[id.slice(LOGGED.length)]);
-  if (id.startsWith(FIGURES)) return figureOf(id, figures?.[id.slice(FIGURES.length)]);
-  return { id, title: titleOf(id), hint: HINTS[id] ?? "", section: sectionOf(id), share: isShare(id), lines: [] };
+  if (id.startsWith(FIGURES)) return figureOf(id, own(figures, id.slice(FIGURES.length)));
+  return { id, title: titleOf(id), hint: own(HINTS, id) ?? "", section: sectionOf(id), share: isShare(id), lines: [] };
 }
 
 /** Chart of a figure that a method reports of itself; its title stands beside the method. */
@@ -178,13 +179,13 @@ function split(name, run) {
 
 function partOf(head, tail) {
   if (BUDGETS.includes(head)) return `k = ${tail}`;
-  if (head.endsWith("no_program") && NO_PROGRAM[tail]) return NO_PROGRAM[tail];
-  return (head === "hacking" && HACKING[tail]) || tail.replaceAll("_", " ");
+  const named = own(head.endsWith("no_program") ? NO_PROGRAM : head === "hacking" ? HACKING : {}, tail);
+  return named ?? tail.replaceAll("_", " ");
 }
 
 /** Agents that share their weights learn as one: the line of their owner names them all. */
 function ofAgent({ agents, owners }, head, agent) {
-  const partners = OF_ONE_AGENT.test(head) ? [] : agents.filter((name) => owners?.[name] === agent);
+  const partners = OF_ONE_AGENT.test(head) ? [] : agents.filter((name) => own(owners, name) === agent);
   return [agent, ...partners].join(" + ");
 }
 
@@ -205,7 +206,7 @@ function sectionOf(id) {
 function titleOf(id) {
   if (isLogged(id)) return loggedName(id);
   const words = id.replaceAll("_", " ").replaceAll(".", ": ");
-  return TITLES[id] ?? words[0].toUpperCase() + words.slice(1);
+  return own(TITLES, id) ?? words[0].toUpperCase() + words.slice(1);
 }
 
 /** Returns whether the values of a chart are fractions of a whole, so that its unit is known. */

@@ -8,6 +8,8 @@ import { interrupted, lonely, stack } from "./metric-lines.js";
 const HEIGHT = 210;
 const FEW = 40; // number of points below which each is drawn
 const FOLLOWED = new Set(["mousemove", "mouseleave"]);
+const AXIS_WIDTH = 58; // pixels of the labels of most charts, which then begin below one another
+const AXIS_GAP = 6;
 export const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [1, 4]];
 
 export class MetricPlot {
@@ -83,7 +85,7 @@ export class MetricPlot {
       },
       axes: [
         { ...axis, size: 26, gap: 4, space: 60, values: (_, ticks) => ticks.map((tick) => tickText(view.x, tick)) },
-        { ...axis, size: 58, gap: 6, values: (_, ticks) => ticks.map((tick) => this.actions.text(tick, 0)) },
+        { ...axis, size: widthOfLabels, gap: AXIS_GAP, values: (_, ticks) => ticks.map((tick) => this.actions.text(tick, 0)) },
       ],
       series: [{}, ...lines.flatMap((line, index) => this.#seriesOf(line, this.colours[index]))],
       bands: lines.flatMap((_, index) => this.#bandsOf(index, stacked)),
@@ -190,4 +192,13 @@ export function xText(axis, value) {
 /** Formats a tick; steps, tokens and nodes have no fractions. */
 function tickText(axis, tick) {
   return axis === "time" || Number.isInteger(tick) ? xText(axis, tick) : null;
+}
+
+/** Returns the pixels that the labels of an axis need. */
+function widthOfLabels(plot, labels, index, round) {
+  const axis = plot.axes[index];
+  if (round > 1) return axis._size; // uPlot's own: another width would bring other labels
+  plot.ctx.font = axis.font[0]; // in pixels of the device
+  const widths = (labels ?? []).map((label) => plot.ctx.measureText(label ?? "").width / devicePixelRatio);
+  return Math.ceil(Math.max(AXIS_WIDTH, AXIS_GAP + 4 + Math.max(0, ...widths)));
 }

@@ -216,6 +216,8 @@ FAILED = {
     "no object": (200, b"[]"),
     "a page": (200, b"<html><body>Welcome to nginx!</body></html>"),
     "an error in a stream": (200, events(delta("a"), {"error": {"message": "lost"}})),
+    "a stream whose choices are a number": (200, b'data: {"choices": 5}\n\n'),
+    "a code of many digits": (200, {"error": {"message": "no", "code": "9" * 5000}}),
     "a broken stream": (200, b'data: {"choi\n\n'),
     "a deep value": (200, b'{"choices": ' + b"[" * 100_000),
     "a call without a function": (200, completion(choices=[{"message": {"tool_calls": [1]}}])),

@@ -17,6 +17,7 @@ from engine.config.setting_warnings import setting_warnings
 from engine.credit.assign import TreeRecord, assign_credit
 from engine.environments.types import Written
 from engine.events.log import EventLog, read_all
+from engine.events.states import NoProgram
 from engine.inference.backends import BackendError
 from engine.memory.memories import Memories
 from engine.policy.types import Request
@@ -98,6 +99,29 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+@pytest.mark.parametrize(
+    ("reply", "grade"),
+    [
+        ("Grade: 7", "7"), ("Grade: 7.", "7"), ("grade = 7.25", "7.25"), ("**Grade:** .5", ".5"),
+        ("Grade: 7/10", "7"), ("Grade: 7 out of 10.", "7"), ("Grade: 7, which is fair", "7"),
+        ("Grade: 7\n\n10 tests were run", "7"), ("Grade: 0 / 10.0", "0"),
+        ("Grade: 7,5", ""), ("Grade: 1,000", ""), ("Grade: 1.2.3", ""), ("Grade: 10/100", ""),
+        ("Grade: 5%", ""), ("Grade: 3 out of 5", ""), ("Grade: \u22121", ""), ("Grade: -.5", ""),
+        ("Grade: 7\nGrade: 8/100", ""), ("Grade: ten", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_no_grade_is_made_up_of_a_number_that_is_none_on_the_scale(reply, grade):
+    assert GradingPrompts("?", 10).read(None, Written(reply)).text == grade
+
+
+def test_a_grade_at_the_end_of_a_cut_reply_may_be_a_part_of_one():
+    cut, whole = (Written("Grade: 1", is_cut=one) for one in (True, False))
+    read = GradingPrompts("?", 10).read
+    assert (read(None, cut).text, read(None, whole).text) == ("", "1")
+    assert read(None, cut).fault == NoProgram.CUT_AT_LIMIT
+    assert read(None, Written("Grade: 1\nBecause", is_cut=True)).text == "1"
 
 
 @pytest.fixture(scope="module")

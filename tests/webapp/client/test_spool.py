@@ -5,6 +5,7 @@ import io
 import math
 import os
 import random
+import resource
 import subprocess
 import sys
 
@@ -121,6 +122,19 @@ def test_many_numbers_become_several_events():
     pieces = parts(whole)
     assert [len(one["numbers"]) for one in pieces] == [2000, 2000, 500]
     assert {name for one in pieces for name in one["numbers"]} == whole["numbers"].keys()
+
+
+def test_a_disk_without_room_for_a_header_keeps_no_torn_file(tmp_path):
+    """Such a file would be no spool: what a killed program had logged could not be sent."""
+    limits_before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits_before[1]))
+    try:
+        spool = Spool.create(tmp_path, Header(session="s" * 8, key="k"), "1")
+        spool.append(b'{"a":1}')
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits_before)
+    assert unfinished(tmp_path) == [] and spool.problem is not None
+    assert spool.read(Position(), 10, 100) == [b'{"a":1}']
 
 
 def test_a_torn_line_is_dropped_and_whole_ones_are_read_once(tmp_path):

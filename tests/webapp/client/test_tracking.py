@@ -298,6 +298,25 @@ def test_a_record_that_the_server_refuses_blocks_no_other(here):
 
 
 @pytest.mark.large
+def test_what_a_run_has_no_room_for_blocks_no_other_record(here, monkeypatch):
+    """A process that continues a run does not know what others left room for."""
+    monkeypatch.setattr(logged_checks, "MOST_NAMES", 2)
+    monkeypatch.setattr(logged_checks, "MOST_CONFIG_BYTES", 1000)
+    for turn in range(2):
+        with grove.init(id="full", resume="allow") as run:
+            run.config.update({f"key {turn}": "x" * 600})
+            for step in range(2):
+                run.log({f"text {turn}.{step}": "x"})
+                run.summary["note"] = "y" * 600
+                run.log({"loss": turn + step})
+    stored = tracked("full")
+    assert logged_numbers(stored, "loss") == [0, 1, 1, 2] and stored.state == "finished"
+    assert stored.tracking.config.keys() == {"key 0"}
+    lost = Event.objects.filter(run=stored, payload__level="error").order_by("seq")
+    assert ["config" in one.payload["message"] for one in lost] == [True, False, False]
+
+
+@pytest.mark.large
 def test_stop_reaches_the_program(here):
     run = grove.init(id="stops")
     with Grove(here.address, here.token) as client:

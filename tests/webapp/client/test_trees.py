@@ -3,8 +3,10 @@
 import msgspec
 
 import grove
+from engine.config.names import name_fault
 from tests.webapp.client.test_spool import lines_of
 from webapp.client.tracking.trees import Node, Tree, named, record_step
+from webapp.client.tracking.values import is_shown
 from webapp.telemetry.ingest.external_engines import read_batch
 
 
@@ -45,6 +47,22 @@ def test_groups_of_a_step_are_events_that_the_server_takes(tmp_path):
 def test_a_problem_has_a_short_name_that_tells_it_from_others():
     first, second = named("x" * 500), named("x" * 501)
     assert first != second and len(first) < 60 and named("2 + 2?").startswith("2 + 2?")
+
+
+def test_no_problem_has_a_name_that_the_server_refuses():
+    everything = [*map(chr, range(0x10000)), *map(chr, range(0xE0000, 0xE0200))]
+    for start in range(0, len(everything), 30):
+        problem = "".join(everything[start : start + 30])
+        assert not name_fault(named(problem)), ascii(problem)
+    assert named("\ufeffAdd\u200b 1\xa0and 2.").startswith("Add 1 and 2. ")
+    assert named("Add\u200b 1") != named("Add 1")
+
+
+def test_no_agent_is_taken_that_the_server_refuses():
+    everything = [*map(chr, range(0x10000)), *map(chr, range(0xE0000, 0xE0200))]
+    wrong = [ascii(one) for one in everything if is_shown(one) and name_fault(one)]
+    assert not wrong
+    assert is_shown("oak 2") and is_shown("\u6a39") and not is_shown(" ") and not is_shown("")
 
 
 def encoded(events):

@@ -182,6 +182,20 @@ def test_a_change_is_made_only_to_what_was_read(client, cast):
     assert mark("fifth", **{"If-Match": "*"}).status_code == 404
 
 
+def test_a_read_under_another_etag_is_refused_by_its_name(client, cast):
+    client.force_login(cast.bob)
+    address = f"/api/v1/runs/{a_run(cast).pk}"
+    etag = client.get(address)["ETag"]
+    refused = client.get(address, headers={"If-Match": '"another"'})
+    assert refused.status_code == 412 and refused["Content-Type"] == "application/problem+json"
+    assert refused.json()["problems"] == [
+        {"path": "If-Match", "value": '"another"', "reason": f"it is {etag} now"}
+    ]
+    for condition in (etag, "*"):
+        assert client.get(address, headers={"If-Match": condition}).status_code == 200
+    assert client.get("/api/v1/runs/none", headers={"If-Match": '"x"'}).status_code == 404
+
+
 def test_a_condition_on_what_one_may_not_read_is_not_passed_over(client, cast):
     known = a_registry(cast)
     address = f"/api/v1/models/{known['model_id']}/versions/2"

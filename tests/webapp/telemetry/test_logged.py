@@ -98,6 +98,19 @@ def test_too_many_series_are_refused(engine, monkeypatch):
     assert engine.send(logged(2, numbers={"m7": 1})).status_code == 200
 
 
+def test_what_a_run_has_no_room_for_is_named_by_its_event(engine, monkeypatch):
+    """So that a sender can leave it out, and what comes after it is stored."""
+    monkeypatch.setattr("webapp.telemetry.ingest.logged_checks.MOST_SERIES", 3)
+    monkeypatch.setattr("webapp.telemetry.ingest.logged_checks.MOST_NAMES", 2)
+    assert engine.send(logged(1, texts={"a": "x"}, numbers={"m": 1, "n": 2})).status_code == 200
+    fits = logged(2, texts={"a": "y", "b": "y"}, numbers={"o": 1})
+    names = [fits, logged(3, texts={"b": "z"}), logged(4, tables={}, texts={"c": "z"})]
+    assert refusal(engine.send(*names))[0] == "events.2.payload"
+    series = [line(1), fits, logged(3, numbers={"o": 1}), logged(4, numbers={"p": 1})]
+    assert refusal(engine.send(*series))[0] == "events.3.payload.numbers"
+    assert engine.send(*names[:2]).status_code == 200
+
+
 def test_a_number_is_a_series_under_its_name_and_moves_the_run_on(engine):
     first = logged(1, 3, numbers={"train/loss": 2, "a~b": 0.5})
     engine.send(first, logged(2, 7, numbers={"x": 1}))

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import msgspec
 
 from webapp.client.imports.whole import Target
-from webapp.client.tracking import InitRefused, spool, values
+from webapp.client.tracking import InitRefused, room, spool, values
 from webapp.client.tracking.runs import LAST_SECOND, Run, encoded, whole_step
 from webapp.client.tracking.start import start
 
@@ -71,13 +71,17 @@ class Copy:
         # Also without a record: an import may have been cut off once its run was created.
         self._is_known = any(_spools_of(spools, self.key))
         self._places: dict[str, _Place] = {}
+        self._names = room.Names()
         self.run: Run | None = None
         self.count = 0
         """Number of records that were copied."""
 
     @property
     def problems(self) -> list[str]:
-        return [place.problem for place in self._places.values() if place.problem]
+        problems = [place.problem for place in self._places.values() if place.problem]
+        if self._names.left_out:
+            problems.append(f"{self.directory}: {room.LEFT_OUT}")
+        return problems
 
     def add(self, file: Growing) -> None:
         """Adds a file of the directory; one that is there is left as it is."""
@@ -116,7 +120,7 @@ class Copy:
         return self.run.is_sent
 
     def _copy(self, name: str, record: Record) -> None:
-        events = [*_events(record)]
+        events = [*_events(record, self._names)]
         if not events:
             return
         self.run = self.run or self._started()
@@ -159,11 +163,11 @@ def _spools_of(spools: Path, key: str) -> Iterator[Path]:
     return spools.rglob(f"*-{key}-*{spool.SUFFIX}*")
 
 
-def _events(record: Record) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _events(record: Record, names: room.Names) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yields the events of a record; none if it says nothing."""
     if record.config:
         yield "run.described", {"config": values.plain(record.config)}
-    if fields := values.sorted_values(record.values):
+    if fields := names.admitted(values.sorted_values(record.values)):
         for part in values.parts(fields):
             yield "metric.logged", {"step": whole_step(record.step), **part}
 

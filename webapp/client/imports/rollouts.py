@@ -27,7 +27,7 @@ import msgspec
 from webapp.client.imports.traces import NoTrace, rollouts_in
 from webapp.client.tracking import limits
 from webapp.client.tracking.trees import AGENT, Node, Tree, record_step
-from webapp.client.tracking.values import text_of
+from webapp.client.tracking.values import is_shown, text_of
 
 MOST_NODES = 10_000
 """Nodes of one tree, as many as the page can draw."""
@@ -218,8 +218,8 @@ def _refuse_unknown(place: str, row: Mapping[str, Any]) -> None:
 
 def _node(place: str, row: Mapping[str, Any], parent: int) -> Node:
     agent = _text(place, row, "agent", AGENT)
-    if not 1 <= len(agent) <= LONGEST_AGENT or not agent.isprintable():
-        reason = f"give 1 to {LONGEST_AGENT} printable characters"
+    if not 1 <= len(agent) <= LONGEST_AGENT or not is_shown(agent):
+        reason = f"give 1 to {LONGEST_AGENT} printable characters, not blanks alone"
         raise Broken(place, "agent", agent, reason)
     cut = row.get("cut", False)
     if not isinstance(cut, bool):

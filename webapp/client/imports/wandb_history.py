@@ -13,6 +13,8 @@ from typing import Any
 
 from webapp.client.imports.whole import Finished
 
+_LONGEST_CELL = 64 * 2**20
+"""Characters of a cell that is read: tables and completions are cells, and may be long."""
 _OF_WANDB = ("_step", "_timestamp", "_runtime", "_wandb")
 
 
@@ -31,11 +33,14 @@ def run_of_history(path: Path) -> Finished:
     Raises:
         BadHistory: it is none, or a step or a time is none.
     """
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        try:
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             rows = list(_rows(path.name, csv.DictReader(file)))
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise BadHistory(f"{path.name}: this is no CSV in UTF-8: {error}") from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise BadHistory(f"{path.name}: this is no CSV in UTF-8: {error}") from None
+    finally:
+        csv.field_size_limit(before)
     return Finished(path.stem, path.stem, "finished", rows)
 
 

@@ -22,8 +22,9 @@ from typing import Any
 import msgspec
 
 from webapp.client.client import Grove
-from webapp.client.tracking import limits, sync, values
+from webapp.client.tracking import limits, room, sync, values
 from webapp.client.tracking.runs import LAST_SECOND, tags_of, whole_step
+from webapp.client.tracking.sender import say
 from webapp.client.tracking.spool import Header, Spool
 from webapp.client.tracking.start import checked_id
 
@@ -105,16 +106,20 @@ class Finished:
         start = start if math.isfinite(start) else 0.0
         end = max([start, *(at for at, _, _ in self.rows)])
         described = {
-            "config": values.plain(self.config), "summary": values.plain(self.summary),
+            "config": room.Settings().admitted(values.plain(self.config)),
+            "summary": room.Settings().admitted(values.plain(self.summary)),
             "tags": tags_of(self.tags), "notes": values.text_of(self.notes, limits.LONGEST_NOTES),
         }  # fmt: skip
         said = {name: value for name, value in described.items() if value}
         events = [_event(start, "run.state", {"state": "running"})]
         events += [_event(start, "run.described", {name: value}) for name, value in said.items()]
+        names = room.Names()
         for at, step, row in self.rows:
-            for part in values.parts(values.sorted_values(row)):
+            for part in values.parts(names.admitted(values.sorted_values(row))):
                 if part:
                     events.append(_event(at, "metric.logged", {"step": whole_step(step), **part}))
+        if names.left_out:
+            say(f"{self.name or self.id}: {room.LEFT_OUT}")
         if self.state == "failed":
             cause = self.reason or "the tracker that it was imported from says so"
             events.append(_event(end, "error", {"message": values.text_of(cause, 2000)}))

@@ -4,6 +4,10 @@
 LONGEST_NAME = 180
 """Characters of a name, "/" and "~" counted twice."""
 MOST_NUMBERS = 2000
+MOST_SERIES = 10_000
+"""Names of numbers of one run."""
+MOST_NAMES = 500
+"""Names of other values of one run."""
 LARGEST = 1e300
 """Numbers of this size and beyond are kept as infinite."""
 LONGEST_TEXT = 65_536

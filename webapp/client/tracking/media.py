@@ -176,18 +176,35 @@ def _binned(values: Any, bins: int) -> tuple[list[float], list[float]]:
         if hasattr(values, "detach"):
             values = values.detach().cpu().float()
         array = numpy.asarray(values, dtype=float).ravel()
-        array = array[numpy.isfinite(array)]
-        if array.size:
-            counts, edges = numpy.histogram(array, bins=bins)
-            return counts.astype(float).tolist(), edges.tolist()
-        return [0.0], [0.0, 1.0]
+        values = array[numpy.isfinite(array)]
+        if values.size:
+            low, high = _range(float(values.min()), float(values.max()), bins)
+            if math.isfinite(high - low):
+                counts, edges = numpy.histogram(values, bins=bins, range=(low, high))
+                return counts.astype(float).tolist(), edges.tolist()
     numbers = [one for one in numbers_of(values) if math.isfinite(one)]
     if not numbers:
         return [0.0], [0.0, 1.0]
-    low, high = min(numbers), max(numbers)
-    if low == high:  # as numpy does
-        low, high = low - 0.5, high + 0.5
+    low, high = _range(min(numbers), max(numbers), bins)
+    edges = [*(_share(low, high, index / bins) for index in range(bins)), high]
     counts = [0.0] * bins
     for one in numbers:
-        counts[min(bins - 1, int((one - low) / (high - low) * bins))] += 1
-    return counts, [low + (high - low) * index / bins for index in range(bins)] + [high]
+        # Quarters: the range of the largest floats is no float.
+        share = (one / 4 - low / 4) / (high / 4 - low / 4)
+        counts[min(bins - 1, int(share * bins))] += 1
+    return counts, edges
+
+
+def _range(low: float, high: float, bins: int) -> tuple[float, float]:
+    """Returns a range that has as many different floats as edges: that of equal or nearly equal
+    numbers is widened, as numpy does for equal ones."""
+    least = 4 * bins * math.ulp(max(abs(low), abs(high)))
+    if high - low > least:
+        return low, high
+    half, most = max(0.5, least), sys.float_info.max
+    return max(low - half, -most), min(high + half, most)
+
+
+def _share(low: float, high: float, share: float) -> float:
+    between = low + (high - low) * share
+    return between if math.isfinite(between) else low * (1 - share) + high * share

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from webapp.client.tracking import limits, values
+from webapp.client.tracking import limits, room, values
 from webapp.client.tracking.axes import LARGEST_STEP, Axes
 from webapp.client.tracking.sender import Background, say
 from webapp.client.tracking.spool import Spool
@@ -110,6 +110,8 @@ class Run:
         self.sweep_id: str | None = None
         """W&B's, always None: a sweep is made on the page of an experiment."""
         self._axes = Axes()
+        self._names = room.Names()
+        self._room = {"config": room.Settings(), "summary": room.Settings()}
         self._tags: tuple[str, ...] = ()
         self._notes = ""
         self.config = Settings(lambda added: self._describe("config", added))
@@ -351,6 +353,11 @@ class Run:
             self.fail(error)
 
     def _write(self, fields: values.Fields, step: int) -> None:
+        fields = self._names.admitted(fields)
+        if self._names.left_out:
+            self._warn_once(room.LEFT_OUT)
+        if not fields:
+            return
         line = _line("metric.logged", {"step": step, **fields})
         if values.fits(fields, len(line)):
             self._append(line)
@@ -364,6 +371,11 @@ class Run:
             plain = {key: values.text_of(str(one), limits.LONGEST_CELL) for key, one in
                      list(plain.items())[:50]}  # fmt: skip
             self._warn_once(f"{field}: it is too large, and kept in part, as texts")
+        given, plain = len(plain), self._room[field].admitted(plain)
+        if len(plain) < given:
+            self._warn_once(f"{field}: {limits.MOST_CONFIG_BYTES} bytes are kept, and no more")
+        if not plain:
+            return
         self._emit("run.described", {field: plain})
 
     def _emit(self, kind: str, payload: Mapping[str, Any], tree: int | None = None,

@@ -15,6 +15,7 @@ import errno
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,13 +85,19 @@ class Spool:
         """Creates the file of a new process; where none can be, its lines wait in memory."""
         path = directory / f"{stamp}-{header.key}-{header.session[:8]}{SUFFIX}"
         first = msgspec.json.encode(header) + b"\n"
+        descriptor = -1
         try:
             directory.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
             descriptor = os.open(path, flags, 0o600)
             _take(descriptor, path)
-            os.write(descriptor, first)
+            if os.write(descriptor, first) < len(first):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         except OSError as error:
+            if descriptor >= 0:  # a file without its header is no spool
+                with suppress(OSError):
+                    path.unlink()
+                os.close(descriptor)
             spool = Spool(path, header, -1, 0, 0)
             spool.problem = error
             return spool

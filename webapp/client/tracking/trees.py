@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webapp.client.tracking.values import text_of
-
 AGENT = "policy"
 """Name of the agent of a trainer that has only one."""
 SOLVED = 1.0
@@ -108,9 +106,10 @@ def _record_node(emit: Emit, tree: int, number: int, node: Node, depth: int, ste
 
 
 def named(problem: str) -> str:
-    """Returns a short name of a problem, the same for equal problems alone."""
+    """Returns a short name of a problem, the same for equal problems alone. It has none of the
+    characters that the server refuses in names: zero-width ones, for example, are left out."""
     digest = hashlib.sha256(problem.encode("utf-8", "replace")).hexdigest()[:8]
-    start = text_of(" ".join(problem.split())[:40])
+    start = "".join(one for one in " ".join(problem.split())[:40] if one.isprintable())
     return f"{start} {digest}".strip()
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -58,6 +59,17 @@ def name_of(name: str) -> str:
     return f"{kept}...{digest}"
 
 
+_BLANK = frozenset(
+    " \u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+).union(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+"""Printable characters that show nothing; the server refuses a name of them alone."""
+
+
+def is_shown(name: str) -> bool:
+    """Returns whether a name has printable characters alone, and shows at least one."""
+    return name.isprintable() and not _BLANK.issuperset(name)
+
+
 def text_of(text: str, longest: int = limits.LONGEST_TEXT) -> str:
     """Returns a text that the server can store; a long one is cut, and says so."""
     text = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
@@ -89,10 +101,18 @@ def _add(fields: Fields, key: str, value: Any, depth: int) -> None:
     elif _is_list_of_media(value):
         for index, one in enumerate(value):
             _add(fields, key if len(value) == 1 else f"{key}.{index}", one, depth)
-    elif hasattr(value, "savefig"):  # a figure of matplotlib, or its module
+    elif _has(value, "savefig"):  # a figure of matplotlib, or its module
         _add(fields, key, Image(value), depth)
     elif value is not None:
         _add_other(fields, name, value)
+
+
+def _has(value: Any, name: str) -> bool:
+    """Returns whether a value has an attribute; false if its own look-up raises anything."""
+    try:
+        return hasattr(value, name)
+    except Exception:
+        return False
 
 
 def _is_list_of_media(value: Any) -> bool:
@@ -104,21 +124,17 @@ def _is_list_of_media(value: Any) -> bool:
 
 def _add_other(fields: Fields, name: str, value: Any) -> None:
     """Adds a number of numpy or torch, an array as its histogram, or anything else as a text."""
-    if hasattr(value, "tolist") and hasattr(value, "shape"):
-        try:
+    # A value's own methods may raise anything, and no training ends because of a value.
+    with suppress(Exception):
+        if hasattr(value, "tolist") and hasattr(value, "shape"):
             if math.prod(value.shape) <= _SMALL_ARRAY:
                 _add_number(fields, name, value.item())
             else:
                 _add_histogram(fields, name, Histogram(value))
             return
-        except (TypeError, ValueError):  # of texts or objects
-            pass
-    elif hasattr(value, "item"):
-        try:
+        if hasattr(value, "item"):
             _add_number(fields, name, value.item())
             return
-        except (TypeError, ValueError):
-            pass
     _put(fields, "texts", name, text_of(_shown(value)))
 
 
@@ -146,7 +162,17 @@ def _shown(value: Any) -> str:
     try:
         return json.dumps(plain(value), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
-        return repr(value)
+        return written(value, repr)
+
+
+def written(value: Any, how: Callable[[Any], str] = str) -> str:
+    """Returns a value's own text; of one whose method raises, its type and what it raised."""
+    try:
+        return how(value)
+    except Exception as error:
+        if isinstance(value, int):  # of more digits than Python writes
+            return hex(value)
+        return f"({type(value).__name__}: {type(error).__name__} when it was shown)"
 
 
 def table_of(table: Table) -> dict[str, Any]:
@@ -164,16 +190,18 @@ def table_of(table: Table) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> str | float | bool | None:
-    if hasattr(value, "item") and not isinstance(value, str):
+    if _has(value, "item") and not isinstance(value, str):
         try:
             value = value.item()
-        except (TypeError, ValueError):
-            value = repr(value)
+        except Exception:
+            value = written(value, repr)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float):
         number = float(value) if abs(value) < 1e300 else math.nan
-        return number if math.isfinite(number) else str(value)
+        if math.isfinite(number):
+            return number
+        return text_of(written(value), limits.LONGEST_CELL)
     if isinstance(value, Text | NotKept | Image):
         value = value.text or "an image, which a table does not keep"
     return text_of(value if isinstance(value, str) else _shown(value), limits.LONGEST_CELL)
@@ -186,20 +214,29 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return text_of(value)
     if isinstance(value, int):
-        return int(value) if abs(value) < 2**53 else str(value)
+        if abs(value) < 2**53:
+            return int(value)
+        return text_of(written(value), limits.LONGEST_CELL)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
     if depth >= limits.DEEPEST - 2:
-        return text_of(repr(value), limits.LONGEST_CELL)
+        return text_of(written(value, repr), limits.LONGEST_CELL)
+    with suppress(Exception):  # of a container's own methods
+        return _plain_items(value, depth + 1)
+    return text_of(written(value), limits.LONGEST_CELL)
+
+
+def _plain_items(value: Any, depth: int) -> Any:
+    """Returns a container's items as JSON values. Raises TypeError for any other value."""
     if isinstance(value, Mapping):
-        return {text_of(str(key), 200): plain(one, depth + 1) for key, one in value.items()}
+        return {text_of(written(key), 200): plain(one, depth) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(one, depth + 1) for one in value]
+        return [plain(one, depth) for one in value]
     if hasattr(value, "tolist"):  # of numpy or torch
-        return plain(value.tolist(), depth + 1)
+        return plain(value.tolist(), depth)
     if hasattr(value, "__dict__") and type(value).__name__ == "Namespace":  # of argparse
-        return plain(vars(value), depth + 1)
-    return text_of(str(value), limits.LONGEST_CELL)
+        return plain(vars(value), depth)
+    raise TypeError("no container")
 
 
 def fits(fields: Fields, size: int) -> bool:

@@ -68,9 +68,9 @@ def store_config(run: Run, events: Iterable[Event]) -> None:
         run.tracking.save(update_fields=["config"])
 
 
-def count_with(run: Run, names: Iterable[Name]) -> int:
-    """Returns how many names the run would have with these."""
-    return len(_stored(run).keys() | set(names))
+def stored_names(run: Run) -> set[Name]:
+    """Returns the names that the run has."""
+    return set(_stored(run))
 
 
 def _stored(run: Run) -> dict[Name, int]:

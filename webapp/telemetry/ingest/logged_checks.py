@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +25,7 @@ from webapp.experiments.models import Run
 from webapp.experiments.tracked_runs import config_of
 from webapp.rest.problem_details import Invalid
 from webapp.scalars import LARGEST, LOGGED, logged_name
-from webapp.telemetry.ingest.logged import KINDS, MOST_NAMES, count_with, names_in
+from webapp.telemetry.ingest.logged import KINDS, MOST_NAMES, names_in, stored_names
 from webapp.telemetry.models import Metric
 
 LONGEST_NAME = 180
@@ -63,37 +63,75 @@ def refuse_bad_values(path: str, kind: str, payload: dict[str, Any]) -> None:
 def refuse_too_many(run: Run, events: Sequence[Event], start: int) -> None:
     """Raises `Invalid` if these new events would give the run too many names or too large settings.
     The first has the index `start` in the request. The caller holds the run's row lock."""
-    described = [event.payload for event in events if event.kind == "run.described"]
+    described = [(n, e.payload) for n, e in enumerate(events, start) if e.kind == "run.described"]
     if described and not run.tracked:
-        index = start + next(n for n, e in enumerate(events) if e.kind == "run.described")
         reason = (
             "only a tracked run is described by its program: its settings are given at creation"
         )
-        raise Invalid(f"events.{index}.kind", "run.described", reason)
+        raise Invalid(f"events.{described[0][0]}.kind", "run.described", reason)
     for field, stored in (("config", config_of(run)), ("summary", run.result.get("summary", {}))):
-        sizes = [_size(one[field]) for one in described if field in one]
-        if sizes and (total := _size(stored) + sum(sizes)) > MOST_CONFIG_BYTES:
+        given = [(index, payload[field]) for index, payload in described if field in payload]
+        if given:
+            _refuse_settings(field, stored, given)
+    _refuse_names(run, events, start)
+    _refuse_series(run, events, start)
+
+
+def _refuse_settings(
+    field: str, stored: Mapping[str, Any], given: Sequence[tuple[int, dict[str, Any]]]
+) -> None:
+    """Raises `Invalid` for the first of these events, by its index, whose settings would be too
+    many, merged with those before."""
+    sizes = {key: _share(key, value) for key, value in stored.items()}
+    total = 1 + sum(sizes.values())
+    for index, added in given:
+        for key, value in added.items():
+            size = _share(key, value)
+            total += size - sizes.get(key, 0)
+            sizes[key] = size
+        if total > MOST_CONFIG_BYTES:
             reason = f"the run's {field} may have {MOST_CONFIG_BYTES} bytes as JSON in all"
-            raise Invalid(f"events.payload.{field}", f"{total} bytes", reason)
-    names = names_in(events)
-    if names and (total := count_with(run, names)) > MOST_NAMES:
-        reason = f"a run may have {MOST_NAMES} names of {', '.join(KINDS)}: log under fewer names"
-        raise Invalid("events.payload", f"{total} names", reason)
-    _refuse_series(run, events)
+            raise Invalid(f"events.{index}.payload.{field}", f"{total} bytes", reason)
 
 
-def _refuse_series(run: Run, events: Sequence[Event]) -> None:
-    logged = (event.payload for event in events if event.kind == "metric.logged")
-    new = {name for payload in logged for name in payload.get("numbers", ())}
+def _share(key: str, value: Any) -> int:
+    """Bytes of one item of an object as JSON, with the comma or brace before it."""
+    return _size({key: value}) - 1
+
+
+def _refuse_names(run: Run, events: Sequence[Event], start: int) -> None:
+    new = names_in(events).keys()
+    if not new:
+        return
+    names = stored_names(run)
+    if len(names | new) <= MOST_NAMES:
+        return
+    for index, event in enumerate(events, start):
+        names |= names_in([event]).keys()
+        if (total := len(names)) > MOST_NAMES:
+            kinds = ", ".join(KINDS)
+            reason = f"a run may have {MOST_NAMES} names of {kinds}: log under fewer names"
+            raise Invalid(f"events.{index}.payload", f"{total} names", reason)
+
+
+def _refuse_series(run: Run, events: Sequence[Event], start: int) -> None:
+    logged = [
+        (index, event.payload.get("numbers", ()))
+        for index, event in enumerate(events, start)
+        if event.kind == "metric.logged"
+    ]
+    new = {name for _, numbers in logged for name in numbers}
     if not new:
         return
     metrics = Metric.objects.filter(run=run, name__startswith=LOGGED)
     if metrics.count() + len(new) <= MOST_SERIES:
         return
-    stored = set(metrics.values_list("name", flat=True))
-    if (total := len(stored | {logged_name(name) for name in new})) > MOST_SERIES:
-        reason = f"a run may have {MOST_SERIES} names of numbers: log under fewer names"
-        raise Invalid("events.payload.numbers", f"{total} names", reason)
+    names = set(metrics.values_list("name", flat=True))
+    for index, numbers in logged:
+        names.update(map(logged_name, numbers))
+        if (total := len(names)) > MOST_SERIES:
+            reason = f"a run may have {MOST_SERIES} names of numbers: log under fewer names"
+            raise Invalid(f"events.{index}.payload.numbers", f"{total} names", reason)
 
 
 def _refuse_logged(path: str, payload: dict[str, Any]) -> None:

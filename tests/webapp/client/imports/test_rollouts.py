@@ -156,6 +156,7 @@ def test_a_broken_export_of_trackio_is_named(document, message):
         ({**GOOD, "tokens": -1}, "tokens = -1: give a whole number from 0 to 2147483647"),
         ({**GOOD, "step": 2**31}, "step = 2147483648: give a whole number"),
         ({**GOOD, "agent": "a\n"}, "agent = 'a\\n': give 1 to 100 printable characters"),
+        ({**GOOD, "agent": " \u2800"}, "give 1 to 100 printable characters, not blanks alone"),
         ({**GOOD, "cut": 1}, "cut = 1: give true or false"),
         ({**GOOD, "parent": 2}, "parent = 2: no earlier rollout of this tree has this id"),
         ({**GOOD, "parent": [1]}, "parent = [1]: give a text or a whole number"),
@@ -253,8 +254,13 @@ def test_rollouts_by_rest_are_a_run_or_a_refusal_that_names_them(here):
         assert refused.status_code == 422 and "rollouts.0.text" in refused.text
         assert not Run.objects.exists()
         again = [client.rest.add_rollouts(project=project, rollouts=rows[::-1]) for _ in range(2)]
-    assert again[0].id == again[1].id and again[0].state == "finished"
-    assert [len(tree["nodes"]) for tree in folded(Run.objects.get())["trees"]] == [2]
+        odd = [{**GOOD, "problem": "\ufeffAdd\u200b 2 and 2."}]
+        hidden = client.rest.add_rollouts(project=project, rollouts=odd, id="hidden")
+    assert again[0].id == again[1].id and again[0].state == hidden.state == "finished"
+    (tree,) = folded(Run.objects.get(pk=again[0].id))["trees"]
+    assert len(tree["nodes"]) == 2
+    (tree,) = folded(Run.objects.get(pk=hidden.id))["trees"]
+    assert tree["statement"] == odd[0]["problem"] and tree["problem"].startswith("Add 2 and 2. ")
 
 
 @pytest.mark.large

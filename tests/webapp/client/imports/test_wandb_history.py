@@ -35,6 +35,13 @@ def test_a_history_of_wandb_is_a_run(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_cell_may_be_long(tmp_path):
+    """A table or a completion: more than the 131,072 characters that `csv` reads by itself."""
+    (tmp_path / "h.csv").write_text(f'_step,sample\n3,"{"x" * 200_000}"\n')
+    (row,) = run_of_history(tmp_path / "h.csv").rows
+    assert len(row[2]["sample"]) == 200_000
+
+
 @pytest.mark.large
 def test_a_history_is_imported_once(here, tmp_path):
     file = tmp_path / "night.csv"
