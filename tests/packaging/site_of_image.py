@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,18 +16,26 @@ from tests.helpers.ports import a_port
 from tests.helpers.rest_runs import PASSWORD
 from tests.helpers.waiting import eventually, patience
 from tests.packaging.builds import Environment
-from tests.packaging.image import Container
+from tests.packaging.image import UNKNOWN, Container
 
 TOKEN = "a-token-of-16-chars"
 """Of readers of metrics."""
 
 
 def secrets(folder: Path, **values: str) -> dict[str, str]:
-    """Returns the variables that name a file of each secret."""
-    folder.mkdir()
+    """Returns the variables that name a file of each secret, which the container's account alone
+    may read."""
+    folder.mkdir(mode=0o700)
     for name, text in values.items():
         (folder / name).write_text(f"{text}\n")
+        (folder / name).chmod(0o400)
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, UNKNOWN, UNKNOWN)
     return {f"{name}_FILE": str(folder / name) for name in values}
+
+
+def socket_folder(database_url: str) -> Path:
+    return Path(parse_qs(urlsplit(database_url).query)["host"][0])
 
 
 @dataclass
@@ -45,6 +54,7 @@ class Site:
 
     def __post_init__(self) -> None:
         self.folder.mkdir()
+        self.folder.chmod(0o755)  # whatever the umask
         files = secrets(
             self.folder / "secrets", DATABASE_URL=self.database_url, GROVE_SECRET_KEY="k" * 40,
             GROVE_METRICS_TOKEN=TOKEN,
@@ -53,7 +63,7 @@ class Site:
             **files, "BROKER_URL": self.broker_url, "GROVE_PORT": str(self.port),
             "GROVE_WORKER_METRICS": f"127.0.0.1:{self.of_worker}",
             "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
-        }, (Path(parse_qs(urlsplit(self.database_url).query)["host"][0]),))  # fmt: skip
+        }, (socket_folder(self.database_url),))  # fmt: skip
 
     @property
     def address(self) -> str:

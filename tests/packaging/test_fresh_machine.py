@@ -33,7 +33,7 @@ from tests.helpers.rest_runs import (
 from tests.helpers.waiting import eventually
 from tests.packaging.image import UNKNOWN, VAR, needs_containment
 from tests.packaging.prometheus import a_prometheus, here, needs_prometheus, value_of
-from tests.packaging.site_of_image import TOKEN, Site, answers
+from tests.packaging.site_of_image import TOKEN, Site, answers, socket_folder
 from tests.workers.test_worker import needs_redis
 
 pytestmark = [
@@ -41,7 +41,7 @@ pytestmark = [
     needs_containment, needs_prometheus,
 ]  # fmt: skip
 SMALL = {
-    "training.steps": 3, "training.minutes": None, "training.trees_per_step": 2,
+    "training.steps": 2, "training.minutes": None, "training.trees_per_step": 2,
     "training.validate_every": 2, "training.checkpoint_every": 1, "search.nodes_per_tree": 4,
     "problems.train": 50, "problems.validation": 2, "problems.test": 2, "sandbox.workers": 1,
 }  # fmt: skip
@@ -66,6 +66,9 @@ def databases(postgres_url):
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         rules = Path(admin.execute("SHOW hba_file").fetchone()[0])
         before = rules.read_text()
+        sockets = socket_folder(postgres_url)
+        mode = sockets.stat().st_mode & 0o777
+        sockets.chmod(0o711)
         rules.write_text(f"local {','.join(names)} all trust\n{before}")
         admin.execute("SELECT pg_reload_conf()")
         for name in names:
@@ -75,6 +78,7 @@ def databases(postgres_url):
             admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
         rules.write_text(before)
         admin.execute("SELECT pg_reload_conf()")
+        sockets.chmod(mode)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +144,7 @@ def test_a_training_in_the_image_is_scraped_and_backed_up(migrated, trained_and_
     said = [payload["message"] for _, _, kind, payload in events if kind == "log.line"]
     assert any("restricted" in message for message in said), said
     nodes = [payload for _, _, kind, payload in events if kind == "node.close"]
-    assert len(nodes) >= 24 and any(node["verdict"] != "passed" for node in nodes)
+    assert len(nodes) >= 16 and any(node["verdict"] != "passed" for node in nodes)
     assert {payload["agent"] for *_, kind, payload in events if kind == "agent.update"} == AGENTS
 
 
@@ -176,7 +180,8 @@ def shown(browser, run):
 
 
 def trained(browser, run):
-    """What a training with these settings and this seed does, whenever and wherever it runs."""
+    """What a training with these settings and this seed does, whenever and wherever it runs; nodes
+    of different trees close in any order."""
     found = []
     for _, _, kind, payload in events_of(browser, run):
         if kind == "node.close":
@@ -188,7 +193,7 @@ def trained(browser, run):
             found.append(("evaluation", payload["split"], payload["step"], payload["agents"]))
         elif kind == "step.end":
             found.append(("step", payload["step"], payload["reward"], payload["tokens"]))
-    return found
+    return sorted(found, key=repr)
 
 
 @contextmanager
