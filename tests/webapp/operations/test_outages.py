@@ -2,11 +2,13 @@
 way. `/healthz` and `/readyz` tell the truth, pages and REST say what is wrong, the run goes on, and
 nothing of it is lost.
 
-Web process, worker, Postgres and Redis are processes of this test; the engine is the small one.
+Web process, worker, Postgres and Redis are processes of this module: one site for its tests. The
+engine is the small one.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import shlex
 import subprocess
@@ -33,7 +35,7 @@ from tests.helpers.rest_runs import (
 from tests.helpers.site import Server
 from tests.helpers.small_disk import SmallDisk
 from tests.helpers.waiting import eventually, patience
-from tests.workers.engines import let_go, small_engine
+from tests.workers.engines import let_go, small_engine, steps_counted
 from tests.workers.test_worker import needs_redis
 from webapp import disk
 from webapp.operations.readiness import CHECKS, MIN_FREE_BYTES
@@ -68,37 +70,48 @@ class Redis:
         self._process.wait(30 * patience())
 
 
-@pytest.fixture
-def redis(tmp_path):
-    server = Redis(tmp_path)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("outages")
+
+
+@pytest.fixture(scope="module")
+def redis(folder):
+    server = Redis(folder)
     server.start()
     yield server
     server.stop()
 
 
-@pytest.fixture
-def postgres(tmp_path, request):
-    """A server of this test's own, with the address of its database."""
-    server = a_migrated_postgres(tmp_path / "postgres", request.config.cache.mkdir("databases"))
+@pytest.fixture(scope="module")
+def postgres(folder, request):
+    """A server of this module's own, with the address of its database."""
+    server = a_migrated_postgres(folder / "postgres", request.config.cache.mkdir("databases"))
     server.url = server.start()
     yield server
     server.stop()
 
 
-@pytest.fixture
-def small_disk(tmp_path):
+@pytest.fixture(scope="module")
+def small_disk(folder):
     """The disk of the data directory; it has room."""
-    made = SmallDisk(tmp_path / "var", ROOM, 0o700)
+    made = SmallDisk(folder / "var", ROOM, 0o700)
     yield made
     made.unmount()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def artifact_disk(small_disk):
     """A disk of the artifacts alone; it has room."""
     made = SmallDisk(small_disk.path / "artifacts", ROOM, 0o700)
     yield made
     made.unmount()
+
+
+@pytest.fixture(scope="module")
+def site(small_disk, artifact_disk, postgres, redis):
+    with Site(small_disk.path, postgres, redis).running() as site:
+        yield site
 
 
 class Site:
@@ -109,6 +122,8 @@ class Site:
         self.environment = {
             "GROVE_VAR": str(var), "DATABASE_URL": postgres.url, "BROKER_URL": redis.url,
             "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
+            # Every request waits so long, also where patience makes other deadlines longer.
+            "GROVE_DATABASE_CONNECTION_SECONDS": "5",
             "GROVE_ENGINE_COMMAND": shlex.join(small_engine(**ENGINE)),
         }  # fmt: skip
         self.web = Server(var, postgres.url, self.environment, var.with_name("web.log"))
@@ -190,72 +205,68 @@ def counted(events):
     return Counter(kind for _, _, kind, _ in events)
 
 
-def test_a_database_that_goes_away_takes_no_run_and_no_event_along(small_disk, postgres, redis):
-    with Site(small_disk.path, postgres, redis).running() as site:
-        run = site.a_held_run()
-        postgres.stop()
-        with site.outage("database", "migrations"):
-            assert site.health() == 503
-            page = site.browser.get(f"/runs/{run}/")
-            assert page.status_code == 503 and "The database does not answer" in page.text
-            assert "Nothing is lost. Try again in a few seconds." in page.text
-            refusal = site.browser.get(f"/api/v1/runs/{run}")
-            assert refusal.status_code == 503
-            assert refusal.headers["Content-Type"] == "application/problem+json"
-            assert refusal.json()["detail"].startswith("The database does not answer.")
-            site.goes_on(run, 4)
-            assert postgres.start() == postgres.url
+def test_a_database_that_goes_away_takes_no_run_and_no_event_along(site, postgres):
+    run = site.a_held_run()
+    postgres.stop()
+    with site.outage("database", "migrations"):
+        assert site.health() == 503
+        page = site.browser.get(f"/runs/{run}/")
+        assert page.status_code == 503 and "The database does not answer" in page.text
+        assert "Nothing is lost. Try again in a few seconds." in page.text
+        refusal = site.browser.get(f"/api/v1/runs/{run}")
+        assert refusal.status_code == 503
+        assert refusal.headers["Content-Type"] == "application/problem+json"
+        assert refusal.json()["detail"].startswith("The database does not answer.")
+        site.goes_on(run, 4)
+        assert postgres.start() == postgres.url
+    assert site.health() == 200
+    site.check_whole(run)
+
+
+def test_a_schema_that_is_behind_is_not_ready(site, postgres):
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        (last,) = admin.execute(
+            "DELETE FROM django_migrations WHERE id = (SELECT max(id) FROM django_migrations) "
+            "RETURNING (app, name)"
+        ).fetchone()
+        with site.outage("migrations"):
+            admin.execute(
+                "INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, now())", last
+            )
+
+
+def test_a_broker_that_goes_away_with_its_messages_delays_new_runs_alone(site, redis):
+    run = site.a_held_run()
+    redis.stop()
+    with site.outage("broker"):
         assert site.health() == 200
-        site.check_whole(run)
-
-        with psycopg.connect(postgres.url, autocommit=True) as admin:
-            (last,) = admin.execute(
-                "DELETE FROM django_migrations WHERE id = (SELECT max(id) FROM django_migrations)"
-                " RETURNING (app, name)"
-            ).fetchone()
-            with site.outage("migrations"):
-                admin.execute(
-                    "INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, now())",
-                    last,
-                )
+        assert site.browser.get(f"/runs/{run}/").status_code == 200
+        late = site.start()
+        site.goes_on(run, 4)
+        redis.start()
+    site.check_whole(run)
+    eventually(lambda: state_of(site.browser, late) == "running", "the run to be taken", 200)
+    site.check_whole(late)
 
 
-def test_a_broker_that_goes_away_with_its_messages_delays_runs_alone(small_disk, postgres, redis):
-    with Site(small_disk.path, postgres, redis).running() as site:
-        run = site.a_held_run()
-        redis.stop()
-        with site.outage("broker"):
-            assert site.health() == 200
-            assert site.browser.get(f"/runs/{run}/").status_code == 200
-            late = site.start()
-            site.goes_on(run, 4)
-            redis.start()
-        site.check_whole(run)
-        site.check_whole(late)
-
-
-def test_a_full_disk_of_artifacts_refuses_uploads_and_stops_no_run(
-    small_disk, artifact_disk, postgres, redis
-):
-    with Site(small_disk.path, postgres, redis).running() as site:
-        run = site.a_held_run()
-        artifact_disk.resize(MIB)
-        with site.outage("artifacts"):
-            assert site.health() == 200
-            assert site.browser.get(f"/runs/{run}/").status_code == 200
-            content = os.urandom(2 * MIB)
-            upload = uploaded(site, content)
-            for _ in range(2):
-                refusal = site.browser.post(f"{upload}/finish")
-                assert refusal.status_code == disk.STATUS, refusal.text
-                assert refusal.json()["detail"] == disk.FULL
-            site.goes_on(run, 4)
-            artifact_disk.resize(ROOM)
-        assert site.browser.post(f"{upload}/finish").status_code == 200
-        assert [path.read_bytes() for path in artifact_disk.path.rglob("*") if path.is_file()] == [
-            content
-        ]
-        site.check_whole(run)
+def test_a_full_disk_of_artifacts_refuses_uploads_and_stops_no_run(site, artifact_disk):
+    run = site.a_held_run()
+    artifact_disk.resize(MIB)
+    with site.outage("artifacts"):
+        assert site.health() == 200
+        assert site.browser.get(f"/runs/{run}/").status_code == 200
+        content = os.urandom(2 * MIB)
+        upload = uploaded(site, content)
+        for _ in range(2):
+            refusal = site.browser.post(f"{upload}/finish")
+            assert refusal.status_code == disk.STATUS, refusal.text
+            assert refusal.json()["detail"] == disk.FULL
+        site.goes_on(run, 4)
+        artifact_disk.resize(ROOM)
+    assert site.browser.post(f"{upload}/finish").status_code == 200
+    stored = [path for path in artifact_disk.path.rglob("*") if path.is_file()]
+    assert [path.read_bytes() for path in stored] == [content]
+    site.check_whole(run)
 
 
 def uploaded(site, content):
@@ -270,14 +281,24 @@ def uploaded(site, content):
     return upload
 
 
-def test_a_full_data_directory_fails_a_run_by_that_cause_and_it_resumes(
-    small_disk, postgres, redis
-):
-    with Site(small_disk.path, postgres, redis).running() as site:
-        run = site.a_held_run()
-        small_disk.resize(small_disk.size - small_disk.free())
-        with site.outage("artifacts", "disk"):
-            assert site.health() == 200, "pages are served from a full disk"
-            assert site.browser.get(f"/runs/{run}/").status_code == 200
-            let_go(site.folder(run))
-            small_disk.resize(ROOM)
+def test_a_full_data_directory_fails_a_run_with_the_remedy_and_it_resumes(site, small_disk):
+    run = site.a_held_run()
+    small_disk.resize(ROOM - small_disk.free() + mmap.PAGESIZE)  # for the file that lets it go
+    with site.outage("disk"):
+        assert site.health() == 200
+        let_go(site.folder(run), 2)
+        eventually(lambda: row(site, run)["state"] == "failed", "the run to fail", 200)
+        assert "free space below GROVE_VAR, then resume the run" in row(site, run)["error"]
+        page = site.browser.get(f"/runs/{run}/")
+        assert page.status_code == 200
+        small_disk.resize(ROOM)
+    let_go(site.folder(run))
+    assert site.browser.post(f"/api/v1/runs/{run}/resume").status_code == 200
+    eventually(lambda: state_of(site.browser, run) == "finished", "the run's end", 200)
+    stored = events_of(site.browser, run)
+    assert [seq for seq, *_ in stored] == list(range(1, len(stored) + 1))
+    assert steps_counted(site.folder(run)) == list(range(1, ENGINE["steps"] + 1))
+
+
+def row(site, run):
+    return site.browser.get(f"/api/v1/runs/{run}").json()
