@@ -42,6 +42,7 @@ app.conf.update(
     broker_url=settings.BROKER_URL,
     broker_transport_options=_transport_options(settings.BROKER_URL),
     broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,  # by default a worker ends after an outage of 50 minutes
     broker_connection_timeout=3,
     accept_content=["json"],
     task_serializer="json",

@@ -1,8 +1,9 @@
 """The image of `deploy/Dockerfile` without a daemon: its entry point, as a container runs it.
 
 A container here is a mount namespace whose root nobody can write to, an account that the machine
-does not know, and an environment with the image's variables alone. The packages are those of the
-wheel with its declared requirements.
+does not know, without any capability, the system calls that Docker's default profile leaves, and an
+environment with the image's variables alone. The packages are those of the wheel with its declared
+requirements.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tests.helpers.waiting import patience
 from tests.packaging.builds import ROOT, Environment
 
 ENTRYPOINT = ROOT / "deploy" / "entrypoint.sh"
+PROFILE = Path(__file__).with_name("syscalls_of_docker.py")
 UNKNOWN = 23_456
 """An account that no machine of ours has."""
 VAR = "/srv"
@@ -33,6 +35,7 @@ VAR = "/srv"
 are: access(2) heeds no capability of an account, so it finds nothing in pytest's closed ones."""
 _MOUNTS = """
 set -e
+umask 022
 mount --make-rprivate /
 mount --bind {var} {mounted}
 mount --bind /dev/shm /dev/shm
@@ -58,13 +61,9 @@ needs_containment = pytest.mark.skipif(
 )
 
 
-def as_account(number: int) -> list[str]:
-    """Returns the words before a command that run it as this account, without a name or groups.
-
-    Python and pytest's folders may be in directories closed to others: it may pass and read them,
-    but writes only what an account of its number may.
-    """
-    rights = "-all,+dac_read_search"
+def as_account(number: int, rights: str = "-all") -> list[str]:
+    """Returns the words before a command that run it as this account, without a name or groups,
+    and with no capabilities but those of `rights`."""
     return [
         *("setpriv", "--reuid", str(number), "--regid", str(number), "--clear-groups"),
         *("--inh-caps", rights, "--ambient-caps", rights, "--bounding-set", rights),
@@ -76,8 +75,9 @@ def opened(folders: list[Path]) -> str:
     """Returns shell commands that let every account pass to these folders, in this namespace alone:
     the closed ones above them (/root, pytest's own) are covered by empty ones.
 
-    In an image every account may read Python and Grove, as programs in the sandbox have to: those
-    have no capability of the account.
+    In an image every account may read Python and Grove. A capability to read closed folders
+    (CAP_DAC_READ_SEARCH) is no substitute: the sandbox enters a user namespace, where it does not
+    hold for files of accounts outside.
     """
     folders = sorted({folder.resolve() for folder in folders})
     tops = {top for folder in folders if (top := _first_closed_above(folder))}
@@ -107,6 +107,8 @@ class Container:
     variables: dict[str, str]
     reaches: tuple[Path, ...] = ()
     """Further folders of the machine, such as that of a database's socket."""
+    may_unshare: bool = False
+    """Whether it may make namespaces, which Docker's default profile refuses."""
 
     def __post_init__(self) -> None:
         self.var.mkdir(exist_ok=True)
@@ -118,10 +120,12 @@ class Container:
         """Returns the command line, without its environment."""
         folders = [
             Path(sys.base_prefix), Path(sysconfig.get_path("purelib")), self.packages.folder,
-            self.var.parent, ROOT / "deploy", *self.reaches,
+            self.var.parent, ROOT / "deploy", PROFILE.parent, *self.reaches,
         ]  # fmt: skip
         mounts = _MOUNTS.format(var=shlex.quote(str(self.var)), mounted=VAR, opened=opened(folders))
         contained = ["unshare", "--mount", "sh", "-c", mounts, "sh", *as_account(account)]
+        if not self.may_unshare:
+            contained += [str(self.packages.python), "-I", "-S", str(PROFILE)]
         return [*contained, "sh", str(ENTRYPOINT), *words]
 
     @property

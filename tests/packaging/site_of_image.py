@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import shlex
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,27 +13,34 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from tests.helpers.ports import a_port
+from tests.helpers.rest_runs import PASSWORD
 from tests.helpers.waiting import eventually, patience
 from tests.packaging.builds import Environment
-from tests.packaging.image import Container
-from tests.workers.engines import SCRIPT
+from tests.packaging.image import UNKNOWN, Container
 
 TOKEN = "a-token-of-16-chars"
 """Of readers of metrics."""
-PASSWORD = "a long pass phrase"
 
 
 def secrets(folder: Path, **values: str) -> dict[str, str]:
-    """Returns the variables that name a file of each secret."""
-    folder.mkdir()
+    """Returns the variables that name a file of each secret, which the container's account alone
+    may read."""
+    folder.mkdir(mode=0o700)
     for name, text in values.items():
         (folder / name).write_text(f"{text}\n")
+        (folder / name).chmod(0o400)
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, UNKNOWN, UNKNOWN)
     return {f"{name}_FILE": str(folder / name) for name in values}
+
+
+def socket_folder(database_url: str) -> Path:
+    return Path(parse_qs(urlsplit(database_url).query)["host"][0])
 
 
 @dataclass
 class Site:
-    """Web and worker, as `deploy/compose.yaml` starts them; the engine is the suite's small one."""
+    """Web and worker, as `deploy/compose.yaml` starts them."""
 
     packages: Environment
     folder: Path
@@ -48,6 +54,7 @@ class Site:
 
     def __post_init__(self) -> None:
         self.folder.mkdir()
+        self.folder.chmod(0o755)  # whatever the umask
         files = secrets(
             self.folder / "secrets", DATABASE_URL=self.database_url, GROVE_SECRET_KEY="k" * 40,
             GROVE_METRICS_TOKEN=TOKEN,
@@ -55,9 +62,8 @@ class Site:
         self.container = Container(self.packages, self.folder / "var", {
             **files, "BROKER_URL": self.broker_url, "GROVE_PORT": str(self.port),
             "GROVE_WORKER_METRICS": f"127.0.0.1:{self.of_worker}",
-            "GROVE_ENGINE_COMMAND": shlex.join([str(self.packages.python), str(SCRIPT), "steps=2"]),
             "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
-        }, (Path(parse_qs(urlsplit(self.database_url).query)["host"][0]),))  # fmt: skip
+        }, (socket_folder(self.database_url),))  # fmt: skip
 
     @property
     def address(self) -> str:
@@ -88,19 +94,6 @@ class Site:
             yield self
         assert worker.returncode == 0, self.log("worker")
         assert web.returncode in (0, -signal.SIGTERM), self.log("web")
-
-    def browser(self) -> httpx.Client:
-        """Returns a browser with which the first account has signed in by its password."""
-        browser = httpx.Client(
-            base_url=self.address, timeout=60 * patience(), follow_redirects=True
-        )
-        page = browser.get("/sign-in/")
-        form = {"login": "owner", "password": PASSWORD}
-        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)[1]
-        sent = browser.post("/sign-in/", data={**form, "csrfmiddlewaretoken": token})
-        assert sent.status_code == 200 and browser.cookies.get("sessionid"), sent.text[:2000]
-        browser.headers["X-CSRFToken"] = browser.cookies["csrftoken"]
-        return browser
 
 
 def answers(url: str, headers: dict[str, str] | None = None) -> bool:

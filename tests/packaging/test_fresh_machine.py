@@ -1,9 +1,10 @@
-"""The drill of a fresh machine: the image's processes, a run, a backup, a restoration elsewhere,
-the same run replayed. Its engine is the small one of the suite.
+"""The drill of a fresh machine: the image's processes, a training, a backup, a restoration
+elsewhere, the same run replayed. Engine and sandbox are the real ones.
 
 Nothing is there but Postgres and Redis of packages and the wheel with its requirements. Each
 process is started by the image's entry point as a container runs it (`image.py`): a read-only root,
-an unknown account without HOME, secrets in files.
+an unknown account without capabilities and HOME, the system calls of Docker's default profile,
+secrets in files.
 """
 
 from __future__ import annotations
@@ -21,16 +22,32 @@ import psycopg
 import pytest
 
 from tests.helpers.ports import a_port
+from tests.helpers.rest_runs import (
+    FIRST_ACCOUNT,
+    a_new_project,
+    events_of,
+    signed_in,
+    started,
+    state_of,
+)
 from tests.helpers.waiting import eventually
-from tests.packaging.image import UNKNOWN, needs_containment
+from tests.packaging.image import UNKNOWN, VAR, needs_containment
 from tests.packaging.prometheus import a_prometheus, here, needs_prometheus, value_of
-from tests.packaging.site_of_image import TOKEN, Site, answers
+from tests.packaging.site_of_image import TOKEN, Site, answers, socket_folder
 from tests.workers.test_worker import needs_redis
 
 pytestmark = [
     pytest.mark.large, pytest.mark.slow, pytest.mark.service, pytest.mark.redis, needs_redis,
     needs_containment, needs_prometheus,
 ]  # fmt: skip
+SMALL = {
+    "training.steps": 2, "training.minutes": None, "training.trees_per_step": 2,
+    "training.validate_every": 2, "training.checkpoint_every": 1, "search.nodes_per_tree": 4,
+    "problems.train": 50, "problems.validation": 2, "problems.test": 2, "sandbox.workers": 1,
+}  # fmt: skip
+AGENTS = {"oak", "fern"}
+SECONDS = 600
+"""Of a training of such settings."""
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +66,9 @@ def databases(postgres_url):
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         rules = Path(admin.execute("SHOW hba_file").fetchone()[0])
         before = rules.read_text()
+        sockets = socket_folder(postgres_url)
+        mode = sockets.stat().st_mode & 0o777
+        sockets.chmod(0o711)
         rules.write_text(f"local {','.join(names)} all trust\n{before}")
         admin.execute("SELECT pg_reload_conf()")
         for name in names:
@@ -58,6 +78,7 @@ def databases(postgres_url):
             admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
         rules.write_text(before)
         admin.execute("SELECT pg_reload_conf()")
+        sockets.chmod(mode)
 
 
 @pytest.fixture(scope="module")
@@ -87,21 +108,25 @@ def migrated(sites):
     done = first.container.run("grove", "upgrade", "--check")
     assert done.returncode == 1 and "pending" in done.stdout, done.stderr
     first.does("migrate")
-    account = ("--noinput", "--username", "owner", "--email", "owner@example.org")
-    first.does("grove", "manage", "createsuperuser", *account)
+    first.does("grove", "manage", *FIRST_ACCOUNT)
     return first
 
 
 @pytest.fixture(scope="module")
 def trained_and_backed_up(migrated):
     """A run of the first installation; a backup, made while it serves, is in its volume."""
-    with migrated.running() as first, closing(first.browser()) as browser, scraped(first) as values:
-        run = started(browser)
-        eventually(lambda: state(browser, run) == "finished", "the run's end", 400)
+    with (
+        migrated.running() as first,
+        closing(signed_in(first.address)) as browser,
+        scraped(first) as values,
+    ):
+        project = a_new_project(browser)
+        run = started(browser, project, recipe="demo", overrides=SMALL)
+        eventually(lambda: state_of(browser, run) == "finished", "the run's end", SECONDS)
         eventually(lambda: values()["worker"] == values()["web"] == 1, "the end to be scraped")
         check_doors(first)
         done = Trained(run, shown(browser, run), trained(browser, run), values())
-        said = first.does("grove", "backup", "/srv/grove.zip")
+        said = first.does("grove", "backup", f"{VAR}/grove.zip")
         assert "absent" not in said, said
     return done
 
@@ -115,20 +140,30 @@ def test_a_training_in_the_image_is_scraped_and_backed_up(migrated, trained_and_
     values = trained_and_backed_up.scraped
     assert values["web"] == values["worker"] == 1 and values["requests"] >= 1, values
     check_left(migrated, trained_and_backed_up.run)
+    events, *_ = trained_and_backed_up.shown
+    said = [payload["message"] for _, _, kind, payload in events if kind == "log.line"]
+    assert any("restricted" in message for message in said), said
+    nodes = [payload for _, _, kind, payload in events if kind == "node.close"]
+    assert len(nodes) >= 16 and any(node["verdict"] != "passed" for node in nodes)
+    assert {payload["agent"] for *_, kind, payload in events if kind == "agent.update"} == AGENTS
 
 
 def test_the_same_run_is_restored_elsewhere_and_replayed(sites, trained_and_backed_up):
     first, second = sites
     before = trained_and_backed_up
     carry(first.container.var / "grove.zip", second.container.var)
-    assert "Restored" in second.does("grove", "restore", "/srv/grove.zip")
-    with second.running(), closing(second.browser()) as browser:
+    assert "Restored" in second.does("grove", "restore", f"{VAR}/grove.zip")
+    with second.running(), closing(signed_in(second.address)) as browser:
         assert shown(browser, before.run) == before.shown
         sent = browser.post(f"/api/v1/runs/{before.run}/clone")
         assert sent.status_code == 201, sent.text
         again = sent.json()["id"]
-        eventually(lambda: state(browser, again) == "finished", "the replayed run's end", 400)
+        eventually(
+            lambda: state_of(browser, again) == "finished", "the replayed run's end", SECONDS
+        )
         assert trained(browser, again) == before.did
+    runs = (f"{VAR}/runs/{run}" for run in (before.run, again))
+    assert "bit for bit" in second.does("python", "-m", "engine", "same", *runs)
 
 
 def carry(file, var):
@@ -137,41 +172,18 @@ def carry(file, var):
     os.chown(var / file.name, UNKNOWN, UNKNOWN)
 
 
-def started(browser):
-    workspace = browser.post("/api/v1/workspaces", json={"name": "Deployed"})
-    assert workspace.status_code == 201, workspace.text
-    below = f"/api/v1/workspaces/{workspace.json()['slug']}/projects"
-    project = browser.post(below, json={"name": "Here"})
-    assert project.status_code == 201, project.text
-    new = {"project": project.json()["id"], "name": "In a container", "recipe": "demo"}
-    sent = browser.post("/api/v1/runs", json=new)
-    assert sent.status_code == 201, sent.text
-    return sent.json()["id"]
-
-
-def state(browser, run):
-    said = browser.get(f"/api/v1/runs/{run}").json()
-    assert said["state"] != "failed", said
-    return said["state"]
-
-
-def events(browser, run):
-    """Every event of the run as [seq, milliseconds, kind, payload], by REST."""
-    text = browser.get(f"/api/v1/runs/{run}/events").text
-    return [json.loads(line) for line in text.splitlines() if line]
-
-
 def shown(browser, run):
     """What the pages of the run are made of: its events, their fold, and its row."""
     row = browser.get(f"/api/v1/runs/{run}").json()
     fold = browser.get(f"/api/v1/runs/{run}/folded").json()
-    return events(browser, run), fold, {name: row[name] for name in ("state", "step", "name")}
+    return events_of(browser, run), fold, {name: row[name] for name in ("state", "step", "name")}
 
 
 def trained(browser, run):
-    """What a training with these settings and this seed does, whenever and wherever it runs."""
+    """What a training with these settings and this seed does, whenever and wherever it runs; nodes
+    of different trees close in any order."""
     found = []
-    for _, _, kind, payload in events(browser, run):
+    for _, _, kind, payload in events_of(browser, run):
         if kind == "node.close":
             found.append(("node", payload["program"], payload["score"], payload["mean_logprob"]))
         elif kind == "agent.update":
@@ -181,7 +193,7 @@ def trained(browser, run):
             found.append(("evaluation", payload["split"], payload["step"], payload["agents"]))
         elif kind == "step.end":
             found.append(("step", payload["step"], payload["reward"], payload["tokens"]))
-    return found
+    return sorted(found, key=repr)
 
 
 @contextmanager

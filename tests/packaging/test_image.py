@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import shlex
+import socket
 import subprocess
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from engine.sandbox.host.process import ZYGOTE
 from tests.helpers.waiting import eventually, patience
 from tests.packaging.builds import ROOT
 from tests.packaging.image import ENTRYPOINT, UNKNOWN, Container, as_account, needs_containment
@@ -50,6 +53,7 @@ def control_group(controller, file, value):
     group = own / f"grove-test-{os.getpid()}"
     try:
         group.mkdir()
+        group.chmod(0o755)  # as every control group is, whatever the umask
         (group / file).write_text(str(value))
     except OSError as error:
         pytest.skip(f"no control group can be made: {error}")
@@ -58,12 +62,60 @@ def control_group(controller, file, value):
     group.rmdir()
 
 
+@pytest.mark.large
+@pytest.mark.service
+@needs_containment
+@pytest.mark.parametrize(("may_unshare", "tier"), [(False, "restricted"), (True, "full")])
+def test_the_sandbox_has_its_walls_for_an_account_without_any_capability(
+    elsewhere, tmp_path, may_unshare, tier
+):
+    container = Container(elsewhere, tmp_path / "var", {}, may_unshare=may_unshare)
+    done = container.run("python", "-c", CHECKED)
+    assert done.returncode == 0 and done.stdout.split() == ["0", tier], done.stdout + done.stderr
+
+
+CHECKED = """
+from pathlib import Path
+from engine.config.sandbox import SandboxConfig
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.self_check import self_check
+with Sandbox(SandboxConfig(workers=1)) as sandbox:
+    self_check(sandbox)
+    status = Path("/proc/self/status").read_text().split()
+    print(int(status[status.index("CapEff:") + 1], 16), sandbox.tier())
+"""
+
+
+@needs_containment
+def test_a_sandbox_whose_python_is_closed_to_others_names_the_folder_and_the_remedy(tmp_path):
+    """A capability to read it ends in the sandbox's user namespace."""
+    base = Path(sys.base_prefix)
+    mounts = f"""
+        mount --make-rprivate / && mount -t tmpfs -o mode=700 none /mnt && mkdir /mnt/python
+        mount --rbind {shlex.quote(str(base))} /mnt/python && exec "$@"
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    python = Path("/mnt/python", Path(sys.executable).resolve().relative_to(base))
+    process = subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", mounts, "sh",
+         *as_account(UNKNOWN, "-all,+dac_read_search"),
+         str(python), "-s", "-S", "-P", "-B", str(ZYGOTE), "0", "safe"],
+        stdin=theirs, env={}, cwd="/",
+    )  # fmt: skip
+    with ours, theirs:
+        ours.settimeout(60 * patience())
+        said = ours.recv(1 << 16).decode()
+    process.wait(60 * patience())
+    assert said.startswith("E")
+    assert "Permission denied: '/mnt/python/lib/" in said and "chmod o+rX" in said
+
+
 @needs_containment
 def test_a_data_directory_that_cannot_be_written_to_is_refused_in_a_sentence(tmp_path):
     folder = tmp_path / "var"
     folder.mkdir()
     done = subprocess.run(
-        [*as_account(UNKNOWN), "sh", str(ENTRYPOINT), "true"],
+        [*as_account(UNKNOWN, "-all,+dac_read_search"), "sh", str(ENTRYPOINT), "true"],
         env={"PATH": os.environ["PATH"], "GROVE_VAR": str(folder)}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 73

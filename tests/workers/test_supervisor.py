@@ -239,6 +239,12 @@ def test_only_memory_that_the_kernel_refused_is_put_down_to_the_limit():
         assert explained(cause) == cause
 
 
+def test_a_full_disk_is_named_with_what_lets_the_run_go_on():
+    for cause in ("OSError: [Errno 28] No space left on device", "[Errno 122] Disk quota exceeded"):
+        said = explained(cause)
+        assert said.startswith(f"{cause}; the server's disk is full") and "resume the run" in said
+
+
 def test_memory_that_the_processes_of_an_engine_share_counts_once(settings, tmp_path):
     engine = EngineProcess.start(tmp_path, small_engine(forks=3, shared_mb=160))
     try:

@@ -71,8 +71,13 @@ def server_error(request: HttpRequest) -> HttpResponse:
     # Uses no template context of ours: what failed may fail again.
     if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
         log_busy_database(sys.exc_info()[1])
-        detail = "Nothing is lost. Try again in a few seconds."
-        return _error(request, 503, "The database does not answer", detail)
+        title, detail = (
+            "The database does not answer",
+            "Nothing is lost. Try again in a few seconds.",
+        )
+        if request.path.startswith("/api/"):  # such an answer has no title of ours
+            detail = f"{title}. {detail}"
+        return _error(request, 503, title, detail)
     if disk.is_full(sys.exc_info()[1]):
         return _error(request, disk.STATUS, "The disk is full", disk.FULL)
     detail = "Try again. If it happens again, see logs/web.log in the server's data directory."

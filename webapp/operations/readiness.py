@@ -63,20 +63,30 @@ def artifacts() -> None:
         store.storage().exists(store.name_of("0" * 64))
     else:
         _writable(directory)
+        _has_room(directory)
 
 
 def disk() -> None:
-    free = shutil.disk_usage(settings.GROVE_VAR).free
-    if free < MIN_FREE_BYTES:
-        raise CheckFailed(f"{settings.GROVE_VAR} has {free >> 20} MiB free")
     _writable(Path(settings.GROVE_VAR))
+    _has_room(Path(settings.GROVE_VAR))
 
 
 def _writable(directory: Path) -> None:
     """Raises unless the directory, or where it would be created, can be written."""
-    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    existing = _existing(directory)
     if not os.access(existing, os.W_OK | os.X_OK):
         raise CheckFailed(f"{existing} cannot be written")
+
+
+def _has_room(directory: Path) -> None:
+    """Raises unless its disk, which may be one of its own, has room."""
+    free = shutil.disk_usage(_existing(directory)).free
+    if free < MIN_FREE_BYTES:
+        raise CheckFailed(f"{directory} has {free >> 20} MiB free")
+
+
+def _existing(directory: Path) -> Path:
+    return next(path for path in (directory, *directory.parents) if path.exists())
 
 
 CHECKS: dict[str, Callable[[], None]] = {

@@ -15,6 +15,7 @@ from engine.config.deadlines import RUN_LEASE
 from webapp.experiments.scheduling.leases import LeaseLost
 from webapp.experiments.scheduling.queue import take
 from webapp.http.log_context import about_run
+from workers.runs.engine_watch import explained
 from workers.runs.supervisor import RunSupervisor
 from workers.settings import engine_command
 
@@ -47,7 +48,7 @@ def supervise_run(run_id: uuid.UUID) -> None:
         logger.warning("%s; the next supervisor adopts the engine", error)
     except Exception as error:
         logger.exception("run %s: cannot be supervised", run_id)
-        supervisor.abandon(f"{type(error).__name__}: {error}")
+        supervisor.abandon(explained(f"{type(error).__name__}: {error}"))
     finally:
         with _lock:
             if _supervisors.get(run_id) is supervisor:

@@ -20,6 +20,11 @@ from workers.processes import family
 from workers.runs.engine_process import EngineProcess
 
 EVERY_SECONDS = 1.0
+_DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_FREE_SPACE = (
+    "the server's disk is full: have its operator free space below GROVE_VAR, then resume the run, "
+    "which goes on from its last checkpoint"
+)
 _OUT_OF_MEMORY = re.compile(r"\bMemoryError\b|allocate memory|bad_alloc")
 """Words of a process that the kernel refused memory; a GPU's `OutOfMemoryError` is not one."""
 
@@ -82,9 +87,13 @@ def memory_limits() -> dict[str, int]:
 
 
 def explained(cause: str) -> str:
-    """Returns the cause of a crash, with the limit of memory if that was why."""
-    if _OUT_OF_MEMORY.search(cause) and "GROVE_" not in cause:
+    """Returns the cause of a failure, with the remedy if memory or disk were used up."""
+    if "GROVE_" in cause:
+        return cause
+    if _OUT_OF_MEMORY.search(cause):
         return f"{cause}; {_allowed()}"
+    if _DISK_FULL.search(cause):
+        return f"{cause}; {_FREE_SPACE}"
     return cause
 
 

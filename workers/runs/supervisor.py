@@ -14,7 +14,10 @@ is given back, so that the next worker resumes it.
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
+import shutil
 import time
 import uuid
 from collections.abc import Callable
@@ -51,6 +54,8 @@ from workers.runs.run_files import (
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.1
+NO_ROOM_BYTES = 1 << 16
+"""Less is a full disk: a file takes whole blocks."""
 DATABASE_ERRORS = (Error, psycopg.Error)
 PERMANENT_ERRORS = (DataError, psycopg.DataError)
 
@@ -340,4 +345,7 @@ def renew_seconds() -> float:
 def _exit_cause(code: int, run_dir: Path) -> str:
     if code < 0:
         return f"the engine was killed by signal {-code}"
-    return ep.first_cause(run_dir)
+    cause = ep.first_cause(run_dir)
+    if shutil.disk_usage(run_dir).free < NO_ROOM_BYTES:
+        return f"{os.strerror(errno.ENOSPC)}: {cause}"  # its last words may not have fitted either
+    return cause

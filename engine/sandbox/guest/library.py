@@ -108,13 +108,28 @@ def load() -> None:
             end += len(data)
     if not records:
         folders = ", ".join(filter(None, sys.path))
-        raise OSError(f"no file of Python's library can be read in {folders}")
+        raise OSError(f"no file of Python's library can be read in {folders}{_refusal()}")
     # Private, so that no program can change it for others; a fork copies nothing of it.
     memory = mmap.mmap(descriptor, end, mmap.MAP_PRIVATE, mmap.PROT_READ)
     os.close(descriptor)
     library = Library(records, memory, _map_libraries())
     sys.meta_path.insert(-1, library)  # type: ignore[arg-type]
     _read_all_pages()
+
+
+def _refusal() -> str:
+    """Returns why the library's folder cannot be read, and the remedy; nothing if it can be.
+
+    In a user namespace of the sandbox a capability, such as CAP_DAC_READ_SEARCH, does not hold for
+    files of other accounts.
+    """
+    try:
+        os.listdir(os.path.dirname(os.__file__))
+    except PermissionError as error:
+        return f": {error}; let every account read it (chmod o+rX on it and all folders above it)"
+    except OSError as error:
+        return f": {error}"
+    return ""
 
 
 def _modules() -> Iterator[tuple[str, str]]:

@@ -1,14 +1,9 @@
-"""Tests of writes on a full disk: reported, nothing lost, no leftovers of what failed.
-
-The disk is a small file system of the test's own, mounted for it.
-"""
+"""Tests of writes on a full disk: reported, nothing lost, no leftovers of what failed."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -18,6 +13,7 @@ from tests.helpers.builders import a_held_run
 from tests.helpers.datasets import lines_of, some_problems
 from tests.helpers.large import large_but
 from tests.helpers.sample_log import Sample, sample_events
+from tests.helpers.small_disk import SmallDisk
 from tests.webapp.artifacts.test_uploads import files_below
 from webapp import disk
 from webapp.artifacts.models import Artifact, Charge, Upload
@@ -31,33 +27,6 @@ from workers.jobs.exports import write_one
 
 MIB = 1 << 20
 JSON = {"content_type": "application/json"}
-
-
-class SmallDisk:
-    """A file system of `size` bytes at `path`."""
-
-    def __init__(self, path: Path, size: int):
-        self.path = path
-        path.mkdir()
-        self._run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path))
-
-    def _run(self, *command: str) -> None:
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
-
-    def grow(self, size: int) -> None:
-        self._run("mount", "-o", f"remount,size={size}", str(self.path))
-
-    def free(self) -> int:
-        result = os.statvfs(self.path)
-        return result.f_bavail * result.f_frsize
-
-    def fill(self, left: int) -> None:
-        (self.path / "ballast").write_bytes(b"x" * max(0, self.free() - left))
-
-    def unmount(self) -> None:
-        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
 
 
 @pytest.fixture
@@ -117,7 +86,7 @@ def test_an_upload_continues_at_its_offset_once_space_is_free(bob, cast, var):
     assert refused(sent(bob, path, MIB, content[MIB:]))
     assert bob.get(path).json()["offset"] == MIB
     assert (bytes_of(cast.project), var.free()) == (counted, free), "nothing is left of the block"
-    var.grow(8 * MIB)
+    var.resize(8 * MIB)
     assert sent(bob, path, MIB, content[MIB:]).status_code == 200
     assert bob.post(f"{path}/finish").status_code == 200
     (stored,) = files_below(var.path / "artifacts")
@@ -141,7 +110,7 @@ def test_an_artifact_is_whole_or_absent_when_its_store_is_full(
         assert not list(files_below(store)) and small_disk.free() > 1.9 * MIB
     assert not Artifact.objects.exists() and not Charge.objects.exists()
     assert bob.get(path).json()["offset"] == len(content), "and nothing has to be sent again"
-    small_disk.grow(8 * MIB)
+    small_disk.resize(8 * MIB)
     assert bob.post(f"{path}/finish").status_code == 200
     (stored,) = files_below(store)
     assert stored.read_bytes() == content
@@ -157,7 +126,7 @@ def test_an_uploaded_dataset_is_read_again_once_space_is_free(bob, cast, var):
     assert refused(bob.post("/api/v1/datasets", new, **JSON))
     assert not DatasetVersion.objects.exists() and Upload.objects.filter(pk=upload).exists()
     assert (bytes_of(cast.project), var.free()) == (counted, free)
-    var.grow(16 * MIB)
+    var.resize(16 * MIB)
     response = bob.post("/api/v1/datasets", new, **JSON)
     assert response.status_code == 201, response.content
     assert not Upload.objects.exists()
@@ -179,7 +148,7 @@ def test_the_index_of_a_file_is_completed_once_space_is_free(bob, cast, var, tmp
     page = bob.get(f"/searches/problems/{version.pk}/")
     assert page.status_code == disk.STATUS and b"The disk is full" in page.content
     assert not list(files_below(settings.PROBLEM_INDEX_DIR)) and var.free() >= free - 8192
-    var.grow(16 * MIB)
+    var.resize(16 * MIB)
     response = bob.get(path)
     assert response.status_code == 200 and len(json.loads(response.content)) > 0
 
@@ -204,5 +173,5 @@ def test_an_export_says_so_and_leaves_nothing(cast, var, file):
     failed = written()
     assert (failed.export_state, failed.error) == (ExportState.FAILED, disk.FULL)
     assert not list(files_below(var.path / "exports")) and var.free() >= free - 4096
-    var.grow(16 * MIB)
+    var.resize(16 * MIB)
     assert written().export_state is ExportState.READY

@@ -36,6 +36,7 @@ urlpatterns = [
     path("broken/", broken),
     path("forbidden/", forbidden),
     path("without-database/", without_database),
+    path("api/without-database/", without_database),
 ]
 
 
@@ -74,6 +75,14 @@ def test_an_error_is_a_page_of_ours_with_a_way_on(visit, address, status, title,
 def test_an_error_page_reveals_no_server_internals(visit, address):
     content = visit(address).content.decode()
     assert not re.search("secret|Traceback|nonexistent|RuntimeError", content)
+
+
+def test_a_program_is_told_what_does_not_answer_as_people_are(visit):
+    response = visit("/api/without-database/")
+    assert response.status_code == 503
+    assert response.headers["Content-Type"] == "application/problem+json"
+    detail = "The database does not answer. Nothing is lost. Try again in a few seconds."
+    assert response.json()["detail"] == detail
 
 
 def test_the_database_of_these_tests_is_unreachable(db):

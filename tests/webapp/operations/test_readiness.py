@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from tests.helpers.ports import a_port
+from tests.helpers.small_disk import SmallDisk
 from tests.helpers.waiting import eventually, patience
 from webapp.operations.readiness import CHECKS, Readiness
 
@@ -67,6 +68,17 @@ def test_a_store_or_a_disk_that_cannot_be_written_is_not_ready(failing, settings
     options = {**artifacts["OPTIONS"], "location": file}
     settings.STORAGES = {**settings.STORAGES, "artifacts": {**artifacts, "OPTIONS": options}}
     assert failing() == {"artifacts", "broker", "disk"}
+
+
+def test_a_full_disk_of_artifacts_is_not_ready(failing, settings, tmp_path):
+    small = SmallDisk(tmp_path / "artifacts", 2 << 20)
+    try:
+        artifacts = settings.STORAGES["artifacts"]
+        options = {**artifacts["OPTIONS"], "location": small.path / "not-made-yet"}
+        settings.STORAGES = {**settings.STORAGES, "artifacts": {**artifacts, "OPTIONS": options}}
+        assert failing() == {"artifacts"}
+    finally:
+        small.unmount()
 
 
 def test_a_broker_that_does_not_answer_is_not_ready(failing, settings):
