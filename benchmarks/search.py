@@ -37,7 +37,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import PeerMissing, at_least, at_most
-from engine.config.search import Posterior, SearchConfig, SelectionOrder
+from engine.config.search import SearchConfig
+from engine.config.thompson import Posterior, SelectionOrder
 from engine.environments.programs.prompts import Feedback
 from engine.environments.types import Settled
 from engine.events.vocabulary import StopReason, TestReport, Verdict

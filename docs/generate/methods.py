@@ -1,14 +1,16 @@
-"""The page of methods, from the registries: what each is, its options, its figures, its recipes."""
+"""The page of methods, from the registries: what each is, its options, its figures, its recipes;
+and what each recipe selects."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 
 from docs.generate import markdown
 from docs.generate.markdown import code, sentence, table
 from engine.config.methods import REGISTRIES, Registry
-from engine.recipes import load_recipe, recipe_names
+from engine.recipes import FOLDER, load_recipe, recipe_names
 
 ABOUT = """
 Every method that a setting selects by its name. [Extending Grove](../extending.md) says how to add
@@ -30,8 +32,36 @@ TITLES = {
 }
 
 
+RECIPES_ABOUT = """
+A recipe is a named set of settings; its file, `engine/recipes/NAME.toml`, has their sources.
+"""
+SENTENCE = re.compile(r".{12,}?[.](?=\s+[A-Z]|$)")
+"""The first of a text; `Dr.` ends none."""
+
+
 def page() -> str:
-    return markdown.page("Methods", ABOUT, *(part for one in REGISTRIES for part in _parts(one)))
+    parts = [part for one in REGISTRIES for part in _parts(one)]
+    return markdown.page("Methods", ABOUT, *parts, *_recipes())
+
+
+def _recipes() -> Iterator[str]:
+    yield "## Recipes"
+    yield RECIPES_ABOUT
+    head = ("recipe", "what it is", "agents", "advantage", "loss", "composer")
+    yield table(head, map(_recipe, recipe_names()))
+
+
+def _recipe(name: str) -> tuple[str, ...]:
+    config = load_recipe(name)
+    comment: list[str] = []
+    for line in (FOLDER / f"{name}.toml").read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            break
+        comment.append(line.removeprefix("#").strip())
+    text = " ".join(comment)
+    about = found[0] if (found := SENTENCE.match(text)) else text
+    methods = (config.credit.advantage, config.loss.policy, config.training.compose)
+    return code(name), sentence(about), str(len(config.agents)), *map(code, methods)
 
 
 def _parts(one: Registry) -> Iterator[str]:

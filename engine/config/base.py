@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from inspect import cleandoc
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -15,3 +16,9 @@ class Settings(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
+
+
+def described(text: str) -> Any:
+    """Returns the help of a setting whose type stands beside what it is about, and not in its
+    section."""
+    return Field(description=cleandoc(text))

@@ -16,21 +16,27 @@ NODE_COLUMNS = {
     "problems": "number of its problem in the training split",
     "parents": "index of its parent within the group; -1 for the root",
     "depths": "depth; 1 for a child of the root",
+    "turns": "its turn within its episode; 1 for the first",
+    "pass_rates": "share of right first attempts at its problem, at the last visit before",
     "scores": "raw score, before shaping and penalties; 1 is right",
     "lengths": "output tokens",
     "limits": "most output tokens that its agent may write",
     "prompts": "prompt ids",
     "tokens": "output ids",
     "logprobs": "log-probability of each output token under the generator, in nats",
+    "programs": "program, or another action; empty if there is none",
 }
-"""Columns of a group, one value for each node; those of the last three are arrays of their own."""
+"""Columns of a group, one value for each node; `prompts`, `tokens` and `logprobs` are arrays of
+their own."""
 REWARD_COLUMNS = {
     "rewards": "reward of all parts, after shaping",
     "group_rewards": "mean reward of the scored nodes of its tree",
     "group_sizes": "number of scored nodes of its tree",
 }
 """Numbers of a node that its rewards give; an advantage has them without naming them."""
-ROW_COLUMNS = frozenset({"problems", "depths", "scores", "lengths", "limits", *REWARD_COLUMNS})
+ROW_COLUMNS = frozenset(
+    {"problems", "depths", "turns", "pass_rates", "scores", "lengths", "limits", *REWARD_COLUMNS}
+)
 """Those that are a number: a loss or a composer may need them of each row."""
 LOSS_TENSORS = {
     "entropies": "entropy of the learner's distribution before each token, in nats, under the "

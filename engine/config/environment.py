@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from engine.config.method_settings import MethodSettings
 
-PROGRAMS = "programs"
-
 
 class EnvironmentConfig(MethodSettings):
     SECTION = "environment"
 
-    name: str = PROGRAMS
+    name: str = "programs"
     """What agents act in: a name in `engine.environments.ENVIRONMENTS`. In `programs` an answer is
     one program, which the tests of its problem judge."""
 
     @property
     def judges_programs(self) -> bool:
         """Whether actions are the programs of problems."""
-        return self.name == PROGRAMS
+        return bool(getattr(self.module("name"), "JUDGES_PROGRAMS", False))

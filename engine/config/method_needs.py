@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.config.columns import LOSS_TENSORS, ROW_COLUMNS, names_of
 from engine.config.methods import REGISTRIES, Registry, registry
+from engine.config.misfits import Misfit, misfits
 
 DEMONSTRATIONS = "demonstrations"
 """What a composer `MAKES` that shows answers which the policy did not sample."""
@@ -28,7 +29,19 @@ def method_errors(config: Any) -> list[Error]:
         )
         if (reason := one.error(name))
     ]
-    return errors or [*_unmade(config), *_unfit_composer(config)]
+    return errors or [
+        *_unmade(config),
+        *_unfit_composer(config),
+        *_cut_trees(config),
+        *_without_dual_clip(config),
+        *(_error(one.path, one.value, one.reason) for one in misfits(config) if one.refused),
+    ]
+
+
+def columns_needed(config: Any) -> frozenset[str]:
+    """Returns the columns of nodes or rows that the selected methods of a `RunConfig` need."""
+    kinds = ("advantages", "losses", "composers")
+    return frozenset().union(*(names_of(_selected(registry(k), config), "NEEDS") for k in kinds))
 
 
 def _unmade(config: Any) -> Iterator[Error]:
@@ -49,7 +62,7 @@ def _unmade(config: Any) -> Iterator[Error]:
         f"needs {', '.join(sorted(missing))} of every row, which neither {chosen} makes; choose "
         f"{' or '.join(candidates) or 'another loss'}"
     )
-    yield {"path": losses.path, "value": _name(losses, config), "reason": reason}
+    yield _error(losses.path, _name(losses, config), reason)
 
 
 def _unfit_composer(config: Any) -> Iterator[Error]:
@@ -57,14 +70,11 @@ def _unfit_composer(config: Any) -> Iterator[Error]:
     composers, losses = registry("composers"), registry("losses")
     source, name = _selected(composers, config), _name(composers, config)
 
-    def error(path: str, value: str, reason: str) -> Error:
-        return {"path": path, "value": value, "reason": reason}
-
     follows = names_of(source, "ADVANTAGES")
     if follows and config.credit.advantage not in follows:
         names = " or ".join(sorted(follows))
         reason = f"training.compose = {name} compares rows anew, as {names} does; set it to {names}"
-        yield error("credit.advantage", config.credit.advantage, reason)
+        yield _error("credit.advantage", config.credit.advantage, reason)
     if DEMONSTRATIONS not in names_of(source, "MAKES"):
         return
     if DEMONSTRATIONS not in names_of(_selected(losses, config), "NEEDS"):
@@ -77,13 +87,59 @@ def _unfit_composer(config: Any) -> Iterator[Error]:
             f"would take the demonstrations of training.compose = {name} for the policy's own "
             f"answers; choose {' or '.join(able)}"
         )
-        yield error(losses.path, config.loss.policy, reason)
+        yield _error(losses.path, config.loss.policy, reason)
     if not config.environment.judges_programs:
         reason = (
             f"shows reference programs, which environment.name = {config.environment.name} does "
             "not have; choose all"
         )
-        yield error(composers.path, name, reason)
+        yield _error(composers.path, name, reason)
+
+
+def _cut_trees(config: Any) -> Iterator[Error]:
+    """Yields an error if the loss compares all rows of a tree and the composer cuts trees up."""
+    composers = registry("composers")
+    if getattr(_selected(composers, config), "CUTS_TREES", False) and hasattr(
+        _selected(registry("losses"), config), "over_minibatch"
+    ):
+        reason = (
+            f"repeats rows of a tree and leaves some out, and loss.policy = {config.loss.policy} "
+            "compares all rows of a tree; choose another of the two"
+        )
+        yield _error(composers.path, _name(composers, config), reason)
+
+
+def _without_dual_clip(config: Any) -> Iterator[Error]:
+    """Yields an error if a dual clip is set, and the loss has none."""
+    losses, dual_clip = registry("losses"), config.loss.dual_clip
+    if dual_clip is None or getattr(_selected(losses, config), "DUAL_CLIPS", False):
+        return
+    able = [one for one in losses.names() if getattr(losses.methods.source(one), "DUAL_CLIPS", 0)]
+    reason = (
+        f"has no effect on loss.policy = {config.loss.policy}; leave it unset, or choose "
+        f"{' or '.join(able)}"
+    )
+    yield _error("loss.dual_clip", dual_clip, reason)
+
+
+def unread(config: Any) -> Iterator[Misfit]:
+    """Yields a warning if the loss does not read what the advantage makes for one."""
+    losses, advantages = registry("losses"), registry("advantages")
+    makes = names_of(_selected(advantages, config), "MAKES")
+    if not (missed := makes - names_of(_selected(losses, config), "NEEDS")):
+        return
+    able = [
+        one for one in losses.names() if missed <= names_of(losses.methods.source(one), "NEEDS")
+    ]
+    reason = (
+        f"does not read {', '.join(sorted(missed))}, which {advantages.path} = "
+        f"{config.credit.advantage} makes for it; choose {' or '.join(able) or 'another advantage'}"
+    )
+    yield Misfit(losses.path, config.loss.policy, reason, refused=False)
+
+
+def _error(path: str, value: Any, reason: str) -> Error:
+    return {"path": path, "value": value, "reason": reason}
 
 
 def _name(one: Registry, config: Any) -> str:

@@ -36,6 +36,12 @@ class MethodSettings(Settings):
         options = _registry(self.SECTION, setting).methods.options(name)
         return options() if options else None
 
+    def module(self, setting: str) -> Any:
+        """Returns the module of the method that a setting of this section selects; None if no run
+        can select it."""
+        one, name = _registry(self.SECTION, setting), getattr(self, setting)
+        return None if one.error(name) else one.methods.source(name)
+
     @model_validator(mode="wrap")
     @classmethod
     def _with_tables(cls, data: Any, handler: Any) -> Any:

@@ -1,9 +1,50 @@
-"""Whether generation may go on while learners update, by the settings of both."""
+"""Settings of generation that goes on while learners update, part of those of the training, and
+whether they go together."""
 
 from __future__ import annotations
 
-from engine.config.compute import ComputeConfig
-from engine.config.training import TrainingConfig
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from engine.config.base import Whole, described
+
+if TYPE_CHECKING:
+    from engine.config.compute import ComputeConfig
+    from engine.config.training import TrainingConfig
+
+Overlap = Annotated[
+    bool,
+    described("""
+    Learn from a step while the next one is generated, with weights one update older. The overlap
+    ends at every validation and checkpoint. Needs `compute.generators_per_agent`.
+    """),
+]
+ExtraTrees = Annotated[
+    Whole,
+    Field(ge=0, lt=65536),
+    described("""
+    Trees that grow in addition to those of a step. A step ends when `trees_per_step` are
+    complete; the others are carried over, each node with the version that wrote it.
+    """),
+]
+StepsAhead = Annotated[
+    Whole,
+    Field(ge=1, le=2),
+    described("""
+    With `overlap`, number of steps by which generation may be ahead of the weights. 1: a step
+    begins once the update of the last but one has ended. 2: it begins as trees of the step before
+    complete, with weights one update older still, and generators never wait for a learner.
+    """),
+]
+Interrupt = Annotated[
+    bool,
+    described("""
+    Stop the answers in flight when new weights arrive, and carry them on with these; without,
+    the weights wait until they are complete. Each token keeps the log-probability of the version
+    that sampled it, `max_staleness` counts from the oldest. Needs `overlap` or `extra_trees`.
+    """),
+]
 
 
 def check_overlap(training: TrainingConfig, compute: ComputeConfig) -> None:

@@ -20,6 +20,7 @@ from engine.config.compute import ComputeConfig
 from engine.config.credit import CreditConfig
 from engine.config.environment import EnvironmentConfig
 from engine.config.errors import ConfigError, unstorable, validation_errors
+from engine.config.evaluation import EvaluationConfig
 from engine.config.generator_support import generator_errors
 from engine.config.inference import InferenceConfig
 from engine.config.judge import JudgeConfig, judge_errors
@@ -31,7 +32,7 @@ from engine.config.pretrained import PACKAGE_PREFIX, pretrained_model
 from engine.config.problems import ProblemsConfig
 from engine.config.sandbox import SandboxConfig
 from engine.config.search import SearchConfig
-from engine.config.training import EvaluationConfig, TrainingConfig
+from engine.config.training import TrainingConfig
 from engine.config.weight_sharing import sharing_errors, with_shared_settings
 
 STARTERS = Path(__file__).parents[1] / "policy" / "starters"

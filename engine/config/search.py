@@ -2,41 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from pydantic import Field, model_validator
 
+from engine.config import thompson
 from engine.config.base import Whole
 from engine.config.method_settings import MethodSettings
-
-
-class Posterior(StrEnum):
-    """Family of the Thompson posteriors (docs/algorithm.md, section 2)."""
-
-    BETA = "beta"
-    GAUSSIAN = "gaussian"
-
-
-class SelectionOrder(StrEnum):
-    """First choice of an expansion, agent or node (docs/algorithm.md, section 2)."""
-
-    AGENT_FIRST = "agent_first"
-    NODE_FIRST = "node_first"
-
-
-class AgentChoice(StrEnum):
-    """Rule that chooses the agent of an expansion by the agents' scores."""
-
-    THOMPSON = "thompson"
-    UCB = "ucb"
-    UNIFORM = "uniform"
-
-
-class NodeChoice(StrEnum):
-    """Rule that chooses between GEN, CONT and the children on the way down."""
-
-    THOMPSON = "thompson"
-    UNIFORM = "uniform"
+from engine.config.thompson import AgentChoice, NodeChoice, Posterior, SelectionOrder
 
 
 class SearchConfig(MethodSettings):
@@ -51,17 +22,10 @@ class SearchConfig(MethodSettings):
     """Budget of one tree: its number of nodes without the root."""
     nodes_in_flight: int = Field(1, ge=1, le=256)
     """Maximum number of a tree's nodes in flight; 1 is the sequential algorithm."""
-    posterior: Posterior = Posterior.BETA
-    """Family of the Thompson posteriors over the scores of a branch."""
-    selection_order: SelectionOrder = SelectionOrder.AGENT_FIRST
-    """Whether an expansion chooses the agent first, or the parent node first."""
-    agent_choice: AgentChoice = AgentChoice.THOMPSON
-    """Draws from the agents' posteriors, or UCB1 on their scores: of the node on the path
-    (agent_first), or of the whole tree (node_first). `uniform` draws without regard to scores: the
-    control of an ablation."""
-    node_choice: NodeChoice = NodeChoice.THOMPSON
-    """Draws from the posteriors of GEN, CONT and the children, or, as the control of an ablation,
-    `uniform` ones without regard to scores."""
+    posterior: thompson.PosteriorFamily = Posterior.BETA
+    selection_order: thompson.Order = SelectionOrder.AGENT_FIRST
+    agent_choice: thompson.ChoiceOfAgent = AgentChoice.THOMPSON
+    node_choice: thompson.ChoiceOfNode = NodeChoice.THOMPSON
     tokens_per_tree: Whole | None = Field(None, ge=1)
     """If set, a tree opens no more nodes once its answers have this many tokens."""
     seconds_per_tree: float | None = Field(None, gt=0)
@@ -81,26 +45,10 @@ class SearchConfig(MethodSettings):
     turns_per_episode: int = Field(16, ge=1, le=1000)
     """Most turns of one episode, where the environment has episodes of several turns; one that is
     longer ends as `truncated`, with its worth by then. Of programs every answer is scored."""
-    rho: float | None = Field(None, ge=0.95, le=1)
-    """If set, depth-guided exploration of MARS²-T+: GEN draws are scaled by
-    (0.98 rho^depth)^children."""
+    rho: thompson.Rho = None
     max_depth: int | None = Field(None, ge=1, le=5000)
     """If set, nodes at this depth are not refined; 1 is a flat group of independent answers. Trees
     at evaluation have no such limit."""
-
-    @model_validator(mode="after")
-    def _methods_fit(self) -> SearchConfig:
-        if self.strategy == "discounted" and self.posterior is not Posterior.BETA:
-            raise ValueError(
-                f"strategy = discounted with posterior = {self.posterior}: it sums successes and "
-                "failures; set posterior = beta, or strategy = thompson"
-            )
-        if self.allocator == "knapsack" and self.options("allocator").low > self.nodes_per_tree:
-            raise ValueError(
-                f"knapsack.low = {self.options('allocator').low} is more than nodes_per_tree = "
-                f"{self.nodes_per_tree}, which each tree has on average; lower it"
-            )
-        return self
 
     @model_validator(mode="after")
     def _settings_have_an_effect(self) -> SearchConfig:
@@ -114,12 +62,7 @@ class SearchConfig(MethodSettings):
                 "refinement_statement = false with error_feedback = false: a repair would see "
                 "neither the statement nor what its program got wrong; set one of them to true"
             )
-        if self.rho is not None and self.posterior is Posterior.GAUSSIAN:
-            raise ValueError(
-                f"rho = {self.rho} with posterior = gaussian: depth guidance multiplies the GEN "
-                "draw by a factor below 1, which makes a negative draw larger, and Gaussian draws "
-                "are often negative; leave rho out, or set posterior to beta"
-            )
+        thompson.check_rho(self.rho, self.posterior)
         return self
 
     @model_validator(mode="after")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from engine.config.judge import judge_in_use
+from engine.config.method_needs import unread
+from engine.config.misfits import misfits
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
@@ -32,7 +34,27 @@ class SettingWarning(BaseModel):
 
 def setting_warnings(config: RunConfig) -> list[SettingWarning]:
     """Returns the warnings of a run's settings, in no particular order of importance."""
-    return [*_never_clipped(config), *_unused_judge(config)]
+    of_methods = [one for one in (*misfits(config), *unread(config)) if not one.refused]
+    return [
+        *_never_clipped(config),
+        *_unused_judge(config),
+        *_uncorrected(config),
+        *(SettingWarning(path=m.path, value=m.value, reason=m.reason) for m in of_methods),
+    ]
+
+
+def _uncorrected(config: RunConfig) -> Iterator[SettingWarning]:
+    """Yields a warning if answers of older weights are learned from as if they were the learner's:
+    its log pi_old is of the start of an update, so no ratio of the loss corrects for them."""
+    plan = config.training
+    for name, given in (("overlap", plan.overlap), ("extra_trees", plan.extra_trees)):
+        if given and not config.loss.importance_correction:
+            yield SettingWarning(
+                path="loss.importance_correction",
+                value=False,
+                reason=f"with training.{name}, answers of older weights are learned from as if the "
+                "current ones had written them; set it to true",
+            )
 
 
 def _unused_judge(config: RunConfig) -> Iterator[SettingWarning]:

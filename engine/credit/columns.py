@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from engine.credit.shaping import ROOT
+from engine.events.states import Verdict
 
 Columns = Mapping[str, np.ndarray]
 """(N,) each, by name. Texts, and data of tokens (an array for each node), are of dtype object."""
@@ -32,9 +33,10 @@ class TreeRecord:
     lengths: Sequence[int]
     """Output tokens."""
     further: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    """Further data by the name of a column (`problems`, `owners`, `prompts`, `tokens`, `logprobs`),
-    or of what parts of rewards read (`outcomes`, `texts`, `programs`, `grades`): one value for each
-    node. Only methods that need them read them."""
+    """Further data by the name of a column (`problems`, `pass_rates`, `owners`, `prompts`,
+    `tokens`, `logprobs`, `programs`), or of what columns and parts of rewards are made of
+    (`outcomes`, `texts`, `grades`): one value for each node. Only methods that need them read
+    them."""
 
     def check(self) -> None:
         """Raises `ValueError` for columns of different lengths."""
@@ -128,17 +130,33 @@ def _depths(group: Group) -> np.ndarray:
     return np.array(depths)
 
 
+def _turns(group: Group) -> np.ndarray:
+    """Returns each node's turn: the node above is the turn before if its episode goes on."""
+    outcomes = dict(zip(group.tree.node_ids, group.further("outcomes"), strict=True))
+    above = dict(zip(group.tree.node_ids, group.tree.parents, strict=True))
+    turns: list[int] = []
+    for row in group.rows:
+        node, turn = above[group.tree.node_ids[row]], 1
+        while node != 0 and outcomes[node].verdict is Verdict.PLAYED:
+            node, turn = above[node], turn + 1
+        turns.append(turn)
+    return np.array(turns)
+
+
 MAKERS: Mapping[str, Callable[[Group], np.ndarray]] = {
     "agents": lambda group: group.picked(group.tree.agents, object),
     "owners": lambda group: group.picked(group.further("owners"), object),
     "problems": lambda group: group.picked(group.further("problems")),
     "parents": _parents,
     "depths": _depths,
+    "turns": _turns,
+    "pass_rates": lambda group: group.picked(group.further("pass_rates"), np.float64),
     "scores": lambda group: group.picked(group.tree.scores, np.float64),
     "lengths": lambda group: group.picked(group.tree.lengths),
     "limits": lambda group: group.picked(group.limits),
     "prompts": lambda group: group.ragged("prompts"),
     "tokens": lambda group: group.ragged("tokens"),
     "logprobs": lambda group: group.ragged("logprobs"),
+    "programs": lambda group: group.picked(group.further("programs"), object),
 }
 """How each column is made."""

@@ -17,8 +17,8 @@ from typing import Protocol
 
 from msgspec import UNSET, UnsetType
 
+from engine.config.evaluation import PublicScore
 from engine.config.schema import RunConfig
-from engine.config.training import PublicScore
 from engine.environments.types import Outcome
 from engine.events.states import NoProgram
 from engine.inference.selection import Candidate, Scorer, rewards_of, select_answer, tree_answer

@@ -18,7 +18,7 @@ from math import inf, log
 import torch
 from torch import Tensor
 
-from engine.config.loss import Level, WeightMode
+from engine.config.importance import Level, WeightMode
 from engine.losses.terms import masked_log_ratio
 
 

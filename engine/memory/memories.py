@@ -3,8 +3,9 @@
     {"training.sampler": {"method": "learnability", "state": {...}}, ...}
 
 The outer key is the setting that names the method, and `method` its value: state goes back only to
-the method that wrote it. A run whose methods remember nothing has an empty object there, and a
-checkpoint from before memories has no key at all; both resume with empty memories.
+the method that wrote it. A column of nodes that is made of a memory has a key of its own name. A
+run whose methods remember nothing has an empty object there, and a checkpoint from before memories
+has no key at all; both resume with empty memories.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 
 from engine.config.credit import CreditConfig
+from engine.config.evaluation import PublicScore
 from engine.config.search import SearchConfig
-from engine.config.training import PublicScore
 from engine.credit.rewards import raw_score
 from engine.environments.types import Outcome, Settled
 from engine.events.vocabulary import Verdict

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from engine.config.method_needs import columns_needed
 from engine.config.schema import RunConfig
 from engine.credit import ADVANTAGES
 from engine.curriculum import SAMPLERS
 from engine.curriculum.sampler import Draws
 from engine.memory.memories import Kept, Memories
+from engine.memory.pass_rates import PassRates
 from engine.search.allocators import ALLOCATORS
 from engine.search.strategies import STRATEGIES
 
 SAMPLER, ALLOCATOR, STRATEGY = "training.sampler", "search.allocator", "search.strategy"
 ADVANTAGE = "credit.advantage"
 """Settings whose methods have memories."""
+RATES = "pass_rates"
+"""Column that is made of a memory of its own, where a method needs it."""
 
 
 def memories_of(
@@ -31,4 +35,6 @@ def memories_of(
         kept[STRATEGY] = Kept(search.strategy, make(search))
     if make := ADVANTAGES[config.credit.advantage].memory:
         kept[ADVANTAGE] = Kept(config.credit.advantage, make(config.credit))
+    if RATES in columns_needed(config):
+        kept[RATES] = Kept(RATES, PassRates())
     return Memories({**kept, **(others or {})})

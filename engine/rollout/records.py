@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.credit.assign import Credit, TreeRecord
+from engine.memory.pass_rates import PassRates
 from engine.memory.protocol import SeenTree
 from engine.rollout.forest import GrowingTree
 
 
-def record_of(tree: GrowingTree, owners: Mapping[str, str] | None = None) -> TreeRecord:
+def record_of(
+    tree: GrowingTree, owners: Mapping[str, str] | None = None, rates: PassRates | None = None
+) -> TreeRecord:
     """Returns the closed nodes of a tree, in the order of creation, as credit takes them. `owners`
-    are the owners of weights by agent; without, each agent has its own."""
+    are the owners of weights by agent; without, each agent has its own. `rates` are there if a
+    method needs them."""
     nodes = [tree.written[node] for node in sorted(tree.written)]
+    before = {"pass_rates": rates.rates_of([tree.number]) * len(nodes)} if rates else {}
     generations = [node.answer.generation for node in nodes]
     return TreeRecord(
         node_ids=[node.node for node in nodes],
@@ -29,6 +34,7 @@ def record_of(tree: GrowingTree, owners: Mapping[str, str] | None = None) -> Tre
             "outcomes": [node.verification for node in nodes],
             "texts": [node.answer.text for node in nodes],
             "programs": [node.answer.program for node in nodes],
+            **before,
         },
     )
 

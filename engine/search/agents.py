@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from engine.config.search import AgentChoice, NodeChoice, Posterior
+from engine.config.thompson import AgentChoice, NodeChoice, Posterior
 from engine.search.posteriors import Family, make_posterior, rounded, thompson
 
 

@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
-from engine.config.search import NodeChoice, Posterior
+from engine.config.thompson import NodeChoice, Posterior
 
 Arm = TypeVar("Arm", bound=Hashable)
 Family = Posterior | Literal[NodeChoice.UNIFORM]

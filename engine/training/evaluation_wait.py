@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.config.training import EvaluationConfig
+from engine.config.evaluation import EvaluationConfig
 from engine.events.vocabulary import RunWaiting
 
 

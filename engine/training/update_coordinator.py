@@ -22,13 +22,14 @@ from engine.credit.columns import TreeRecord
 from engine.credit.group import CreditMemory
 from engine.events.vocabulary import LogLine
 from engine.memory.memories import Kept, Memories
+from engine.memory.pass_rates import PassRates
 from engine.memory.protocol import SeenTree
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.types import Generation
 from engine.problems.problem import Problem
 from engine.rollout.continuous import ContinuousRollout
 from engine.rollout.forest import GrowingTree
-from engine.rollout.memories import ADVANTAGE
+from engine.rollout.memories import ADVANTAGE, RATES
 from engine.rollout.records import record_of, seen
 from engine.run.spans import submitted
 from engine.run.timing import timed
@@ -85,6 +86,7 @@ class UpdateCoordinator:
         self.config = config
         self._memories = memories
         self._memory = cast("CreditMemory | None", memories.get(ADVANTAGE))
+        self._rates = cast("PassRates | None", memories.get(RATES))
         self.team = team
         groups = weight_groups([agent for agent in config.agents if agent.trainable])
         self.learners = {owner: [agent.name for agent in group] for owner, group in groups.items()}
@@ -113,7 +115,8 @@ class UpdateCoordinator:
         limits = {agent.name: agent.sampling.max_new_tokens for agent in self.config.agents}
         owners = {agent.name: weight_owner(agent) for agent in self.config.agents}
         needed = self._row_columns
-        records = self._graded(trees, [record_of(tree, owners) for tree in trees], recorder)
+        made = [record_of(tree, owners, self._rates) for tree in trees]
+        records = self._graded(trees, made, recorder)
         credits = [
             assign_credit(
                 record, config, [limits[agent] for agent in record.agents], self._memory, needed

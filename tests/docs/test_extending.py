@@ -24,6 +24,7 @@ def test_every_module_of_the_example_is_on_the_page_as_it_is():
 
 def test_the_entry_points_on_the_page_are_the_example_s():
     (text,) = blocks("toml")
+    assert text == (EXAMPLE / "pyproject.toml").read_text("utf-8")
     installed = ConfigParser()
     installed.read(EXAMPLE / "grove_example-0.1.dist-info" / "entry_points.txt")
     shown = tomllib.loads(text)["project"]["entry-points"]

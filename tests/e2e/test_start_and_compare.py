@@ -65,6 +65,26 @@ def test_fields_and_text_say_the_same_and_start_the_run(page, run):
 
 
 @pytest.mark.large
+def test_a_list_of_gauges_is_checked_box_by_box(page, run):
+    page.goto("/runs/new/?recipe=demo")
+    page.get_by_text("Default settings; 1 run to start.").wait_for()
+    page.get_by_label("Search settings").fill("gauges")
+    boxes = page.get_by_role("group", name="Gauges")
+    text = page.get_by_label("Overrides (TOML)")
+    boxes.get_by_label("support").check()
+    boxes.get_by_label("diversity").check()
+    expect(text).to_have_value('evaluation.gauges = ["support", "diversity"]')
+    page.get_by_text("1 setting changed; 1 run to start.").wait_for()
+    text.fill('evaluation.gauges = ["success"]')
+    expect(boxes.get_by_label("success")).to_be_checked()
+    expect(boxes.get_by_label("support")).not_to_be_checked()
+    breaks_no_rule(page)
+    boxes.get_by_label("success").uncheck()
+    expect(text).to_have_value("")
+    page.get_by_text("Default settings; 1 run to start.").wait_for()
+
+
+@pytest.mark.large
 def test_agents_are_a_list_that_the_keyboard_changes(page, run):
     page.set_viewport_size({"width": 400, "height": 900})
     page.goto("/runs/new/?recipe=demo")

@@ -1,4 +1,4 @@
-import { lineOf, withLine, withLines, withoutAgent } from "/static/js/lib/toml-lines.js";
+import { lineOf, namesIn, withLine, withLines, withName, withoutAgent } from "/static/js/lib/toml-lines.js";
 import { equal, test } from "./check.js";
 
 test("a field's text is a line of TOML", () => {
@@ -15,6 +15,14 @@ test("a line replaces the one of the same path", () => {
   equal(withLine("", "a", "a = 1"), "a = 1");
   equal(withLine("b = 2\n\n", "a", "a = 1"), "b = 2\na = 1");
   equal(withLine("b = 2", "a", null), "b = 2");
+});
+
+test("a list of names gains and loses one", () => {
+  equal(withName("[]", "support", true), '["support"]');
+  equal(withName('["support"]', "diversity", true), '["support", "diversity"]');
+  equal(withName('["support", "diversity"]', "support", false), '["diversity"]');
+  equal(namesIn('["a"]'), ["a"]);
+  equal([namesIn("[1]"), namesIn("a"), namesIn('{"a": 1}')], [null, null, null]);
 });
 
 test("a preset's lines are merged into the text", () => {

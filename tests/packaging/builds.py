@@ -151,11 +151,16 @@ def install(folder: Path, wheel: Path, extra: str) -> Environment:
     venv.create(folder / "venv", symlinks=True, with_pip=False)
     for one in closure(requirements_in(wheel), extra).values():
         _link(one, environment.packages)
+    add(environment, wheel)
+    return environment
+
+
+def add(environment: Environment, wheel: Path) -> None:
+    """Installs a further wheel."""
     _run(
         [sys.executable, "-m", "pip", "--python", str(environment.python), "install", "--quiet",
          "--no-deps", "--no-index", "--no-compile", str(wheel)]
     )  # fmt: skip
-    return environment
 
 
 def _link(installed: Distribution, target: Path) -> None:

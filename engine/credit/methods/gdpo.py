@@ -7,19 +7,38 @@ From NVlabs/GDPO, whose variant for TRL weighs nodes equally in the last step; t
 tokens. Combinations of parts with equal sums keep different advantages. A part without a value
 counts 0. The tests, of weight 1, are the shaped score; the overlong penalty is a part too.
 
-Trees of equal scores may differ in other parts, so recipes turn `credit.dynamic_filter` off.
+Trees of equal scores may differ in other parts: a run with `credit.dynamic_filter`, which drops
+them, warns of it, as does one whose reward has no parts.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine.config.golden_kind import Case, Kind
+from engine.config.misfits import Misfit, filtered_trees, parts_in_use
 from engine.credit.group import BatchContext, GroupContext, standardised
 
+if TYPE_CHECKING:
+    from engine.config.schema import RunConfig
+
 EPSILON = 1e-4
+
+
+def misfits(config: RunConfig) -> Iterator[Misfit]:
+    """Warns of a reward of one part, and of the filter of trees that differ in other parts."""
+    if not parts_in_use(config) and not config.credit.overlong_buffer_tokens:
+        reason = (
+            "normalises each part of the reward by itself, and there is one part, the score; give "
+            "another a weight, such as credit.format.weight, or choose grpo"
+        )
+        yield Misfit("credit.advantage", config.credit.advantage, reason, refused=False)
+        return
+    why = "would learn from the other parts of their rewards"
+    yield from filtered_trees(config, "credit.advantage", why, refused=False)
 
 
 def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:

@@ -9,20 +9,25 @@
 The paper writes the sum over right nodes with the probabilities of whole sequences; with these the
 first argument of max would never bind, so p, normalised by length, stands there too (ours). An
 answer without tokens has p = 0 and keeps its reward. A repair's confidence is that under its own
-prompt. Trees whose nodes are all wrong are learned from: a recipe turns `credit.dynamic_filter`
-off, which would drop them.
+prompt. Trees whose nodes are all wrong are learned from: `credit.dynamic_filter`, which would drop
+them, is refused.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
 
 from engine.config.base import Settings
 from engine.config.golden_kind import Case, Kind, options
+from engine.config.misfits import Misfit, filtered_trees
 from engine.credit.group import GroupContext, standardised
+
+if TYPE_CHECKING:
+    from engine.config.schema import RunConfig
 
 NEEDS = {"scores", "logprobs"}
 EPSILON = 1e-6
@@ -33,6 +38,11 @@ class Options(Settings):
 
     alpha: float = Field(0.25, ge=0, le=10)
     """Weight of the centred rewards of a tree without a right node."""
+
+
+def misfits(config: RunConfig) -> Iterator[Misfit]:
+    """Refuses the filter of trees whose nodes are all wrong."""
+    yield from filtered_trees(config, "credit.advantage", "learns where every answer is wrong")
 
 
 def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:

@@ -2,9 +2,9 @@
 
     A = R - b[role],   then   b[role] <- decay b[role] + (1 - decay) R,   b_0 = 0
 The baseline before its update is used, so that an answer is never compared with itself. No group is
-compared: a tree of equal scores, or of one node, teaches as well, so a recipe turns
-`credit.dynamic_filter` off. Ours: an agent is a role, every node is an episode of it, in the order
-of creation, and R is its reward after shaping and penalties.
+compared: a tree of equal scores, or of one node, teaches as well, so `credit.dynamic_filter` is
+refused. Ours: an agent is a role, every node is an episode of it, in the order of creation, and R
+is its reward after shaping and penalties.
 
 The baselines are a memory (`engine.memory.protocol`): they move while a step's credit is computed,
 tree after tree, and a fork goes on with them, as with the agents' weights.
@@ -12,8 +12,8 @@ tree after tree, and a fork goes on with them, as with the agents' weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -21,8 +21,12 @@ from pydantic import Field
 from engine.config.base import Settings
 from engine.config.credit import CreditConfig
 from engine.config.golden_kind import Case, Kind
+from engine.config.misfits import Misfit, filtered_trees
 from engine.credit.group import GroupContext
 from engine.memory.protocol import OnFork, SeenTree
+
+if TYPE_CHECKING:
+    from engine.config.schema import RunConfig
 
 NEEDS = {"agents"}
 
@@ -32,6 +36,11 @@ class Options(Settings):
 
     decay: float = Field(0.95, ge=0, le=1)
     """Share of a role's baseline that an answer leaves."""
+
+
+def misfits(config: RunConfig) -> Iterator[Misfit]:
+    """Refuses the filter of trees that are compared with earlier ones."""
+    yield from filtered_trees(config, "credit.advantage", "compares every tree with earlier ones")
 
 
 def memory(credit: CreditConfig) -> RoleBaselines:

@@ -6,18 +6,30 @@
 H is the entropy of the learner's distribution, which only the learner knows: here a tree's nodes
 get a mark in the column `zero_variance` (1, -1 or 0), from which `loss.policy = "zvp"` forms the
 advantages. Right and wrong are raw scores of 1 and 0; a tree of equal fractions is neither, and has
-advantages of 0. A recipe turns `credit.dynamic_filter` off, which would drop these trees.
+advantages of 0. `credit.dynamic_filter`, which would drop these trees, is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from engine.config.misfits import Misfit, filtered_trees
 from engine.credit.group import GroupContext
 from engine.credit.methods import grpo
 
+if TYPE_CHECKING:
+    from engine.config.schema import RunConfig
+
 NEEDS = {"scores"}
 MAKES = {"zero_variance"}
+
+
+def misfits(config: RunConfig) -> Iterator[Misfit]:
+    """Refuses the filter of the trees that the method is about."""
+    yield from filtered_trees(config, "credit.advantage", "learns from these by entropy")
 
 
 def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:

@@ -11,16 +11,20 @@ become wrong is measured again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
 
 from engine.config.base import Settings
+from engine.config.misfits import Misfit, rarely_seen
 from engine.config.training import TrainingConfig
 from engine.memory.pass_rates import UNKNOWN, PassRates
 from engine.memory.protocol import OnFork, SeenTree
+
+if TYPE_CHECKING:
+    from engine.config.schema import RunConfig
 
 STREAM = 2
 """Ends the seeds of its random numbers, which thereby differ from those of any tree."""
@@ -31,6 +35,11 @@ class Options(Settings):
 
     explore: float = Field(0.2, ge=0, le=1)
     """Share of draws that disregard pass rates."""
+
+
+def misfits(config: RunConfig) -> Iterator[Misfit]:
+    """Warns where hardly anything is known of a problem."""
+    yield from rarely_seen(config, "training.sampler")
 
 
 def sampler(problems: int, seed: int, training: TrainingConfig) -> Learnability:

@@ -23,6 +23,9 @@ from engine.problems.extraction import extract
 if TYPE_CHECKING:
     from engine.sandbox.host.verify import Verification
 
+JUDGES_PROGRAMS = True
+"""Actions are programs, as references of problems are."""
+
 
 class Programs:
     """Programs in the sandbox. A task is a `engine.problems.problem.Problem`, an observation the

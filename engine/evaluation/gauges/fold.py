@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from engine.config.evaluation import EvaluationConfig
 from engine.config.methods import registry
-from engine.config.training import EvaluationConfig
 from engine.evaluation.gauges import GAUGES
 from engine.evaluation.gauges.gauge import (
     Gauge,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,18 +10,19 @@ import torch
 from engine.config.credit import CreditConfig
 from engine.config.golden_kind import Case, lookup, options
 from engine.config.loss import LossConfig
+from engine.config.methods import registry
 from engine.credit import ADVANTAGES
 from engine.credit.columns import Group, TreeRecord, columns_of, concatenated
 from engine.credit.filters import informative
-from engine.credit.group import BatchContext, GroupContext
+from engine.credit.group import Advantage, BatchContext, GroupContext
 from engine.credit.rewards.overlong import overlong_penalty
 from engine.credit.shaping import tree_shaping
-from engine.losses.methods import zvp
 from engine.losses.ragged import padded, unpadded
 from engine.losses.terms import LossContext
 
+DEFAULT = CreditConfig().advantage
 GROUP_NORM = "group_norm"
-"""What other libraries call the group advantage of mars2."""
+"""What other libraries call the group advantage of the default."""
 
 
 def shaping(case: Case) -> Any:
@@ -39,8 +39,8 @@ def _weights(inputs: dict[str, Any]) -> tuple[float, float]:
 
 def advantage(case: Case) -> Any:
     inputs = case["inputs"]
-    name = inputs.get("estimator", "mars2")
-    name = "mars2" if name == GROUP_NORM else name
+    name = inputs.get("estimator", DEFAULT)
+    name = DEFAULT if name == GROUP_NORM else name
     method = lookup(ADVANTAGES.every(), name, "estimator")
     own = options("advantages", name, inputs)
     rewards = np.array(inputs["rewards"], dtype=float)
@@ -104,17 +104,29 @@ def token_advantage(case: Case) -> Any:
             own = method.over_tokens(of_nodes, rewards[group], context)
             by_node = [advantages_L.tolist() for advantages_L in own]
         else:
-            assert method.row_columns
-            by_node = _by_entropy(inputs, group, of_nodes, method.row_columns(context))
+            by_node = _by_loss(inputs, group, of_nodes, method, context)
         for node, by_token in zip(group, by_node, strict=True):
             result[node] = by_token
     return result
 
 
-def _by_entropy(
-    inputs: dict[str, Any], group: list[int], of_nodes: np.ndarray, columns: Mapping[str, Any]
+def _by_loss(
+    inputs: dict[str, Any],
+    group: list[int],
+    of_nodes: np.ndarray,
+    method: Advantage,
+    own: GroupContext,
 ) -> list[list[float]]:
-    """Returns the advantages that the loss `zvp` forms of a group's nodes."""
+    """Returns the advantages of a group's nodes that the loss forms which needs what the method
+    makes for one (`golden_advantages` of its module)."""
+    assert method.row_columns
+    losses = registry("losses").methods
+    config = next(
+        one
+        for one in map(LossConfig().by, losses.every())
+        if method.makes <= one.needs and hasattr(one.module("policy"), "golden_advantages")
+    )
+    settings = options("losses", config.policy, inputs)
     entropies = [inputs["entropies"][node] for node in group]
     padding = padded(entropies)
     context = LossContext(
@@ -124,11 +136,10 @@ def _by_entropy(
         mask_NL=padded([[1.0] * len(row) for row in entropies]),
         logprobs_NL=padding,
         entropies_NL=padding,
-        config=LossConfig(policy="zvp"),
+        columns={name: torch.tensor(one) for name, one in method.row_columns(own).items()},
+        config=config.model_copy(update={config.policy: settings}),
     )
-    marks_N = torch.tensor(columns["zero_variance"])
-    formed_NL = zvp.entropy_advantages(context, marks_N, inputs["alpha"])
-    return unpadded(formed_NL, entropies)
+    return unpadded(config.module("policy").golden_advantages(context), entropies)
 
 
 def _groups(inputs: dict[str, Any], count: int) -> list[list[int]]:
@@ -150,7 +161,7 @@ def overlong(case: Case) -> Any:
         inputs["overlong_buffer_len"],
         inputs.get("factor", 1.0),
     )
-    advantages = ADVANTAGES["mars2"].over_group(penalised, GroupContext())
+    advantages = ADVANTAGES[DEFAULT].over_group(penalised, GroupContext())
     return {"penalised_rewards": penalised.tolist(), "advantages": advantages.tolist()}
 
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from engine.config.golden_kind import Case, lookup, options
-from engine.config.loss import KlEstimator, Level, LossConfig, WeightMode
+from engine.config.importance import Level, WeightMode
+from engine.config.loss import KlEstimator, LossConfig
 from engine.config.methods import registry
 from engine.losses import POLICY_LOSSES, policy_loss, policy_units
 from engine.losses.importance import importance_weights

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from engine.config.golden_kind import Case, lookup
-from engine.config.search import AgentChoice, Posterior, SearchConfig, SelectionOrder
+from engine.config.search import SearchConfig
+from engine.config.thompson import AgentChoice, Posterior, SelectionOrder
 from engine.search.agents import ThompsonChooser, UcbChooser
 from engine.search.depth import depth_gamma, widening_discount
 from engine.search.expansion import Expansion

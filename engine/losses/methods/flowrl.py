@@ -6,8 +6,8 @@
 Formula, sizes and defaults are those of the code. log Z of a node's own prompt x is a head of three
 layers over the mean of the prompt's states, whose gradient runs into the model. At the minimum pi
 is proportional to pi_ref exp(beta A), in logarithms normalised by length. A node whose advantage is
-0, as in a tree of equal rewards, is pulled to the reference: a recipe turns
-`credit.dynamic_filter` off. The advantages are those of `grpo`; of a node that has one for each
+0, as in a tree of equal rewards, is pulled to the reference: `credit.dynamic_filter`, which would
+drop it, is refused. The advantages are those of `grpo`; of a node that has one for each
 token their mean counts (ours).
 
 The authors' dropout in the head is left out (ours: Z is a number of the prompt, so all its nodes
@@ -17,11 +17,15 @@ tokens; for tens of tokens 2 is a start (ours).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from pydantic import Field
 
 from engine.config.heads import Head, HeadOptions, Reads
 from engine.config.loss import Aggregation
 from engine.config.methods import Figure
+from engine.config.misfits import Misfit, filtered_trees
 from engine.losses.terms import (
     LOG_RATIO_LIMIT,
     LossContext,
@@ -30,6 +34,9 @@ from engine.losses.terms import (
     masked_log_ratio,
     masked_sum,
 )
+
+if TYPE_CHECKING:
+    from engine.config.schema import RunConfig
 
 AGGREGATION = Aggregation.SEQUENCE_MEAN
 CLIPS = True
@@ -46,6 +53,11 @@ class Options(HeadOptions):
 
     beta: float = Field(15.0, gt=0, le=1000)
     """Weight of an answer's advantage against its mean log-probability."""
+
+
+def misfits(config: RunConfig) -> Iterator[Misfit]:
+    """Refuses the filter of trees that are pulled to the reference."""
+    yield from filtered_trees(config, "loss.policy", "pulls these to the reference")
 
 
 def loss_terms(context: LossContext) -> LossTerms:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FIGURES = SURROGATE_FIGURES
 AGGREGATION = Aggregation.SEQUENCE_MEAN
-CLIPS = True
+CLIPS = DUAL_CLIPS = True
 
 
 def sequence_ratios(logprobs_NL: Tensor, old_logprobs_NL: Tensor, mask_NL: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ never clipped.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -19,13 +20,17 @@ from pydantic import Field
 from engine.config.base import Settings
 from engine.config.loss import Aggregation
 from engine.config.methods import Figure
+from engine.config.misfits import Misfit
 from engine.losses.surrogate import clipped_surrogate
 from engine.losses.terms import LossContext, LossTerms, token_ratios
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from engine.config.schema import RunConfig
+
 AGGREGATION = Aggregation.SEQUENCE_SUM
+DUAL_CLIPS = True
 NEEDS = {"demonstrations"}
 UNLIKELY = 0.1
 """Probability below which a token of a demonstration counts as unlikely, for the figures."""
@@ -45,6 +50,22 @@ class Options(Settings):
     """Probability at which a token of a demonstration weighs most; a large one is no shaping."""
     clip: bool = False
     """Clip the ratios of the policy's own answers by `loss.clip_low` and `clip_high`, as ppo."""
+
+
+def misfits(config: RunConfig) -> Iterator[Misfit]:
+    """Refuses a dual clip without `clip`; warns of a clip that can never act."""
+    clips = config.loss.options("policy").clip
+    if config.loss.dual_clip is not None and not clips:
+        reason = (
+            "has no effect with loss.mixed_policy.clip = false; leave it unset, or set that to true"
+        )
+        yield Misfit("loss.dual_clip", config.loss.dual_clip, reason)
+    if clips and config.training.minibatches == 1:
+        reason = (
+            "with one optimizer step per batch (training.minibatches = 1) every ratio is 1, and "
+            "nothing is ever clipped; set training.minibatches to 2 or more, or this to false"
+        )
+        yield Misfit("loss.mixed_policy.clip", True, reason, refused=False)
 
 
 def loss_terms(context: LossContext) -> LossTerms:

@@ -18,6 +18,7 @@ loss compares scores itself: it reads no advantages, and a recipe turns the roll
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -25,11 +26,13 @@ from pydantic import Field
 from engine.config.base import Settings
 from engine.config.loss import Aggregation, LossConfig
 from engine.config.methods import Figure
+from engine.config.misfits import Misfit, parts_in_use
 from engine.losses.terms import LossContext, LossTerms, masked_sum
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from engine.config.schema import RunConfig
     from engine.losses.minibatch import MinibatchRows
 
 AGGREGATION = Aggregation.TOKEN_MEAN
@@ -44,6 +47,16 @@ class Options(Settings):
     """Factor of the log-ratios."""
     balance: bool = True
     """Give right and wrong answers of a tree the same weight in total."""
+
+
+def misfits(config: RunConfig) -> Iterator[Misfit]:
+    """Warns of rewards that it does not read."""
+    for name, weight in parts_in_use(config).items():
+        reason = (
+            f"has no effect on loss.policy = {config.loss.policy}, which reads scores alone; leave "
+            "it out, or choose another loss"
+        )
+        yield Misfit(f"credit.{name}.weight", weight, reason, refused=False)
 
 
 def loss_terms(context: LossContext) -> LossTerms:

@@ -14,7 +14,7 @@ from engine.losses.terms import LossContext, LossTerms, token_ratios
 
 FIGURES = SURROGATE_FIGURES
 AGGREGATION = Aggregation.TOKEN_MEAN
-CLIPS = True
+CLIPS = DUAL_CLIPS = True
 
 
 def loss_terms(context: LossContext) -> LossTerms:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 AGGREGATION = Aggregation.TOKEN_MEAN
-CLIPS = True
+CLIPS = DUAL_CLIPS = True
 NEEDS = {"entropies", "zero_variance"}
 FIGURES = {
     **SURROGATE_FIGURES,
@@ -46,6 +46,11 @@ def loss_terms(context: LossContext) -> LossTerms:
     formed_NL = entropy_advantages(context, marks_N, context.options.alpha)
     terms = ppo.loss_terms(replace(context, advantages_NL=formed_NL))
     return replace(terms, figures={**terms.figures, "by_entropy": (marks_N != 0).unsqueeze(-1)})
+
+
+def golden_advantages(context: LossContext) -> Tensor:
+    """Returns the advantages that it forms in a golden case of the advantage that it needs."""
+    return entropy_advantages(context, context.columns["zero_variance"], context.options.alpha)
 
 
 def entropy_advantages(context: LossContext, marks_N: Tensor, alpha: float) -> Tensor:

@@ -92,6 +92,9 @@ class ShardedWeights(Weights):
     def full_optimizer_state(self, optimizer: Optimizer) -> dict[str, Any]:
         """Returns what `optimizer.state_dict()` of a single rank would, on rank 0; empty on the
         others."""
+        if not optimizer.state:
+            # torch would make the state by a step along zero gradients, which counts as one.
+            return optimizer.state_dict()
         gathered = get_optimizer_state_dict(self.model, optimizer, options=GATHERED)
         if not gathered:
             return {}
@@ -107,7 +110,10 @@ class ShardedWeights(Weights):
     def load_full_optimizer_state(self, optimizer: Optimizer, state: dict[str, Any]) -> None:
         """Loads this rank's part of the state of an optimizer of a single rank."""
         if not state["state"]:  # it has not stepped yet
+            optimizer.state.clear()
             return
+        # torch makes the state that it fills by a step, unless there are gradients.
+        optimizer.zero_grad(set_to_none=True)
         names = self._names()
         groups = [{**group, "params": names} for group in state["param_groups"]]
         named = {names[n]: value for n, value in state["state"].items()}

@@ -31,6 +31,22 @@ export function withoutAgent(text, key) {
   return text.split("\n").filter(isOther).join("\n");
 }
 
+/** Returns the names in a list of names; null if the text is none. */
+export function namesIn(text) {
+  try {
+    const names = JSON.parse(text);
+    return Array.isArray(names) && names.every((name) => typeof name === "string") ? names : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Returns a list of names with or without one of them; the others keep their order. */
+export function withName(text, name, isIn) {
+  const others = (namesIn(text) ?? []).filter((one) => one !== name);
+  return `[${[...others, ...(isIn ? [name] : [])].map((one) => JSON.stringify(one)).join(", ")}]`;
+}
+
 function pathOf(line) {
   return line.split("=", 1)[0].trim();
 }

@@ -5,6 +5,7 @@
 
 import { AgentList } from "../run/agent-list.js";
 import { element, setText } from "../lib/dom.js";
+import { startNameBoxes } from "../run/name-boxes.js";
 import { lineOf, withLine, withLines } from "../lib/toml-lines.js";
 
 const WAIT_MS = 350;
@@ -15,6 +16,7 @@ const form = part("form");
 const text = form?.elements.overrides;
 const fields = () => [...form.querySelectorAll("[data-path]")];
 const agents = form && part("agents") && new AgentList(part, { text: plainText, write });
+const syncBoxes = form ? startNameBoxes(form) : () => {};
 
 /** Replaces the text of changes and schedules a check. */
 function write(changes) {
@@ -59,6 +61,7 @@ function show(result) {
   if (result.agents) agents?.sync(result.agents);
   if (!result.problems.length) fields().forEach((field) => setField(field, result.changes[field.dataset.path]));
   for (const field of fields()) mark(field, reasons.get(field.dataset.path));
+  syncBoxes();
   countChanges();
   agents?.showModels();
   part("start").disabled = false;

@@ -101,7 +101,6 @@ def test_more_in_flight_than_the_budget_is_refused():
 
 def test_a_setting_that_could_have_no_effect_is_refused():
     for section, part in [
-        ({"loss": {"policy": "cispo", "dual_clip": 3.0}}, "no effect on policy = 'cispo'"),
         ({"loss": {"importance_correction": False, "importance_veto": 0.1}}, "no effect without"),
         ({"search": {"error_traceback": True, "error_feedback": False}}, "has no effect with"),
         ({"search": {"refinement_statement": False, "error_feedback": False}}, "neither the stat"),

@@ -100,6 +100,8 @@ def test_a_list_of_methods_has_the_options_of_each_and_refuses_unknown_names():
     assert schema["items"]["enum"] == registry("gauges").names()
     fields = {one.path: one for group in setting_groups(config) for one in group.settings}
     assert fields["evaluation.gauges"].value == '["support", "diversity"]'
+    assert fields["evaluation.gauges"].boxes == registry("gauges").names()
+    assert not fields["loss.policy"].boxes
     assert fields["evaluation.gauges"].range == "a list of diversity, success, support"
     unknown = {"evaluation.gauges": ["support", "nothing"]}
     for refuse in (lambda: load_recipe("demo", unknown), lambda: checked(Overrides(unknown))):

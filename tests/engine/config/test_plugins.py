@@ -20,6 +20,7 @@ from engine.config.methods import REGISTRIES, figures_of, registry
 from engine.config.schema import RunConfig, parse_config
 from engine.config.search import SearchConfig
 from engine.config.training import TrainingConfig
+from engine.credit import ADVANTAGES
 from engine.credit.assign import TreeRecord, assign_credit
 from engine.curriculum import SAMPLERS
 from engine.curriculum.sampler import Draws
@@ -58,7 +59,7 @@ def example():
 
 def test_the_example_adds_a_method_to_every_registry(example):
     assert {one.kind: sorted(one.methods.sound()) for one in REGISTRIES} == {
-        "advantages": ["scaled"], "losses": ["baseline", "reinforce"],
+        "advantages": ["scaled", "smoothed"], "losses": ["baseline", "reinforce"],
         "rewards": ["brief", "partial"], "formats": ["example_rows"],
         "strategies": ["best_first"], "allocators": ["alternating"],
         "samplers": ["unsolved"], "environments": ["new_letters"], "composers": ["again"],
@@ -99,6 +100,20 @@ def test_credit_is_that_of_the_package_s_advantage(example):
     assert assign_credit(tree, config, 8).advantages_N == pytest.approx([2.0, -1.0, -1.0])
     repaired = replace(tree, parents=[0, 0, 2])
     assert assign_credit(repaired, config, 8).advantages_N == pytest.approx([2.0, -1.0, -1 / 3])
+
+
+def test_an_advantage_of_a_package_remembers_earlier_trees_and_refuses_what_hides_them(example):
+    config = CreditConfig(advantage="smoothed", shaping_gamma=0.0, smoothed={"decay": 0.5})
+    tree = TreeRecord([1, 2], [0, 0], ["oak"] * 2, [1.0, 0.0], [4, 4])
+    memory = ADVANTAGES["smoothed"].memory(config)
+    first = assign_credit(tree, config, 8, memory)
+    resumed = ADVANTAGES["smoothed"].memory(config)
+    resumed.restore(json.loads(json.dumps(memory.state())))
+    second = assign_credit(tree, config, 8, resumed)
+    assert first.advantages_N.tolist() == [1.0, 0.0]
+    assert second.advantages_N.tolist() == [0.75, -0.25]
+    with pytest.raises(ConfigError, match=r"credit\.dynamic_filter = True: .* = smoothed compares"):
+        load_recipe("demo", {"credit.advantage": "smoothed"})
 
 
 def test_a_loss_of_a_package_learns_and_reports_its_figure(example):
@@ -220,8 +235,8 @@ def test_the_engine_lists_plug_ins_with_version_and_origin(example, capsys):
     assert main(["plugins", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["plugins"]
     assert {one["name"] for one in found} == {
-        "scaled", "baseline", "reinforce", "brief", "partial", "example_rows", "best_first",
-        "alternating", "unsolved", "new_letters", "again", "answer_length",
+        "scaled", "smoothed", "baseline", "reinforce", "brief", "partial", "example_rows",
+        "best_first", "alternating", "unsolved", "new_letters", "again", "answer_length",
     }  # fmt: skip
     for one in found:
         assert (one["package"], one["version"]) == ("grove-example", "0.1")
@@ -416,7 +431,8 @@ def test_a_run_trains_in_an_environment_of_a_package(example, tmp_path):
         problems={"seed": 3, "train": 20, "validation": 2, "test": 2},
     ).model_dump(mode="json")
     data["environment"] = {"name": "new_letters", "new_letters": {"turns": 2}}
-    data["credit"] |= {"score": "fraction", "dynamic_filter": False}
+    data["credit"] |= {"score": "fraction", "dynamic_filter": False, "shaping_gamma": 0.0}
+    data["credit"] |= {"advantage": "smoothed", "smoothed": {"decay": 0.5}}
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text(json.dumps(data))
     done = subprocess.run([sys.executable, "-m", "engine", "train", str(tmp_path / "run")],
@@ -443,3 +459,13 @@ def test_a_run_trains_in_an_environment_of_a_package(example, tmp_path):
     assert results and all(
         0 <= one["agents"][name] <= 1 for one in results for name in one["agents"]
     )
+    mean = 0.0
+    credit = {(e.tree, e.node): e.payload["advantage"] for e in log if e.kind == "node.credit"}
+    for tree in dict.fromkeys(tree for tree, _ in credit):
+        nodes = [key for key in credit if key[0] == tree]
+        scores = np.array([closed[key]["score"] for key in nodes])
+        assert [credit[key] for key in nodes] == pytest.approx(list(scores - mean), abs=1e-4)
+        mean = 0.5 * mean + 0.5 * scores.mean()
+    (state,) = (tmp_path / "run" / "checkpoints").glob("step-000002/state.json")
+    kept = json.loads(state.read_text())["memory"]["credit.advantage"]
+    assert kept == {"method": "smoothed", "state": {"mean": pytest.approx(mean)}}

@@ -9,6 +9,10 @@ from engine.credit import ADVANTAGES
 from engine.credit.assign import assign_credit, credit_batch
 from engine.credit.columns import MAKERS, Group, TreeRecord, columns_of, concatenated
 from engine.credit.group import GroupContext, advantage_of
+from engine.environments.types import Played
+from engine.events.states import Verdict
+
+PLAYED, PASSED = Verdict.PLAYED, Verdict.PASSED
 
 TOKENS = [[5, 6, 7], [5, 6, 8, 9], [5, 9], [4]]
 
@@ -27,6 +31,9 @@ def record(scores, parents=(0, 0, 0, 1), tokens=TOKENS):
             "prompts": [[1, 2]] * 3 + [[1, 2, 5]],
             "tokens": tokens,
             "logprobs": [[-0.5] * len(one) for one in tokens],
+            "pass_rates": [0.25] * count,
+            "programs": ["a", "b", "", "d"],
+            "outcomes": [Played(PLAYED), Played(PASSED), Played(PASSED), Played(PASSED)],
         },
     )
 
@@ -41,7 +48,8 @@ def test_one_function_makes_every_column_of_the_scored_nodes():
     assert {name: plain(column) for name, column in columns.items()} == {
         "agents": ["oak", "fern", "fern"], "owners": ["oak"] * 3, "problems": [17] * 3,
         "parents": [-1, -1, 0], "depths": [1, 1, 2], "scores": [1.0, 0.0, 0.5],
-        "lengths": [3, 4, 1], "limits": [8, 9, 9],
+        "lengths": [3, 4, 1], "limits": [8, 9, 9], "turns": [1, 1, 2],
+        "pass_rates": [0.25] * 3, "programs": ["a", "b", "d"],
         "prompts": [[1, 2], [1, 2], [1, 2, 5]], "tokens": [[5, 6, 7], [5, 6, 8, 9], [4]],
         "logprobs": [[-0.5] * 3, [-0.5] * 4, [-0.5]],
     }  # fmt: skip

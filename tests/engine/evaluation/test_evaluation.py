@@ -1,6 +1,6 @@
 """Tests of a run's evaluation: settings that it takes from the run, and its progress reports."""
 
-from engine.config.search import SelectionOrder
+from engine.config.thompson import SelectionOrder
 from engine.evaluation.measurement import measure
 from engine.recipes import load_recipe
 from engine.training.evaluation import TEST, TeamBench, without_limits

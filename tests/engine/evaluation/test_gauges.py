@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from engine.config.training import EvaluationConfig
+from engine.config.evaluation import EvaluationConfig
 from engine.evaluation.gauges import GAUGES
 from engine.evaluation.gauges.fold import RunGauges, needs_of, replayed
 from engine.evaluation.gauges.gauge import Gauge, gauge_of

@@ -12,7 +12,8 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from engine.config.loss import Aggregation, KlEstimator, Level, LossConfig, WeightMode
+from engine.config.importance import Level, WeightMode
+from engine.config.loss import Aggregation, KlEstimator, LossConfig
 from engine.losses import POLICY_LOSSES
 from engine.losses.importance import importance_weights
 from engine.losses.terms import Rows

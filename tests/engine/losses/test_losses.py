@@ -4,7 +4,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.config.loss import Aggregation, KlEstimator, Level, LossConfig, WeightMode
+from engine.config.importance import Level, WeightMode
+from engine.config.loss import Aggregation, KlEstimator, LossConfig
 from engine.losses import POLICY_LOSSES, policy_loss, policy_units
 from engine.losses.importance import importance_weights
 from engine.losses.kl import kl_tokens

@@ -14,7 +14,7 @@ from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem
 from engine.problems.source import ProblemSet
 from engine.rollout.forest import Forest, GrowingTree
-from engine.rollout.memories import ADVANTAGE, memories_of
+from engine.rollout.memories import ADVANTAGE, RATES, memories_of
 from engine.rollout.planting import Planting
 from engine.rollout.records import record_of, seen
 from engine.sandbox.host.verify import Verification
@@ -61,7 +61,7 @@ class Run:
         return [(t.number, shape(t), credit.advantages_N.tolist()) for t, credit in trees]
 
     def _credit(self, tree: GrowingTree) -> Credit:
-        record = record_of(tree)
+        record = record_of(tree, rates=self.memories.get(RATES))
         return assign_credit(record, self.config.credit, 10, self.memories.get(ADVANTAGE))
 
     def _close(self, forest: Forest, claim: Any) -> None:

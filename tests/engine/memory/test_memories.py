@@ -8,6 +8,7 @@ from engine.memory.memories import Kept, Memories
 from engine.memory.pass_rates import PassRates
 from engine.memory.protocol import OnFork, SeenTree
 from tests.engine.memory.runs import Run
+from tests.helpers.plugin_packages import a_package, installed
 
 STEPS = 5
 
@@ -69,6 +70,37 @@ def test_draws_whose_trees_did_not_begin_are_drawn_again():
     assert Run.resumed(run.state()).planting.drawn(run.begun, 6) == ahead
     with pytest.raises(ValueError, match="are done with"):
         run.planting.drawn(run.begun - 1, 1)
+
+
+BY_RATE = """
+NEEDS = {"pass_rates"}
+
+def over_group(rewards_N, context):
+    return rewards_N - context["pass_rates"]
+"""
+
+
+def test_a_column_of_earlier_pass_rates_is_remembered_where_a_method_needs_it(tmp_path):
+    points = {"grove.advantages": {"by_rate": "grove_toy.by_rate"}}
+    credit = {"advantage": "by_rate", "dynamic_filter": False, "shaping_gamma": 0.0}
+    settings = {"credit": credit, "training": {"trees_per_step": 4}}
+    with installed(a_package(tmp_path, {"by_rate": BY_RATE}, points)):
+        run, rates = Run(settings), PassRates()
+        for step in range(4):
+            if step == 2:  # every problem was visited once, or all but two
+                run = Run.resumed(run.state(), settings)
+            trees = run.grow()
+            for number, nodes, advantages in trees:
+                before = rates.rates_of([number])[0]
+                assert advantages == [score - before for _, _, score, _ in nodes], step
+            rates.observe(step, [
+                tree(number, *(one[2] for one in nodes), parents=[one[0] for one in nodes])
+                for number, nodes, _ in trees
+            ])  # fmt: skip
+        assert (
+            "pass_rates" in run.memories and len({one for one, *_ in rates.state()["visits"]}) == 6
+        )
+    assert "pass_rates" not in Run().memories, "nobody needs it"
 
 
 def memories(on_fork, method="rates"):

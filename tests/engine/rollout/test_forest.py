@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from engine.config.credit import CreditConfig
+from engine.config.evaluation import PublicScore
 from engine.config.search import SearchConfig
-from engine.config.training import PublicScore
 from engine.credit.assign import Credit
 from engine.environments.types import Settled
 from engine.events.vocabulary import StopReason, Verdict

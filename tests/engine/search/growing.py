@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.config.search import Posterior, SearchConfig, SelectionOrder
+from engine.config.search import SearchConfig
+from engine.config.thompson import Posterior, SelectionOrder
 from engine.search.scheduler import TreeBudget
 from engine.search.strategies import planted
 from engine.search.tree import SearchTree

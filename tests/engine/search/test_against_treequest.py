@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.config.search import AgentChoice, SelectionOrder
+from engine.config.thompson import AgentChoice, SelectionOrder
 from engine.search.expansion import Expansion
 from engine.search.scheduler import TreeBudget
 from tests.engine.search.growing import FAMILIES, ORDERS, make_tree, thompson

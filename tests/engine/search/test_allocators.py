@@ -49,13 +49,8 @@ def test_knapsack_is_the_optimum_that_exhaustion_finds(rates, budget):
 
 
 def test_settings_that_cannot_be_are_refused_with_their_remedy():
-    for settings, reason in [
-        ({"knapsack": {"low": 9, "high": 4}}, "low = 9 is more than high = 4; lower it"),
-        ({"allocator": "knapsack", "nodes_per_tree": 1}, "knapsack.low = 2 is more than"),
-        ({"strategy": "discounted", "posterior": "gaussian"}, "set posterior = beta"),
-    ]:
-        with pytest.raises(ValueError, match=reason):
-            SearchConfig(**settings)
+    with pytest.raises(ValueError, match="low = 9 is more than high = 4; lower it"):
+        SearchConfig(knapsack={"low": 9, "high": 4})
     with pytest.raises(ValueError, match="with low = 4 need 8; raise the budget"):
         budgets([0.5, 0.5], 7, 4, 8)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engine.config.errors import ConfigError
-from engine.config.search import Posterior
+from engine.config.thompson import Posterior
 from engine.recipes import load_recipe
 from engine.search.agents import ThompsonChooser, UcbChooser
 from engine.search.depth import depth_gamma, depth_weight

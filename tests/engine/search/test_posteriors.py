@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from engine.config.search import Posterior
+from engine.config.thompson import Posterior
 from engine.search.posteriors import BetaPosterior, GaussianPosterior, make_posterior, thompson
 
 

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from engine.config.search import SearchConfig, SelectionOrder
+from engine.config.search import SearchConfig
+from engine.config.thompson import SelectionOrder
 from engine.memory.protocol import SeenTree
 from engine.search.expansion import Expansion
 from engine.search.node import NodeState

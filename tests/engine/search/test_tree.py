@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from engine.config.search import AgentChoice, Posterior, SelectionOrder
+from engine.config.thompson import AgentChoice, Posterior, SelectionOrder
 from engine.search.children import MAX_RECORDED_DRAWS
 from engine.search.expansion import Expansion
 from engine.search.node import NodeState

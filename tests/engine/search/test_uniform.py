@@ -5,7 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from engine.config.search import AgentChoice, NodeChoice, Posterior, SearchConfig, SelectionOrder
+from engine.config.search import SearchConfig
+from engine.config.thompson import AgentChoice, NodeChoice, Posterior, SelectionOrder
 from engine.search.agents import make_chooser
 from engine.search.children import MAX_INDIVIDUAL, MIN_VECTORIZED, Children
 from engine.search.posteriors import FlatPosterior

@@ -58,6 +58,8 @@ class Setting:
     range: str = ""
     """Range in words, with the unit."""
     optional: bool = False
+    boxes: list[str] = field(default_factory=list)
+    """Names that a list of names may hold: one checkbox each."""
 
     @property
     def id(self) -> str:
@@ -155,6 +157,7 @@ def _setting(path: str, name: str, info: FieldInfo, value: Any) -> Setting:
         choices=choices,
         range=_any_of(path) or _range(name, kind, limits),
         optional=optional,
+        boxes=_listable(path),
     )
 
 
@@ -182,8 +185,14 @@ def _choices(path: str, kind: Any, limits: list[Any]) -> list[str]:
 
 def _any_of(path: str) -> str:
     """Returns the names that a list of methods may hold, in words; empty for other settings."""
+    names = _listable(path)
+    return f"a list of {', '.join(names)}" if names else ""
+
+
+def _listable(path: str) -> list[str]:
+    """Returns the methods that a list of methods may hold; none for other settings."""
     registry = registry_at(path)
-    return f"a list of {', '.join(registry.names())}" if registry and registry.many else ""
+    return registry.names() if registry and registry.many else []
 
 
 def _range(name: str, kind: Any, limits: list[Any]) -> str:

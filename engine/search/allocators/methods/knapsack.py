@@ -22,16 +22,20 @@ so a recipe with this allocator sets `problems.train` small.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
 from engine.config.base import Settings, Whole
 from engine.config.golden_kind import Case, Kind
+from engine.config.misfits import Misfit, rarely_seen
 from engine.config.search import SearchConfig
 from engine.memory.pass_rates import PassRates
 from engine.search.allocators.methods import uniform
+
+if TYPE_CHECKING:
+    from engine.config.schema import RunConfig
 
 
 class Options(Settings):
@@ -50,6 +54,31 @@ class Options(Settings):
         if self.low > self.high:
             raise ValueError(f"low = {self.low} is more than high = {self.high}; lower it")
         return self
+
+
+def misfits(config: RunConfig) -> Iterator[Misfit]:
+    """Refuses bounds that no budget meets; warns of nodes that none of the trees may have, and
+    where hardly anything is known of a problem."""
+    options, nodes = config.search.options("allocator"), config.search.nodes_per_tree
+    if options.low > nodes:
+        reason = (
+            f"is more than search.nodes_per_tree = {nodes}, which each tree has on average; lower "
+            "it"
+        )
+        yield Misfit("search.knapsack.low", options.low, reason)
+    if options.high < nodes:
+        reason = (
+            f"is less than search.nodes_per_tree = {nodes}, which each tree would have on average: "
+            "the rest is never spent; raise it"
+        )
+        yield Misfit("search.knapsack.high", options.high, reason, refused=False)
+    if options.warmup_steps >= config.training.steps:
+        reason = (
+            f"with training.steps = {config.training.steps}: every tree has the same number of "
+            "nodes; lower it"
+        )
+        yield Misfit("search.knapsack.warmup_steps", options.warmup_steps, reason, refused=False)
+    yield from rarely_seen(config, "search.allocator")
 
 
 def memory(search: SearchConfig) -> PassRates:

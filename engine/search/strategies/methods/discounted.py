@@ -12,18 +12,23 @@ no earlier trees, and begin with Beta(1/2, 1/2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from engine.config.base import Settings
+from engine.config.misfits import Misfit
 from engine.config.search import SearchConfig
+from engine.config.thompson import AgentChoice, Posterior
 from engine.memory.protocol import OnFork, SeenTree
 from engine.search.agents import AgentChooser, ThompsonChooser
 from engine.search.posteriors import BetaPosterior
 from engine.search.strategies.methods.thompson import Thompson
 from engine.search.strategy import Growing
+
+if TYPE_CHECKING:
+    from engine.config.schema import RunConfig
 
 PRIOR = 0.5
 """Jeffreys' prior."""
@@ -34,6 +39,26 @@ class Options(Settings):
 
     gamma: float = Field(0.5, ge=0, le=1)
     """Share of what was known of the agents that a step leaves."""
+
+
+def misfits(config: RunConfig) -> Iterator[Misfit]:
+    """Refuses choices of agents that do not draw from these sums; warns where there is none."""
+    search = config.search
+    if search.posterior is not Posterior.BETA:
+        reason = (
+            "with search.strategy = discounted, which sums successes and failures; set it to beta, "
+            "or search.strategy to thompson"
+        )
+        yield Misfit("search.posterior", str(search.posterior), reason)
+    if search.agent_choice is not AgentChoice.THOMPSON:
+        reason = (
+            "chooses agents without the posteriors that search.strategy = discounted begins with; "
+            "set it to thompson, or search.strategy to thompson"
+        )
+        yield Misfit("search.agent_choice", str(search.agent_choice), reason)
+    if len(config.agents) == 1:
+        reason = "is about the choice of agents, and there is one; choose thompson"
+        yield Misfit("search.strategy", search.strategy, reason, refused=False)
 
 
 def memory(search: SearchConfig) -> TeamScores:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from engine.config.search import AgentChoice, NodeChoice, Posterior, SelectionOrder
+from engine.config.thompson import AgentChoice, NodeChoice, Posterior, SelectionOrder
 from engine.search.agents import AgentChooser, make_chooser
 from engine.search.children import Children
 from engine.search.depth import depth_weight

@@ -9,15 +9,18 @@ gives 0 to all of its rows.
 Ours: the group is the whole tree, of all agents and depths, as for other methods; each policy that
 wrote in it is shown the reference at its own first prompt, as one more child of the root. A tree
 whose reference cannot be shown, which is counted with the reason, keeps its advantages. Trees that
-the dynamic filter leaves out have no rows: turn it off to learn where every answer fails.
+the dynamic filter leaves out have no rows: a run with it warns that it does not learn where every
+answer fails, and one with shaping or parts of rewards that a demonstration has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from engine.config.method_needs import DEMONSTRATIONS
+from engine.config.misfits import Misfit, filtered_trees, parts_in_use
+from engine.config.schema import RunConfig
 from engine.policy.learner.rows import TrainingRow
 from engine.training.compose.composer import ComposeContext, Composition, Update
 
@@ -26,6 +29,22 @@ MAKES = {DEMONSTRATIONS}
 ADVANTAGES = {"dr_grpo"}
 _REWARD = 1.0
 """Of a demonstration, which passes every test."""
+
+
+def misfits(config: RunConfig) -> Iterator[Misfit]:
+    """Warns of rewards that a demonstration's is no measure of, and of the filter of the trees that
+    it helps most."""
+    why = "shows them a right answer, which helps most where every answer is wrong"
+    yield from filtered_trees(config, "training.compose", why, refused=False)
+    given = {f"credit.{name}.weight": one for name, one in parts_in_use(config).items()}
+    if config.credit.shaping_gamma:
+        given["credit.shaping_gamma"] = config.credit.shaping_gamma
+    for path, value in given.items():
+        reason = (
+            "changes the rewards of answers, with which training.compose = luffy compares a "
+            "demonstration, whose reward is 1; set it to 0"
+        )
+        yield Misfit(path, value, reason, refused=False)
 
 
 def compose(rows: Sequence[TrainingRow], context: ComposeContext) -> Composition:

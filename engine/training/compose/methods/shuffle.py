@@ -16,17 +16,21 @@ them as they are.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from engine.config.base import Settings, Whole
+from engine.config.columns import names_of
 from engine.config.golden_kind import Case, Kind
+from engine.config.misfits import Misfit
+from engine.config.schema import RunConfig
 from engine.policy.learner.rows import TrainingRow
 from engine.training.compose.composer import ComposeContext, Composition, Update
 
+CUTS_TREES = True
 Pair = tuple[int, int]
 """Indices of two rows, that of the larger advantage first."""
 
@@ -38,6 +42,23 @@ class Options(Settings):
     """Share of the pairs of a tree that may be drawn, those of most contrast."""
     rounds: Whole = Field(8, ge=1)
     """Rounds in which pairs are drawn, in each of them without replacement."""
+
+
+def misfits(config: RunConfig) -> Iterator[Misfit]:
+    """Refuses trees that have no pair, and advantages that are formed after rows were drawn."""
+    if config.search.nodes_per_tree < 2:
+        reason = (
+            "with training.compose = shuffle: a tree of one node has no pair to learn from; set it "
+            "to 2 or more"
+        )
+        yield Misfit("search.nodes_per_tree", config.search.nodes_per_tree, reason)
+    if makes := names_of(config.credit.module("advantage"), "MAKES"):
+        reason = (
+            f"leaves the advantages of some trees to the loss, by {', '.join(sorted(makes))}; "
+            "training.compose = shuffle draws rows by their advantages before that, and would "
+            "leave these out: choose another of the two"
+        )
+        yield Misfit("credit.advantage", config.credit.advantage, reason)
 
 
 def compose(rows: Sequence[TrainingRow], context: ComposeContext) -> Composition:
