@@ -8,7 +8,7 @@ import { interrupted, lonely, stack } from "./metric-lines.js";
 const HEIGHT = 210;
 const FEW = 40; // number of points below which each is drawn
 const FOLLOWED = new Set(["mousemove", "mouseleave"]);
-export const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [1, 4]];
+const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [1, 4]];
 
 export class MetricPlot {
   /** @param actions {cursor(index | null), zoom(from, to): null for the whole, text(value, digits)} */
