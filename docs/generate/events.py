@@ -21,7 +21,8 @@ ABOUT = """
 The kinds of events in a run's log, `RUN_DIR/events.jsonl`, on the stream and in REST. An event has
 `seq`, its number in the log; `time`, Unix seconds; `kind`; `tree` and `node` where it is of one;
 and the payload below. The vocabulary is additive: fields are added with defaults, never renamed or
-removed. How events reach a browser is on the page [The telemetry stream](../stream.md).
+removed. A field whose default is *absent* is not in the payload unless it has a value. How events
+reach a browser is on the page [The telemetry stream](../stream.md).
 """
 
 
@@ -74,8 +75,15 @@ def _fields(cls: type) -> Iterator[tuple[str, ...]]:
         after = body[index + 1] if index + 1 < len(body) else None
         about = _text(after)
         name = node.target.id
-        default = "required" if defaults[name].required else code(ast.unparse(node.value))
-        yield code(name), code(ast.unparse(node.annotation)), default, sentence(about)
+        kind = ast.unparse(node.annotation).removesuffix(" | UnsetType")
+        yield code(name), code(kind), _default(defaults[name].required, node.value), sentence(about)
+
+
+def _default(is_required: bool, value: ast.expr | None) -> str:
+    if is_required or value is None:
+        return "required"
+    text = ast.unparse(value)
+    return "absent" if text == "UNSET" else code(text)
 
 
 def _text(node: ast.stmt | None) -> str:

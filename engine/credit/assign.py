@@ -47,22 +47,21 @@ class Credit:
     token_advantages: Sequence[np.ndarray] | None = None
     """Of every output token of each node, (L,) each, or (1,) for one of all; empty at nodes without
     a score. None if a node's tokens share its advantage."""
-
-    def advantage_of(self, place: int) -> float | list[float]:
-        """Returns the advantage of all tokens of a node, or of each one."""
-        if self.token_advantages is None:
-            return float(self.advantages_N[place])
-        own_L = self.token_advantages[place]
-        return float(own_L[0]) if len(own_L) == 1 else own_L.tolist()
-
-    def columns_of(self, place: int) -> dict[str, float]:
-        """Returns the numbers of one node that the loss needs."""
-        return {name: float(values_N[place]) for name, values_N in self.row_columns.items()}
-
     terms: Mapping[str, np.ndarray] = field(default_factory=dict)
     """What each part adds to the reward, by name (`engine.credit.rewards.parts.Rewards.terms`)."""
     gates: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Factors of the raw score before shaping, by name."""
+
+    def advantage_of(self, row: int) -> float | list[float]:
+        """Returns the advantage of all tokens of a node, or of each one."""
+        if self.token_advantages is None:
+            return float(self.advantages_N[row])
+        own_L = self.token_advantages[row]
+        return float(own_L[0]) if len(own_L) == 1 else own_L.tolist()
+
+    def columns_of(self, row: int) -> dict[str, float]:
+        """Returns the numbers of one node that the loss needs."""
+        return {name: float(values_N[row]) for name, values_N in self.row_columns.items()}
 
 
 def assign_credit(
@@ -86,9 +85,8 @@ def assign_credit(
     tree.check()
     count = len(tree.node_ids)
     scored = [row for row in range(count) if tree.scores[row] is not None]
-    shaped_N, advantages_N = np.full(count, np.nan), np.full(count, np.nan)
     if not scored:
-        return Credit(shaped_N, advantages_N, filtered=True)
+        return Credit(np.full(count, np.nan), np.full(count, np.nan), filtered=True)
 
     method = ADVANTAGES[config.advantage]
     limits = np.broadcast_to(np.asarray(max_new_tokens), count).tolist()
@@ -101,24 +99,22 @@ def assign_credit(
     rewards = tree_rewards(nodes, config)
     context = GroupContext(own, config.options("advantage"), rewards.parts, rewards.weights)
 
-    shaped_N[scored] = rewards.total_N
-    over_group = (memory or method).over_group
-    advantages_N[scored] = over_group(rewards.total_N, context)
+    advantages_N = (memory or method).over_group(rewards.total_N, context)
     made.update(_of_rewards(rewards.total_N))
     if method.row_columns:
         made.update(method.row_columns(context))
 
-    def placed(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {name: _placed(one_N, scored, count) for name, one_N in columns.items()}
+    def spread(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: _spread(one_N, scored, count) for name, one_N in columns.items()}
 
     return Credit(
-        shaped_N,
-        advantages_N,
+        _spread(rewards.total_N, scored, count),
+        _spread(advantages_N, scored, count),
         filtered=not usable(nodes.scores_N, config),
         context=context,
-        row_columns=placed({name: made[name] for name in row_columns}),
-        terms=placed(rewards.terms),
-        gates=placed(rewards.gates),
+        row_columns=spread({name: made[name] for name in row_columns}),
+        terms=spread(rewards.terms),
+        gates=spread(rewards.gates),
     )
 
 
@@ -151,7 +147,7 @@ def _nodes(group: Group, columns: Mapping[str, np.ndarray]) -> Nodes:
     )
 
 
-def _placed(values_N: np.ndarray, scored: list[int], count: int) -> np.ndarray:
+def _spread(values_N: np.ndarray, scored: list[int], count: int) -> np.ndarray:
     """Returns a column of the scored nodes as one of all nodes, NaN elsewhere."""
     column_N = np.full(count, np.nan)
     column_N[scored] = values_N

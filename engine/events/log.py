@@ -25,12 +25,20 @@ class EventLog:
     """Exclusive writer of a run's log; its owner's threads may append concurrently."""
 
     def __init__(self, run_dir: Path):
+        """Opens the log, or creates it, and truncates a torn last line.
+
+        Raises:
+            RuntimeError: another process writes to it.
+        """
         self.path = run_dir / FILE_NAME
         self._file = self.path.open("ab+")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RuntimeError(f"{self.path} is being written by another engine") from None
+            raise RuntimeError(
+                f"{self.path} is being written by another engine; wait until it has ended, or give "
+                "another run directory"
+            ) from None
         self.seq = _repair(self._file)
         self.continued = self.seq > 0
         """Whether an earlier engine wrote to this log."""
@@ -57,6 +65,7 @@ class EventLog:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
+        """Syncs the log and gives it up for another writer."""
         self.sync()
         self._file.close()
 

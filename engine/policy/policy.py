@@ -61,9 +61,9 @@ if TYPE_CHECKING:
 
 STATE_FILE = "trainer_state.pt"
 TURN_SHARE, TURN_MINIMUM = 0.25, 12
-"""The share of the answers in flight, and the least number of them, that end before `write`
-returns, unless its time is over. With a larger share finished answers wait for longer; with a
-smaller one returning them costs more than generating them."""
+"""Share of the answers in flight, and the least number of them: `write` returns once these have
+finished, or at the deadline. With a larger share finished answers wait for longer; with a smaller
+one returning them costs more than generating them."""
 
 
 class Policy:

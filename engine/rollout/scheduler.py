@@ -222,7 +222,7 @@ class Scheduler:
         answered = [number for number in answers if number in self.in_flight]
         for number in answered:
             self.pending[number] = (self.in_flight.pop(number), answers[number])
-        # The agents go on before the sandbox begins: their batch must not wait for the loop.
+        # Start generation before verification: the agents' batch must not wait for the loop.
         self.answers.send(self.demand())
         pairs = [self.pending[number] for number in answered]
         moves = [

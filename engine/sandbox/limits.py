@@ -53,8 +53,7 @@ class SandboxCaps:
                 "reason": f"give 1 to {MAX_CAPS[name]}, or unset it",
             }
             for name, text in given.items()
-            if text
-            and not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_CAPS[name])
+            if text and not (_is_short_number(text) and 1 <= int(text) <= MAX_CAPS[name])
         ]:
             raise ConfigError(errors)
         return cls(**{name: int(text) for name, text in given.items() if text})
@@ -93,9 +92,11 @@ class SandboxCaps:
         return self.seconds or max(DEFAULTS["seconds"], config.cpu_seconds)
 
     def max_wall_seconds(self, config: SandboxConfig) -> float:
+        """Wall seconds at most, for the same."""
         return max(config.wall_seconds, WALL_PER_CPU * self.max_seconds(config))
 
     def max_memory_mb(self, config: SandboxConfig) -> int:
+        """MiB of memory at most, for the same."""
         return self.memory_mb or max(DEFAULTS["memory_mb"], config.memory_mb)
 
     def max_output_bytes(self, config: SandboxConfig) -> int:
@@ -125,6 +126,11 @@ class SandboxCaps:
                 f"{self.max_seconds(lowered):g} s and {self.max_memory_mb(lowered)} MiB at most"
             )
         return messages
+
+
+def _is_short_number(text: str) -> bool:
+    """Whether a text is digits, and few enough to be converted without cost."""
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def variable(name: str) -> str:

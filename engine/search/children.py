@@ -55,9 +55,11 @@ class Children:
         return self._posteriors[child]
 
     def values(self) -> ValuesView[ThompsonPosterior]:
+        """Returns the posteriors, in the order in which children were first scored."""
         return self._posteriors.values()
 
     def items(self) -> ItemsView[int, ThompsonPosterior]:
+        """Returns (child id, posterior), in the same order."""
         return self._posteriors.items()
 
     def observe(self, child: int, score: float) -> None:

@@ -53,7 +53,9 @@ class SearchTree:
         if expansion.agent not in self.agents:
             raise ValueError(f"agent = {expansion.agent!r}: choose one of {', '.join(self.agents)}")
         if not 0 <= expansion.parent < len(self.nodes):
-            raise ValueError(f"parent = {expansion.parent}: no such node")
+            raise ValueError(
+                f"parent = {expansion.parent}: no such node; give one of 0 to {len(self.nodes) - 1}"
+            )
         parent = self.nodes[expansion.parent]
         if parent.state is not NodeState.SCORED:
             raise ValueError(

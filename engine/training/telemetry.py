@@ -33,14 +33,14 @@ class StepRecorder(TreeRecorder):
     """Emits the events of one step: its trees as they grow, their credit, the updates."""
 
     def credited(self, tree: GrowingTree, credit: Credit) -> None:
-        for place, node in enumerate(sorted(tree.written)):
-            advantage = float(credit.advantages_N[place])
+        for index, node in enumerate(sorted(tree.written)):
+            advantage = float(credit.advantages_N[index])
             if not math.isnan(advantage):
                 payload = NodeCredited(
-                    float(credit.shaped_N[place]),
+                    float(credit.shaped_N[index]),
                     advantage,
-                    _named(credit.terms, place),
-                    _named(credit.gates, place),
+                    _named(credit.terms, index),
+                    _named(credit.gates, index),
                 )
                 self.log.append(payload, tree=tree.id, node=node)
         self.ended(tree, credit.filtered)
@@ -83,9 +83,9 @@ class StepRecorder(TreeRecorder):
             self.log.append(TreeLearned(agent, self.step, stats.version, nodes), tree=tree)
 
 
-def _named(columns: Mapping[str, np.ndarray], place: int) -> dict[str, float] | msgspec.UnsetType:
+def _named(columns: Mapping[str, np.ndarray], index: int) -> dict[str, float] | msgspec.UnsetType:
     """Returns a node's value in each column; unset if there are none."""
-    return {name: float(values_N[place]) for name, values_N in columns.items()} or msgspec.UNSET
+    return {name: float(values_N[index]) for name, values_N in columns.items()} or msgspec.UNSET
 
 
 def composed(

@@ -236,26 +236,26 @@ class UpdateCoordinator:
         owners = {name: owner for owner, names in self.learners.items() for name in names}
         rows: dict[str, list[TrainingRow]] = {owner: [] for owner in self.learners}
         nodes = [tree.written[node] for node in sorted(tree.written)]
-        for place, node in enumerate(nodes):
-            if node.agent in owners and not math.isnan(credit.shaped_N[place]):
-                row = _training_row(node.answer.generation, credit, place, tree.id, node.node)
+        for index, node in enumerate(nodes):
+            if node.agent in owners and not math.isnan(credit.shaped_N[index]):
+                row = _training_row(node.answer.generation, credit, index, tree.id, node.node)
                 rows[owners[node.agent]].append(row)
         for name, mine in rows.items():
             self.buffers[name].add_tree(mine)
 
 
 def _training_row(
-    generation: Generation, credit: Credit, place: int, tree: int, node: int
+    generation: Generation, credit: Credit, index: int, tree: int, node: int
 ) -> TrainingRow:
     return TrainingRow(
         list(generation.prompt_ids),
         list(generation.output_ids),
         list(generation.logprobs),
-        credit.advantage_of(place),
+        credit.advantage_of(index),
         generation.policy_version,
         generation.temperature,
         tree,
         node,
         generation.pieces,
-        credit.columns_of(place),
+        credit.columns_of(index),
     )

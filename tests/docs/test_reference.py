@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from docs.generate import environment, markdown, settings
+from docs.generate import environment, events, markdown, settings
 from docs.generate.pages import differing, write
 from tests.docs.pages import ROOT, pages
 from tests.helpers.waiting import patience
@@ -38,6 +38,15 @@ def test_an_undocumented_variable_is_named(tmp_path):
     (tmp_path / "environment.toml").write_text(text.replace("GROVE_PORT", "GROVE_HARBOUR"))
     with pytest.raises(environment.NotDescribed, match="GROVE_HARBOUR, GROVE_PORT"):
         environment.page(tmp_path / "environment.toml")
+
+
+def test_every_event_and_every_field_of_one_is_described():
+    _, *sections = re.split(r"^## (.+)\n+", events.page(), flags=re.MULTILINE)
+    texts = dict(zip(sections[::2], sections[1::2], strict=True))
+    assert {"run.state", "agent.update", "LearnedNode", "Verdict"} <= set(texts)
+    assert not [name for name, text in texts.items() if text.startswith("|")]
+    rows = [(name, row) for name, text in texts.items() for row in text.splitlines()]
+    assert not [(name, row) for name, row in rows if re.search(r"\|\s*\|$", row)]
 
 
 def test_no_generated_page_names_the_machine():

@@ -87,6 +87,19 @@ test("a page without events loads a snapshot; later frames wait for it", async (
   equal(received.events, [1, 90, 101, 102]);
 });
 
+test("a snapshot that never comes holds up no later socket", async () => {
+  const { its, received } = await opened();
+  its.load = (href, signal) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));
+  await say(its.sockets[0], subscribed(100), { type: "snapshot", sid: 1, seq: 100, href: "/s" });
+  its.sockets[0].onclose({ code: 1006 });
+  its.pass(500);
+  accept(its.sockets[1]);
+  await turns();
+  equal(its.sockets[1].sent.map((message) => message.type), ["hello", "sub"]);
+  equal(received.events, []);
+});
+
 test("a state that is fetched first is applied before the subscription", async () => {
   const { its, received } = await opened(0, Promise.resolve({ epoch: "e2", seq: 90, events: events(3, 3) }));
   equal([its.sockets[0].sent[1].after, its.sockets[0].sent[1].epoch, received.events], [90, "e2", [3]]);

@@ -18,7 +18,8 @@ MOST_RUNS = 20
 
 
 def charts_data(runs: Sequence[Run]) -> dict[str, Any]:
-    """Returns runs and the labels of their states, as the scripts of the page need them."""
+    """Returns {runs, states}, as the scripts of the page need them: `charts_of` each run, and the
+    states as [{value, label, colour}]."""
     return {"runs": [charts_of(run) for run in runs], "states": legend(RunState)}
 
 

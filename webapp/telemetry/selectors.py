@@ -154,13 +154,13 @@ def logged(
     values = {"run": run.pk, "kind": kind, "name": name, "before": before, "limit": limit + 1}
     with connection.cursor() as cursor:
         cursor.execute(_LOGGED, values)
-        found = [
+        entries = [
             {"seq": seq, "time": time, "step": json.loads(step), "value": json.loads(value)}
             for seq, time, step, value in cursor.fetchall()
         ]
     return {
-        "values": found[:limit],
-        "next": found[limit - 1]["seq"] if len(found) > limit else None,
+        "values": entries[:limit],
+        "next": entries[limit - 1]["seq"] if len(entries) > limit else None,
     }
 
 

@@ -18,8 +18,7 @@ from webapp.telemetry.steps import LEVELS
 @require_safe
 def charts(request: HttpRequest) -> HttpResponse:
     """charts.html: `runs` (Run objects, those named by `?run=ID&run=ID`), and `page`, the dict for
-    `{{ page|json_script:"page" }}`: runs [{id, name, number, label, seed, group, agents, url}] and
-    states [{value, label, colour}].
+    `{{ page|json_script:"page" }}`, which `presentation.charts_data` describes.
     """
     try:
         ids = [uuid.UUID(one) for one in dict.fromkeys(request.GET.getlist("run"))]

@@ -1,5 +1,5 @@
 """Rewards: from what the tests say of a program to the raw score of its node, and named parts of a
-node's reward beside it.
+node's reward alongside it.
 
 A new reward is one module here and one line of this registry (docs/extending.md). Source:
 docs/algorithm.md, section 4.

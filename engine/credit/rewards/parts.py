@@ -2,7 +2,8 @@
 
 Invariants:
 - Without any part in use, and without gates, the reward is the shaped score, bit for bit.
-- A part has one finite value per node, or the step fails by the part's name.
+- A part has one value per node, finite or NaN, which counts 0; anything else fails the step by the
+  part's name.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Rewards:
 
     @property
     def terms(self) -> dict[str, np.ndarray]:
-        """What each part adds to the total, by name; empty where no part beside the overlong
+        """What each part adds to the total, by name; empty where no part alongside the overlong
         penalty is in use, which then is the difference of total and shaped score."""
         if all(name == TESTS or REWARDS[name].in_use for name in self.parts):
             return {}
@@ -59,7 +60,8 @@ def tree_rewards(nodes: Nodes, config: CreditConfig) -> Rewards:
     """Returns the rewards of the scored nodes of a tree.
 
     Raises:
-        ValueError: a part gives no finite number for a node, or a gate none from 0 to 1.
+        ValueError: a part gives an infinite number, or not one per node; or a gate gives none from
+            0 to 1.
     """
     parts: dict[str, np.ndarray] = {}
     weights: dict[str, float] = {TESTS: 1.0}

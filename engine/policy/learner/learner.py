@@ -1,8 +1,8 @@
 """The learner of one policy: loss, gradient, optimizer.
 
 Invariants:
-- A batch gives the same gradient in any division into micro-batches and in any layout.
-- ... and on any number of ranks: sums and denominators are those of the whole batch.
+- A batch gives the same gradient in any division into micro-batches, in any layout and on any
+  number of ranks: sums and denominators are those of the whole batch.
 - log pi_old is computed with the weights at the start of the update, before its first step.
 - The reference never changes: it is the starting policy.
 """

@@ -181,7 +181,6 @@ OPEN_OPERATIONS: tuple[OpenOperation, ...] = (
     )),
 )  # fmt: skip
 
-OPEN_BY_NAME = {operation.name: operation for operation in OPEN_OPERATIONS}
 OPEN_BY_SOURCE: dict[str, tuple[OpenOperation, ...]] = {
     kind: tuple(op for op in OPEN_OPERATIONS if op.source == kind) for kind in (LIST, NUMBER, TEXT)
 }

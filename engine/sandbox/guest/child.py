@@ -5,14 +5,10 @@ Standard library only, imported by the zygote before it forks, so that a child i
 Invariant: a frame claims a value or names a failure; it never states whether a value is right.
 """
 
-import atexit
-import builtins
-import io
 import marshal
 import os
 import random
 import re
-import resource
 import sys
 import types
 import warnings
@@ -22,71 +18,22 @@ from typing import Any
 
 import objects
 import shapes
-from literals import LiteralError, LiteralNotPlain, LiteralTooLong, to_literal
-from wire import (
-    FRAME,
-    MAX_ERROR_CHARS,
-    MAX_NAME_CHARS,
-    MEMORY_LIMIT,
-    MOST_FRAMES,
-    NOT_LOADED,
-    OUTPUT_LIMIT,
-    RAISED,
-    REQUEST,
-    RUNTIME_ERROR,
-    SHAPED,
-    SYNTAX_ERROR,
-    TRACE,
-    VALUE,
+from failures import (
+    FILE_NAME,
+    PRELUDE_NAME,
+    Failure,
+    builtin_form,
+    describe,
+    describe_syntax,
+    describe_traced,
+    exit_status,
+    not_loaded,
 )
+from literals import LiteralNotPlain, to_literal
+from streams import attach_standard_streams, finish, name_standard_streams, silence
+from wire import FRAME, NOT_LOADED, RAISED, REQUEST, RUNTIME_ERROR, SHAPED, SYNTAX_ERROR, VALUE
 
-FILE_NAME, PRELUDE_NAME = "program.py", "prelude.py"
 STREAM, INCOMING, OUTGOING = 3, 4, 5
-TOO_MUCH_OUTPUT = "returned or printed more than is allowed"
-
-Failure = tuple[int, str]
-"""Kind and text of a failure."""
-
-
-class OutputLimit(BaseException):
-    """The program printed more than its limit."""
-
-
-class BoundedOutput:
-    """Replaces stdout and stderr: counts the output, keeps none, raises OutputLimit."""
-
-    encoding, errors, closed = "utf-8", "strict", False
-
-    def __init__(self, limit: int):
-        self.limit = limit
-        self.room = limit
-
-    @property
-    def buffer(self) -> "BoundedOutput":
-        return self
-
-    def write(self, data: str | bytes) -> int:
-        self.room -= len(data)
-        if self.room < 0:
-            raise OutputLimit
-        return len(data)
-
-    def writelines(self, lines: Any) -> None:
-        for line in lines:
-            self.write(line)
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    seekable = isatty = readable
-
-    def flush(self, **_: Any) -> None:
-        pass
-
-    close = reconfigure = flush
 
 
 def calls(job: bytes) -> None:
@@ -133,6 +80,7 @@ def compiled_once(prelude: str, program: str) -> tuple[list[types.CodeType], Fai
 
 
 def call(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
+    """Makes one call; returns kind and text of its frame, VALUE and a literal or a failure."""
     try:
         result = function(*marshal.loads(packed))  # nosec B302
         try:
@@ -179,6 +127,7 @@ not every pattern is kept, so a call that printed leaves a state too."""
 
 
 def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
+    """Makes one call for a judge; returns kind and text of its frame."""
     try:
         (arguments, keywords), entries = marshal.loads(packed)  # nosec B302
         if entries:
@@ -196,17 +145,6 @@ def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
         return RAISED, to_literal((*builtin_form(error), text))
 
 
-def builtin_form(error: BaseException) -> tuple[str, str]:
-    """Returns the name of the nearest built-in class of an exception, and its message."""
-    try:
-        names = [c.__name__ for c in type(error).__mro__ if getattr(builtins, c.__name__, 0) is c]
-        single = len(error.args) == 1 and type(error.args[0]) is str
-        message = error.args[0] if single else str(error)
-        return names[0], f"{message}"[:MAX_ERROR_CHARS]
-    except BaseException:
-        return "RuntimeError", "an exception that cannot be shown"
-
-
 def receive(source: int) -> bytes | None:
     """Returns the packed arguments of one call; None once the judge has ended."""
     head = read_exactly(source, REQUEST.size)
@@ -214,6 +152,7 @@ def receive(source: int) -> bytes | None:
 
 
 def read_exactly(source: int, size: int) -> bytes | None:
+    """Returns the next `size` bytes of a pipe; None if its other end closes before."""
     data = bytearray()
     while len(data) < size:
         chunk = os.read(source, min(size - len(data), 1 << 20))
@@ -241,72 +180,6 @@ def script(job: bytes) -> None:
         send(STREAM, 0, *failure)
 
 
-def attach_standard_streams() -> None:
-    """Opens text streams on descriptors 0, 1 and 2, with the buffers of a script."""
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
-    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8")  # noqa: SIM115
-    sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
-
-
-_DEVICES = {
-    path: number
-    for number, name in enumerate(("stdin", "stdout", "stderr"))
-    for path in (f"/dev/{name}", f"/dev/fd/{number}", f"/proc/self/fd/{number}")
-}
-"""Paths by which scripts open their own streams. A child reaches none of them behind its walls."""
-
-
-def name_standard_streams() -> None:
-    """Has `open` find the standard streams by their paths, which lead to no file here."""
-
-    whole: Callable[..., Any] = io.open
-    plain = os.open
-
-    def number_of(file: Any) -> int | None:
-        path = os.fspath(file) if isinstance(file, os.PathLike) else file
-        return _DEVICES.get(path) if isinstance(path, str) else None
-
-    def open(file: Any, *arguments: Any, **options: Any) -> Any:
-        number = number_of(file)
-        if number is None:
-            return whole(file, *arguments, **options)
-        return whole(number, *arguments, **{**options, "closefd": False})
-
-    def open_descriptor(path: Any, *arguments: Any, **options: Any) -> int:
-        number = number_of(path)
-        return plain(path, *arguments, **options) if number is None else number
-
-    builtins.open = io.open = open  # type: ignore[assignment]
-    os.open = open_descriptor
-
-
-def exit_status(error: BaseException) -> Failure | None:
-    """Returns the failure of a script that ended by an exception; None for exit() and exit(0)."""
-    if isinstance(error, SystemExit) and (error.code is None or error.code == 0):
-        return None
-    return describe_traced(error)
-
-
-def finish() -> Failure | None:
-    """Does what the interpreter does after a script: joins threads, runs atexit, flushes output."""
-    try:
-        if "threading" in sys.modules:
-            sys.modules["threading"]._shutdown()
-        atexit._run_exitfuncs()
-        for stream in (sys.stdout, sys.__stdout__):
-            if stream is not None and not stream.closed:
-                stream.flush()
-    except BaseException as error:
-        return exit_status(error)
-    return None
-
-
-def silence(limit: int) -> BoundedOutput:
-    sys.stdout = sys.stderr = output = BoundedOutput(limit)
-    random.seed(0)  # the same program has to give the same answer again
-    return output
-
-
 def load(
     prelude: str, program: str, entry_point: str
 ) -> tuple[Callable[..., Any] | None, Failure | None]:
@@ -329,11 +202,6 @@ def define(
         return None, not_loaded(describe_traced(error))
 
 
-def not_loaded(failure: Failure) -> Failure:
-    kind, text = failure
-    return kind + NOT_LOADED, text
-
-
 def compiled(prelude: str, program: str) -> tuple[list[types.CodeType], Failure | None]:
     """Compiles prelude and program; returns the code in order of execution, empty on failure."""
     try:
@@ -351,6 +219,7 @@ def compiled(prelude: str, program: str) -> tuple[list[types.CodeType], Failure 
 
 
 def execute(codes: list[types.CodeType], module: types.ModuleType) -> None:
+    """Executes prelude and program in the namespace of a module."""
     module.__file__ = FILE_NAME
     for code in codes:
         exec(code, module.__dict__)  # nosec B102
@@ -370,77 +239,14 @@ def entry(names: dict[str, Any], entry_point: str) -> Callable[..., Any]:
     return called
 
 
-def describe(error: BaseException) -> Failure:
-    """Returns kind and text of an exception; its methods may be hostile, so each use is guarded."""
-    try:
-        if isinstance(error, MemoryError):
-            _use_reserve()
-            return MEMORY_LIMIT, "MemoryError"
-        if isinstance(error, OutputLimit | LiteralTooLong):
-            return OUTPUT_LIMIT, TOO_MUCH_OUTPUT
-        name = "TypeError" if isinstance(error, LiteralError) else type(error).__name__
-        message = f"{name}: {error}".removesuffix(": ")
-        return RUNTIME_ERROR, f"{message[: MAX_ERROR_CHARS // 2]}{_location(error)}"[
-            :MAX_ERROR_CHARS
-        ]
-    except MemoryError:
-        _use_reserve()
-        return MEMORY_LIMIT, "MemoryError"
-    except BaseException:
-        return RUNTIME_ERROR, "an exception that cannot be shown"
-
-
-def describe_traced(error: BaseException) -> Failure:
-    """Returns the same as `describe`; the text of a RUNTIME_ERROR ends with the program's last
-    frames."""
-    kind, text = describe(error)
-    return (kind, f"{text}{TRACE}{_frames(error)}") if kind == RUNTIME_ERROR else (kind, text)
-
-
-def _frames(error: BaseException) -> str:
-    """Returns line and function of the program's last frames in an exception's traceback."""
-    try:
-        last: list[str] = []
-        frame = error.__traceback__
-        while frame is not None:
-            code = frame.tb_frame.f_code
-            if code.co_filename == FILE_NAME:
-                last = [*last, f"{frame.tb_lineno} {code.co_name[:MAX_NAME_CHARS]}"][-MOST_FRAMES:]
-            frame = frame.tb_next
-        return "\n".join(last)
-    except BaseException:
-        return ""
-
-
-def describe_syntax(error: BaseException) -> str:
-    message = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
-    if isinstance(error, SyntaxError) and error.lineno:
-        message += f"\n  {error.filename}, line {error.lineno}\n    {(error.text or '').strip()}"
-    return message[:MAX_ERROR_CHARS]
-
-
-def _location(error: BaseException) -> str:
-    """Returns the last line of the program in an exception's traceback."""
-    location, frame = "", error.__traceback__
-    while frame is not None:
-        code = frame.tb_frame.f_code
-        if code.co_filename in (FILE_NAME, PRELUDE_NAME):
-            location = f"\n  {code.co_filename}, line {frame.tb_lineno}, in {code.co_name}"
-        frame = frame.tb_next
-    return location
-
-
-def _use_reserve() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-
-
 def send(stream: int, index: int, kind: int, text: str) -> None:
+    """Writes one frame."""
     payload = text.encode("utf-8", "backslashreplace")
     write(stream, FRAME.pack(index, kind, len(payload)) + payload)
 
 
 def write(stream: int, data: bytes) -> None:
+    """Writes all of the data, however much the descriptor takes at once."""
     view = memoryview(data)
     while view:
         view = view[os.write(stream, view) :]

@@ -14,8 +14,8 @@ resource limits.
 Invariant: `confine` applies every wall or raises; a program never runs behind some of them.
 """
 
-# ruff: noqa: PTH102, PTH103, PTH112, PTH115, PTH119, PTH120, PTH123
-# ruff: noqa: PTH116, PTH211
+# ruff: noqa: PTH120, PTH123
+# ruff: noqa: PTH116
 
 import ctypes
 import os
@@ -26,15 +26,13 @@ from contextlib import suppress
 import landlock
 import linked
 import seccomp
+from mounts import TEMPORARY, call, change_root, mount_temporary
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 4, 38, 36
 NEWNS, NEWUTS, NEWIPC, NEWUSER = 0x20000, 0x4000000, 0x8000000, 0x10000000
 NEWPID, NEWNET = 0x20000000, 0x40000000
-MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 32, 4096, 16384
-MS_NOEXEC, MS_PRIVATE, MNT_DETACH = 8, 1 << 18, 2
 SIGKILL = 9
 FULL = {"pid", "net", "ipc", "uts", "mount", "seccomp"}
-TEMPORARY = "/tmp"  # nosec B108
 LAST_NUMBER, RULES = 7, 8
 """Descriptors of a zygote: the kernel's last process id (ns_last_pid), and Landlock's rules."""
 GIVEN, GIVEN_WITH_CHANNEL = 4, 6
@@ -43,23 +41,15 @@ results and, if it has one, the two ends of its channel."""
 MAX_THREADS = 40  # a ThreadPoolExecutor takes up to 32
 # Modules that load shared libraries: a root without these needs them loaded in advance.
 _WITH_LIBRARIES = ("zlib", "bz2", "lzma", "pyexpat", "_hashlib", "_ssl", "_sqlite3", "_uuid")
-_SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _PRIVATE_UIDS = 1_000_000_000
 _CAPABILITY_VERSION_3 = 0x20080522
 
-_libc = ctypes.CDLL(None, use_errno=True)
 _NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
 _CAPABILITY_HEADER = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
 
 
-def _call(name: str, *arguments: object) -> None:
-    if getattr(_libc, name)(*arguments) == -1:
-        code = ctypes.get_errno()
-        raise OSError(code, f"{name}: {os.strerror(code)}")
-
-
 def _prctl(option: int, value: int) -> None:
-    _call("prctl", option, ctypes.c_ulong(value), 0, 0, 0)
+    call("prctl", option, ctypes.c_ulong(value), 0, 0, 0)
 
 
 def die_with_parent() -> None:
@@ -136,8 +126,8 @@ class Isolation:
         """
         if "tmp" in self.walls:
             if not self._is_new():
-                _call("umount2", TEMPORARY.encode(), 0)
-                _mount_temporary(TEMPORARY)
+                call("umount2", TEMPORARY.encode(), 0)
+                mount_temporary(TEMPORARY)
                 self._open_rules()
             os.utime(TEMPORARY, (0, 0))
         if "numbers" in self.walls:
@@ -192,6 +182,13 @@ def enter(
         isolation.walls.append("landlock")
     if "tmp" in isolation.walls and _numbers_can_be_set():
         isolation.walls.append("numbers")
+    _build_filters(isolation)
+    return isolation
+
+
+def _build_filters(isolation: Isolation) -> None:
+    """Builds the system call filters of children, one for each number of descriptors that they are
+    given."""
     for given in (GIVEN, GIVEN_WITH_CHANNEL):
         program = seccomp.build(
             "tmp" in isolation.walls, "numbers" in isolation.walls, not isolation.without_files,
@@ -201,7 +198,6 @@ def enter(
             isolation.filters[given] = program
     if isolation.filters:
         isolation.walls.append("seccomp")
-    return isolation
 
 
 def _enter_namespaces(library: str) -> list[str]:
@@ -210,7 +206,7 @@ def _enter_namespaces(library: str) -> list[str]:
     active = _unshare(os.getuid(), os.getgid())
     with suppress(OSError):  # only walls that were set up are named
         if active:
-            _change_root(library, libraries)
+            change_root(library, libraries)
             active += ["mount", "tmp"]
     return active
 
@@ -228,20 +224,13 @@ def _enter_library(library: str) -> list[str]:
     return ["chroot"]
 
 
-def _packages(library: str) -> list[str]:
-    """Returns where packages, with any data they have, may be next to the standard library."""
-    names = ("site-packages", "dist-packages")
-    return [f"{top}/{name}" for top in (os.path.realpath(library), "/usr/lib/python3")
-            for name in names]  # fmt: skip
-
-
 def _unshare(uid: int, gid: int) -> list[str]:
     """Enters new namespaces, all or none; a normal user does so inside a user namespace."""
     try:
-        _call("unshare", NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET | (NEWUSER if uid else 0))
+        call("unshare", NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET | (NEWUSER if uid else 0))
     except OSError:
         return []
-    _call("sethostname", b"sandbox", 7)  # hides the host's own name from programs
+    call("sethostname", b"sandbox", 7)  # hides the host's own name from programs
     with suppress(OSError):  # opened while there is still a /proc
         number = os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY)
         os.dup2(number, LAST_NUMBER)
@@ -266,67 +255,6 @@ def _numbers_can_be_set() -> bool:
 def _write(path: str, text: str) -> None:
     with open(path, "w") as file:
         file.write(text)
-
-
-def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    words = [text.encode() for text in (source, target, kind)]
-    _call("mount", *words, ctypes.c_ulong(flags), data.encode())
-
-
-def _change_root(library: str, libraries: list[str]) -> None:
-    """Enters a read-only root that holds `library`, the files `libraries`, /dev/null and a small
-    /tmp, nothing else: no other file of the host's system folders."""
-    root = "/tmp"  # nosec B108
-    _mount("none", "/", "", MS_REC | MS_PRIVATE)
-    # Held open, because the new root covers /tmp, and one of them may be there.
-    top = os.path.realpath(library)
-    bound = {path: os.open(path, os.O_PATH) for path in {top, *_outside(top, libraries)}}
-    null = os.open(os.devnull, os.O_PATH)
-    _mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,nr_inodes=256,mode=755")
-    for path in filter(os.path.islink, _SYSTEM):  # where the loader looks
-        os.symlink(os.readlink(path), root + path)
-    for path, descriptor in bound.items():
-        os.makedirs(root + (path if path == top else os.path.dirname(path)), exist_ok=True)
-        if path != top:
-            os.close(os.open(root + path, os.O_CREAT | os.O_WRONLY))
-        _bind(f"/proc/self/fd/{descriptor}", root + path)
-        os.close(descriptor)
-    for folder in _packages(library):
-        if os.path.isdir(root + folder):
-            _mount("tmpfs", root + folder, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "nr_inodes=2")
-    os.mkdir(root + "/dev")
-    os.close(os.open(root + os.devnull, os.O_CREAT | os.O_WRONLY))
-    _mount(f"/proc/self/fd/{null}", root + os.devnull, "", MS_BIND)
-    _read_only(root + os.devnull, 0)  # otherwise all could set the times of the host's node
-    os.close(null)
-    os.mkdir(root + TEMPORARY)
-    _mount_temporary(root + TEMPORARY)
-    _mount("none", root, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
-    os.chdir(root)
-    _call("pivot_root", b".", b".")
-    _call("umount2", b".", MNT_DETACH)
-    os.chdir("/")
-
-
-def _outside(top: str, files: list[str]) -> set[str]:
-    """Returns those of the files that are not below a folder, in folders without symbolic links."""
-    found = {f"{os.path.realpath(os.path.dirname(p))}/{os.path.basename(p)}" for p in files}
-    return {path for path in found if not path.startswith(f"{top}/")}
-
-
-def _mount_temporary(target: str) -> None:
-    limits = MS_NOSUID | MS_NODEV | MS_NOEXEC
-    _mount("tmpfs", target, "tmpfs", limits, "size=1m,nr_inodes=64,mode=1777")
-
-
-def _bind(source: str, target: str) -> None:
-    _mount(source, target, "", MS_BIND | MS_REC)
-    _read_only(target, MS_NODEV)
-
-
-def _read_only(target: str, flags: int) -> None:
-    inherited = os.statvfs(target).f_flag & 0xC0F  # flags of the source may not be removed
-    _mount("none", target, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | inherited | flags)
 
 
 def private_uid(number: int) -> int:
@@ -361,6 +289,24 @@ def confine(
     os.setpgid(0, 0)
     if "tmp" in isolation.walls:
         os.chdir(TEMPORARY)
+    _set_limits(cpu_seconds, memory_bytes, file_bytes, reserve_bytes)
+    if isolation.ruled:
+        landlock.restrict_self(RULES)
+    if isolation.uid:
+        os.setgroups([])
+        os.setresgid(isolation.uid, isolation.uid, isolation.uid)
+        os.setresuid(isolation.uid, isolation.uid, isolation.uid)
+    call("capset", _CAPABILITY_HEADER, _NO_CAPABILITIES)
+    die_with_parent()
+    hide()
+    resource.setrlimit(resource.RLIMIT_NPROC, (isolation.threads, isolation.threads))
+    if isolation.filters:
+        program = ctypes.byref(isolation.filters[given])
+        call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, program, 0, 0)
+
+
+def _set_limits(cpu_seconds: float, memory_bytes: int, file_bytes: int, reserve_bytes: int) -> None:
+    """Sets all resource limits but that of threads, which counts those of the account."""
     cpu = int(cpu_seconds) + 2  # a backstop; the watchdog of the child enforces the exact limit
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes + reserve_bytes))
@@ -376,16 +322,3 @@ def confine(
         (resource.RLIMIT_MEMLOCK, 0),
     ):
         resource.setrlimit(limit, (value, value))
-    if isolation.ruled:
-        landlock.restrict_self(RULES)
-    if isolation.uid:
-        os.setgroups([])
-        os.setresgid(isolation.uid, isolation.uid, isolation.uid)
-        os.setresuid(isolation.uid, isolation.uid, isolation.uid)
-    _call("capset", _CAPABILITY_HEADER, _NO_CAPABILITIES)
-    die_with_parent()
-    hide()
-    resource.setrlimit(resource.RLIMIT_NPROC, (isolation.threads, isolation.threads))
-    if isolation.filters:
-        program = ctypes.byref(isolation.filters[given])
-        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, program, 0, 0)

@@ -14,21 +14,12 @@ import random
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from child import (
-    INCOMING,
-    OUTGOING,
-    PRELUDE_NAME,
-    STREAM,
-    BoundedOutput,
-    describe,
-    read_exactly,
-    send,
-    silence,
-    write,
-)
+from child import INCOMING, OUTGOING, STREAM, read_exactly, send, write
+from failures import PRELUDE_NAME, describe
 from literals import LiteralError, read_literal
 from objects import Names
 from shapes import made
+from streams import BoundedOutput, silence
 from wire import (
     FRAME,
     MEMORY_LIMIT,
@@ -188,6 +179,7 @@ def verdict(
 
 
 def run_code(program: Program, prelude: str, code: str, entry_point: str) -> None:
+    """Executes prelude and code of a test in a new namespace that has the proxy of the program."""
     program.names = names = Names({"__name__": "test"})
     if prelude:
         exec(compile(prelude, PRELUDE_NAME, "exec", dont_inherit=True), names)  # nosec B102

@@ -104,11 +104,11 @@ class _Writer:
         return self._taken(value)
 
     def _taken(self, items: Iterable[Any]) -> list[Any]:
-        found = list(islice(items, self._room + 1))
-        self._room -= len(found)
+        taken = list(islice(items, self._room + 1))
+        self._room -= len(taken)
         if self._room < 0:
             raise LiteralTooLong
-        return found
+        return taken
 
 
 def made(value: Any) -> Any:

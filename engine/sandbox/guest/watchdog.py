@@ -42,6 +42,7 @@ def watch(pid: int, cpu_seconds: float, deadline: float, control: "socket | None
 
 
 def cpu_used(clock: int) -> float:
+    """Returns the seconds of CPU on the clock of a process; 0 once it has ended."""
     try:
         return time.clock_gettime(clock)
     except OSError:  # the child has just ended

@@ -77,7 +77,8 @@ RESERVE_BYTES = 8 << 20
 STACK_BYTES = 2 << 20  # per thread: 32 of the usual 8 MiB would use up all that a program may map
 TASKS = {CALLS: child.calls, SCRIPT: child.script, ANSWER: child.answer, JUDGE: judging.judge}
 OWN_MODULES = (
-    "child isolation judging landlock library linked literals objects seccomp wakeup watchdog wire"
+    "child failures isolation judging landlock library linked literals mounts objects seccomp"
+    " shapes streams wakeup watchdog wire"
 )
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
 PRELOADED = (
@@ -87,6 +88,7 @@ PRELOADED = (
 
 
 def main() -> None:
+    """Sets up the walls, reports them, and serves orders until the owner ends."""
     # Independent of the owner's umask: an account without rights enters the folders of the root
     # that is made here, and nothing else is ever written.
     os.umask(0o022)
@@ -333,6 +335,7 @@ def place_descriptors(kind: int, files: Sequence[int], report_write: int) -> Non
 
 
 def read_whole(descriptor: int) -> bytes:
+    """Returns the content of a file, whatever its position."""
     size = os.fstat(descriptor).st_size
     data = bytearray()
     while len(data) < size:

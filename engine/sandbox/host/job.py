@@ -167,4 +167,5 @@ class Execution:
 
     @property
     def strain(self) -> float:
+        """Largest share of a time limit that one of its processes used."""
         return max(self.strains)

@@ -129,6 +129,7 @@ class Zygote:
         return self._errors.read().decode("utf-8", "replace").strip() or "it left no message"
 
     def close(self) -> None:
+        """Kills the zygote and all that it runs, and waits until it is gone."""
         self._socket.close()
         self._process.send_signal(signal.SIGKILL)  # takes its pid namespace along
         self._process.wait()

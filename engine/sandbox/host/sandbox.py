@@ -65,6 +65,7 @@ class Sandbox:
                 future.cancel()
 
     def zygote_pids(self) -> list[int]:
+        """Returns the process ids of all zygotes that run."""
         return [pid for slot in self._slots for pid in slot.pids]
 
     def tier(self) -> str:

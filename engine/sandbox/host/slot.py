@@ -71,6 +71,7 @@ class Slot:
         return Execution((failure,) * job.tests, 0.0)
 
     def close(self) -> None:
+        """Kills its zygotes, and all that they run."""
         while self._zygotes:
             self._zygotes.popitem()[1].close()
 

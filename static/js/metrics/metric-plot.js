@@ -10,7 +10,7 @@ const FEW = 40; // number of points below which each is drawn
 const FOLLOWED = new Set(["mousemove", "mouseleave"]);
 const AXIS_WIDTH = 58; // pixels of the labels of most charts, which then begin below one another
 const AXIS_GAP = 6;
-export const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [1, 4]];
+const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [1, 4]];
 
 export class MetricPlot {
   /** @param actions {cursor(index | null), zoom(from, to): null for the whole, text(value, digits)} */

@@ -21,7 +21,10 @@ async function update(row) {
   return false;
 }
 
+let timer = null;
+
 async function poll() {
+  clearTimeout(timer); // "Try again" starts no second sequence of requests
   const rows = [...imports.querySelectorAll("[data-import]")];
   if (!rows.length) return;
   if (!document.hidden) {
@@ -38,7 +41,8 @@ async function poll() {
       if (final) return;
     }
   }
-  setTimeout(poll, POLL_MS);
+  clearTimeout(timer);
+  timer = setTimeout(poll, POLL_MS);
 }
 
 setTimeout(poll, POLL_MS);

@@ -10,7 +10,10 @@ const bar = host.querySelector("progress");
 const progressText = host.querySelector('[data-part="progressText"]');
 const errorNote = new ErrorNote(() => host, "Progress could not be loaded.");
 
+let timer = null;
+
 async function poll() {
+  clearTimeout(timer); // "Try again" starts no second sequence of requests
   try {
     const report = await (await fetchOk(host.dataset.report)).json();
     errorNote.hide();
@@ -27,7 +30,8 @@ async function poll() {
     errorNote.show(text, poll);
     if (final) return;
   }
-  setTimeout(poll, POLL_MS);
+  clearTimeout(timer);
+  timer = setTimeout(poll, POLL_MS);
 }
 
 setTimeout(poll, POLL_MS);

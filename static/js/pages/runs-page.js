@@ -3,40 +3,28 @@
  * over the rows that changed. A row without changes is left alone, and focus with it.
  */
 
-import { element } from "../lib/dom.js";
+import { ErrorNote, fetchOk } from "../lib/error-note.js";
 import { updateAges } from "./frame.js";
 import { loadError } from "../lib/load-error.js";
 
 const EVERY_MS = 5_000;
 const LIST = '[data-part="list"]';
+const list = () => document.querySelector(LIST);
+const errorNote = new ErrorNote(list, "This list may be out of date.");
 
 async function refresh() {
   if (document.hidden) return;
-  const list = document.querySelector(LIST);
-  list.setAttribute("aria-busy", "true");
+  list().setAttribute("aria-busy", "true");
   try {
-    const response = await fetch(location.href);
-    if (response.redirected || !response.ok) throw { status: response.redirected ? 401 : response.status };
+    const response = await fetchOk(location.href);
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
-    update(document.querySelector(LIST), page.querySelector(LIST));
-    errorNote.remove();
+    update(list(), page.querySelector(LIST));
+    errorNote.hide();
   } catch (error) {
-    showError(error);
+    errorNote.show(loadError(error).text, refresh); // the rows stay
   } finally {
-    document.querySelector(LIST).removeAttribute("aria-busy");
+    list().removeAttribute("aria-busy");
   }
-}
-
-const errorNote = element("div", { class: "note warn", role: "status", "data-part": "listError" });
-
-/** Shows a note that the rows may be out of date, with a button to retry; keeps the rows. */
-function showError(error) {
-  const { text } = loadError(error);
-  const retry = element("button", { class: "button", type: "button", onclick: refresh }, "Try again");
-  if (errorNote.isConnected && errorNote.dataset.text === text) return;
-  errorNote.dataset.text = text;
-  errorNote.replaceChildren(element("div", {}, element("b", {}, "This list may be out of date. "), text), retry);
-  document.querySelector(LIST).before(errorNote);
 }
 
 function update(shown, fresh) {

@@ -1,7 +1,7 @@
 /** Results of a tree over its budget: best so far over its nodes, in the order of verdicts. Pure. */
 
 /** Returns the closed nodes of a tree in the order of their verdicts. */
-export function inOrder(tree) {
+function inOrder(tree) {
   return [...tree.nodes.values()].filter((node) => node.closed).sort((a, b) => a.closedSeq - b.closedSeq);
 }
 

@@ -8,7 +8,8 @@
  * - A log with another `epoch` is another log: `onReset` is called before its first event.
  *
  * Waits: a lost socket is retried after a random part of 0.5 to 30 s (full jitter); a socket
- * that is silent for 45 s counts as lost.
+ * that is silent for 45 s counts as lost. A snapshot is awaited as long as its socket is open: the
+ * loss of the socket aborts the request, which would otherwise hold up the frames of the next one.
  */
 
 const PROTOCOL = "grove.v1";
@@ -64,8 +65,8 @@ export const browser = {
   later: (action, ms) => setTimeout(action, ms),
   cancel: (timer) => clearTimeout(timer),
   hidden: () => document.hidden,
-  load: async (href) => {
-    const reply = await fetch(href, { headers: { accept: "application/json" } });
+  load: async (href, signal) => {
+    const reply = await fetch(href, { headers: { accept: "application/json" }, signal });
     if (!reply.ok) throw Object.assign(new Error(`${href} answered ${reply.status}`), { status: reply.status });
     return reply.json();
   },
@@ -103,6 +104,7 @@ export class RunStream {
 
   stop() {
     this.ended = true;
+    this.loading?.abort();
     this.env.cancel(this.timer);
     this.env.cancel(this.silenceTimer);
     this.socket?.close(1000);
@@ -196,7 +198,8 @@ export class RunStream {
   }
 
   async #snapshot(href) {
-    this.#take(await this.env.load(href));
+    this.loading = new AbortController();
+    this.#take(await this.env.load(href, this.loading.signal));
   }
 
   #take({ epoch, seq, events }) {
@@ -237,6 +240,7 @@ export class RunStream {
   #closed(socket, code, reason = "") {
     if (this.socket !== socket || this.ended) return;
     this.socket = null;
+    this.loading?.abort();
     this.env.cancel(this.silenceTimer);
     if (REFUSAL_TEXTS[code]) {
       this.#refuse(reason || REFUSAL_TEXTS[code]);

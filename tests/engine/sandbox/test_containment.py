@@ -19,6 +19,7 @@ import pytest
 from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Problem
+from engine.sandbox.guest import wire
 from engine.sandbox.host.job import Job
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verify import verify
@@ -386,6 +387,26 @@ def solve(folders):
     folders.append("/usr/lib/python3/dist-packages")
     (outcome,) = outcomes(program, (folders,))
     assert outcome.value == ("sandbox", [])
+
+
+def test_no_module_of_the_sandbox_can_be_imported(outcomes):
+    """A program that names one of its own so must not get the sandbox's."""
+    program = """
+import importlib
+def solve(names):
+    imported = []
+    for name in names:
+        try:
+            importlib.import_module(name)
+            imported.append(name)
+        except ModuleNotFoundError:
+            pass
+    return imported
+"""
+    names = {path.stem for path in Path(wire.__file__).parent.glob("*.py")} - {"__init__"}
+    assert {"child", "shapes", "wire"} <= names
+    (outcome,) = outcomes(program, (sorted(names),))
+    assert (outcome.verdict, outcome.value) == (None, [])
 
 
 def test_a_site_that_keeps_its_files_to_itself_still_runs_programs(limits):

@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from tests.helpers.builders import a_model_folder, parameters_of
-from webapp.registry.model_files.layout import check_model, digest_of, files_of, refuse_name
+from webapp.registry.model_files.layout import check_model, digest_of, files_of, refuse_names
 from webapp.registry.model_files.numbers import refuse_not_finite
 from webapp.registry.model_files.safetensors import WeightsError, read_tensors
 
@@ -543,7 +543,7 @@ def test_shards_that_lack_a_tensor_are_refused_with_their_index(tmp_path):
 )  # fmt: skip
 def test_a_name_that_is_not_on_the_list_is_refused(name):
     with pytest.raises(WeightsError, match="leave it out"):
-        refuse_name(name)
+        refuse_names([name])
 
 
 def test_two_tensors_of_one_name_in_two_files_are_refused(tmp_path):

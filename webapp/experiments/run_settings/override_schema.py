@@ -32,15 +32,6 @@ _AGENT = r"agents\.([a-z][a-z0-9-]{0,39}|[0-9]{1,2})"
 """Agent in a path: by name, or by index."""
 _UNKNOWN = "unknown setting; check the spelling against `python -m engine config`"
 _DROPPED = ("title", "default", "description")
-_REGISTRIES = {
-    "credit.advantage": "credit",
-    "loss.policy": "losses",
-    "search.allocator": "search/allocators",
-    "search.strategy": "search/strategies",
-    "training.sampler": "curriculum",
-    "environment.name": "environments",
-}
-"""Settings that name a registered method, with the package of its registry."""
 _NAMES = {
     "model": (
         "(starter|registry|package|local):[^\\x00\\n]+",

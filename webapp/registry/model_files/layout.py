@@ -33,8 +33,6 @@ from webapp.model_names import (
     TOKENIZER,
     TOKENIZER_CONFIG,
     TOKENS,
-    NameFault,
-    fault_of_name,
     fault_of_names,
     is_weights,
     part_of_folder,
@@ -91,11 +89,6 @@ class Layout:
     weights: tuple[str, ...]
     """Names of its weight files, in order."""
     warnings: tuple[str, ...] = ()
-
-
-def refuse_name(name: str) -> None:
-    """Raises `WeightsError` unless a model may have a file of this name."""
-    _refuse(fault_of_name(name))
 
 
 def check_model(files: Sequence[ModelFile]) -> Layout:
@@ -216,11 +209,7 @@ def digest_of(sha256: Mapping[str, str]) -> str:
 
 def refuse_names(names: Sequence[str]) -> None:
     """Raises `WeightsError` unless these are the names of a model's files, none missing."""
-    _refuse(fault_of_names(names))
-
-
-def _refuse(fault: NameFault | None) -> None:
-    if fault is not None:
+    if fault := fault_of_names(names):
         raise WeightsError(fault.file, fault.what, fault.remedy)
 
 

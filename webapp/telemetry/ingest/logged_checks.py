@@ -155,7 +155,6 @@ def _refuse_logged(path: str, payload: dict[str, Any]) -> None:
         _refuse_table(f"{path}.tables.{name}", table)
     for name, histogram in payload.get("histograms", {}).items():
         _refuse_histogram(f"{path}.histograms.{name}", histogram)
-
     for name, image in payload.get("images", {}).items():
         _refuse_image(f"{path}.images.{name}", image)
 

@@ -21,6 +21,10 @@ from webapp.telemetry.series.buffer import COLUMNS, PointBuffer, Table
 from webapp.telemetry.series.packing import AXES, FANOUT, Lot, block_rows, chunk_rows, copy_in
 
 LEVELS = 3
+"""Levels of chunks: sums of 32, 1,024 and 32,768 points."""
+
+Counted = tuple[int, int]
+"""Id of a metric and number of its points."""
 
 _SPANS = ", ".join(f"{axis}_from, {axis}_to" for axis in AXES)
 _COPY_BLOCKS = (
@@ -138,16 +142,12 @@ def _store_gaps(
     )
 
 
-Counted = tuple[int, int]
-"""Id of a metric and number of its points."""
-
-
 def _stored(run_id: uuid.UUID, names: Iterable[str]) -> dict[str, Counted]:
     rows = Metric.objects.filter(run=run_id, name__in=names)
     return {name: (pk, points) for name, pk, points in rows.values_list("name", "pk", "points")}
 
 
-def _counts(run_id: uuid.UUID, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+def _counts(run_id: uuid.UUID, names: Iterable[str]) -> dict[str, Counted]:
     """Returns (id, points) of each of these metrics, creating new ones."""
     names = list(names)
     counts = _stored(run_id, names)
@@ -158,7 +158,7 @@ def _counts(run_id: uuid.UUID, names: Iterable[str]) -> dict[str, tuple[int, int
     return counts
 
 
-def _take_open(cursor: Any, counts: Iterable[tuple[int, int]]) -> dict[int, list[Any]]:
+def _take_open(cursor: Any, counts: Iterable[Counted]) -> dict[int, list[Any]]:
     """Deletes the blocks that are not full and returns their columns, to be rewritten."""
     partial = [(metric, points // FANOUT) for metric, points in counts if points % FANOUT]
     if not partial:
@@ -167,9 +167,7 @@ def _take_open(cursor: Any, counts: Iterable[tuple[int, int]]) -> dict[int, list
     return {metric: columns for metric, *columns in cursor.fetchall()}
 
 
-def _lots(
-    table: Table, counts: dict[str, tuple[int, int]], opened: dict[int, list[Any]]
-) -> Iterator[Lot]:
+def _lots(table: Table, counts: dict[str, Counted], opened: dict[int, list[Any]]) -> Iterator[Lot]:
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, name in enumerate(table.names):
         block = opened.get(counts[name][0])

@@ -128,7 +128,9 @@ class Connection:
         if isinstance(user, Visitor):
             limit = protocol.MAX_SOCKETS_PER_SHARE
         if _sockets[user.pk] > limit:
-            raise Closing(Close.TOO_MANY, f"at most {limit} sockets per user", 10_000)
+            raise Closing(
+                Close.TOO_MANY, f"at most {limit} sockets per user: close one first", 10_000
+            )
         try:
             return take_socket(address_of(self.scope))
         except TooManyStreams as refused:
@@ -176,7 +178,8 @@ class Connection:
         if text is None:
             raise Closing(Close.PROTOCOL, "send text frames")
         if len(text.encode()) > protocol.MAX_FRAME_BYTES:
-            raise Closing(Close.PROTOCOL, f"a frame may have {protocol.MAX_FRAME_BYTES} bytes")
+            limit = protocol.MAX_FRAME_BYTES
+            raise Closing(Close.PROTOCOL, f"a frame may have {limit} bytes: send smaller ones")
         return protocol.decode(text)
 
     def _count_message(self) -> None:
@@ -186,7 +189,7 @@ class Connection:
         self._refilled = now
         self._allowance -= 1
         if self._allowance < 0:
-            raise Closing(Close.TOO_MANY, f"at most {rate} messages a second", 5000)
+            raise Closing(Close.TOO_MANY, f"at most {rate} messages a second: send fewer", 5000)
 
     async def _handle(self, message: Inbound) -> None:
         match message:
@@ -216,7 +219,8 @@ class Connection:
     async def _subscribe(self, sub: protocol.Sub) -> None:
         if sub.sid not in self._pumps and len(self._pumps) >= protocol.MAX_SUBSCRIPTIONS:
             limit = protocol.MAX_SUBSCRIPTIONS
-            raise Refused("too_many", f"at most {limit} subscriptions per socket", sub.sid)
+            reason = f"at most {limit} subscriptions per socket: end one first"
+            raise Refused("too_many", reason, sub.sid)
         if not await visible_among(self.scope["user"], [sub.run]):
             raise Refused("not_found", "no such run, or you may not see it", sub.sid)
         self._drop(sub.sid)
