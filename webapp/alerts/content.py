@@ -10,6 +10,11 @@ from django.conf import settings
 
 from webapp.alerts.models import Alert, Delivery
 
+LONGEST_SLACK = 2000
+"""Characters that every such server takes: Discord refuses a longer text."""
+_NOTHING = "\u200b"
+"""A space without a width."""
+
 
 def webhook_body(delivery: Delivery) -> bytes:
     """The body of a webhook, which `docs/guides/alerts.md` documents."""
@@ -34,10 +39,11 @@ def slack_body(delivery: Delivery) -> bytes:
     """`{"text": ...}` in Slack's mrkdwn, which Mattermost, Rocket.Chat and Discord's `/slack`
     addresses understand too."""
     alert = delivery.alert
-    lines = [f"*{_escaped(alert.title)}*"]
-    lines += [_escaped(alert.cause)] if alert.cause else []
-    lines.append(f"Since {_time(alert)} · <{link_of(alert)}|Open in Grove>")
-    return json.dumps({"text": "\n".join(lines)}, ensure_ascii=False).encode()
+    title = f"*{_fitting(alert.title, LONGEST_SLACK // 2)}*"
+    link = f"Since {_time(alert)} · <{link_of(alert)}|Open in Grove>"
+    cause = _fitting(alert.cause, LONGEST_SLACK - len(title) - len(link) - 2)
+    text = "\n".join(one for one in (title, cause, link) if one)
+    return json.dumps({"text": text}, ensure_ascii=False).encode()
 
 
 def mail_text(alerts: Sequence[Alert]) -> tuple[str, str]:
@@ -71,5 +77,16 @@ def _time(alert: Alert) -> str:
     return f"{alert.since:%Y-%m-%d %H:%M} UTC"
 
 
+def _fitting(text: str, room: int) -> str:
+    """The text as `_escaped`, cut at its end to so many characters."""
+    kept, end = text, ""
+    while kept and len(_escaped(kept)) + len(end) > room:
+        kept, end = kept[: min(len(kept) - 1, room)], "…"
+    return f"{_escaped(kept)}{end}"
+
+
 def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Escapes what Slack reads as a link or a mention, and breaks up what the other servers do:
+    a run's name calls nobody, and shows no picture of another server."""
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return plain.replace("@", f"@{_NOTHING}").replace("](", f"]{_NOTHING}(")

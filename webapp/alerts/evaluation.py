@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from engine.events.vocabulary import RunState
+from webapp.scalars import LOGGED
 
 LONGEST_CAUSE = 1000
 
@@ -113,13 +114,21 @@ def fold_points(
 
 def _crossed(rule: Threshold, run: str, series: str, point: Point, progress: Progress) -> Occasion:
     times = f" for {rule.points} points in a row" if rule.points > 1 else ""
+    name = shown_series(series)
     return Occasion(
         f"{series}:{progress.fired}",
-        f"{run}: {series} is {rule.direction} {rule.threshold:g}",
-        f"{series} is {point.value:.6g} at step {point.step}, {rule.direction} "
+        f"{run}: {name} is {rule.direction} {rule.threshold:g}",
+        f"{name} is {point.value:.6g} at step {point.step}, {rule.direction} "
         f"{rule.threshold:g}{times}.",
         progress.since if progress.since is not None else point.time,
     )
+
+
+def shown_series(series: str) -> str:
+    """The name of a series for people: of a number that a program logged, the program's own."""
+    if not series.startswith(LOGGED):
+        return series
+    return series.removeprefix(LOGGED).replace("~1", "/").replace("~0", "~")
 
 
 def fold_level(

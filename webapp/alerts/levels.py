@@ -31,8 +31,10 @@ logger = logging.getLogger(__name__)
 PROGRESS = (
     "step.start", "step.end", "tree.open", "tree.close", "node.open", "node.close",
     "agent.update", "eval.result", "run.resumed", "checkpoint.saved", "search.answer",
+    "metric.logged",
 )  # fmt: skip
-"""Kinds of events that show progress; samples of the machine and log lines do not."""
+"""Kinds of events that show progress; samples of the machine and log lines do not. A run of
+another program has often nothing but what it logs."""
 _LOCK = "levels of alert rules"
 
 

@@ -31,6 +31,11 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.ip_network("::/96")
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+_SPECIAL = (ipaddress.ip_network("192.88.99.0/24"), ipaddress.ip_network("3fff::/20"))
+"""Not public by IANA's registries of special-purpose addresses, which older versions of Python do
+not know. Those of IPv6 outside of `_GLOBAL_UNICAST`, as of a NAT64 of one's own (RFC 8215) and the
+former site-local ones, are no public addresses, either."""
 
 
 class Refused(Exception):
@@ -87,7 +92,7 @@ class Guard:
         inner = _unwrapped(ip)
         if any(_within(one, self.networks) for one in {ip, inner}):
             return
-        if not (ip.is_global and inner.is_global) or ip.is_multicast or inner.is_multicast:
+        if not (_is_public(ip) and _is_public(inner)):
             raise Refused(
                 f"{address} is no public address; the server's operator can allow its network by "
                 "GROVE_ALERT_NETWORKS"
@@ -253,6 +258,12 @@ def _unwrapped(ip: Address) -> Address:
     if ip in _NAT64 or (ip in _COMPATIBLE and int(ip) > 1):
         return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
     return ip
+
+
+def _is_public(ip: Address) -> bool:
+    if not ip.is_global or ip.is_multicast or any(ip in one for one in _SPECIAL):
+        return False
+    return ip.version == 4 or ip in _GLOBAL_UNICAST or ip in _NAT64
 
 
 def _within(ip: Address, networks: Sequence[str]) -> bool:

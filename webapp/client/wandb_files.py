@@ -18,8 +18,8 @@ from typing import Any
 
 from webapp.client.protobuf import Malformed, Message
 
-HISTORY, SUMMARY, CONFIG, RUN, EXIT = 2, 3, 5, 17, 18
-"""Fields of a record: rows, final values, settings, what the run is, how it ended."""
+HISTORY, SUMMARY, CONFIG, METRIC, RUN, EXIT = 2, 3, 5, 12, 17, 18
+"""Fields of a record: rows, final values, settings, axes, what the run is, how it ended."""
 _IDENTITY = b":W&B"
 _START, _BLOCK, _HEAD = 7, 32_768, 7
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4

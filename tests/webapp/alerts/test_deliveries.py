@@ -19,6 +19,7 @@ from tests.helpers.builders import a_held_run
 from tests.helpers.large import large_but
 from webapp.alerts import deliveries
 from webapp.alerts.channels import rotate, secret_to_show, send_own_test, send_test
+from webapp.alerts.content import LONGEST_SLACK
 from webapp.alerts.errors import AlertRefused
 from webapp.alerts.mails import MOST_MAILS, WINDOW
 from webapp.alerts.models import Channel, Delivery, DeliveryState, RuleKind, Way
@@ -108,6 +109,17 @@ def test_slack_gets_escaped_text_with_a_link(cast, receiver):
     assert text.startswith("*Shade #1 failed at step 0*\n&lt;!channel&gt; &amp; &lt;https:")
     assert f"/runs/{run.pk}/|Open in Grove>" in text
     assert "webhook-signature" not in receiver.taken[0][1]
+
+
+def test_slack_like_servers_get_a_text_that_fits_and_mentions_nobody(cast, receiver):
+    watched(cast, f"{receiver.url}/ok", Way.SLACK)
+    hostile = "@channel @everyone ![x](https://evil.example/pixel) " + "<&" * 3000
+    a_failure(cast, hostile)
+    send_all()
+    text = json.loads(receiver.bodies()[0])["text"]
+    assert len(text) <= LONGEST_SLACK and text.endswith("|Open in Grove>")
+    assert "@channel" not in text and "@everyone" not in text and "](" not in text
+    assert re.search(r"(&lt;&amp;)+(&lt;)?\u2026\n", text), "cut between two characters"
 
 
 ATTEMPTS = (

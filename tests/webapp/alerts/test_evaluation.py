@@ -63,6 +63,13 @@ def test_one_batch_or_many_give_the_same_occasions():
     assert last.since == 104.0, "of the first of the points in a row"
 
 
+def test_a_number_that_a_program_logged_has_its_name_there():
+    name = "logged.train~1loss~0x"
+    _, (occasion,) = fold_points(Below(), "Shade #1", name, Progress(), series(0.4, 0.4))
+    assert occasion.title == "Shade #1: train/loss~x is below 0.5"
+    assert occasion.key == f"{name}:1", "which outlives the wording"
+
+
 def test_an_end_is_an_occasion_of_its_own_kind():
     def facts(state: RunState) -> RunFacts:
         return RunFacts("Shade #1", state, 7, "out of memory", 12.5)

@@ -15,6 +15,8 @@ INSIDE = (
     "0.0.0.0", "224.0.0.1", "240.0.0.1", "255.255.255.255", "198.18.0.1", "::1", "::",
     "fe80::1", "fe80::1%eth0", "fc00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
     "::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:4136:e378:8000:63bf:80ff:fffe",
+    "64:ff9b:1::7f00:1", "::ffff:0:127.0.0.1", "fec0::1", "5f00::1", "3fff::1", "2001:db8::1",
+    "192.88.99.1",
 )  # fmt: skip
 
 
@@ -28,7 +30,7 @@ def test_no_address_inside_is_connected_to_whoever_names_it(address):
 
 
 def test_public_addresses_have_a_few_ports_and_allowed_networks_all():
-    for address in ("8.8.8.8", "2606:4700::1111"):
+    for address in ("8.8.8.8", "2606:4700::1111", "64:ff9b::808:808"):
         for port in (80, 443, 8080, 8443):
             Guard([]).check(address, port)
         with pytest.raises(Refused, match="port 6379"):
@@ -46,7 +48,10 @@ def test_public_addresses_have_a_few_ports_and_allowed_networks_all():
         "https://", "https:///path", "https://user:secret@x.example/", "https://x.example/#a",
         "https://x.example:99999/", "https://x.example/a b", "https://x.example/\r\nHost: y",
         "https://\u0661.example/", "https://[::1/", "http://2130706433/", "http://0x7f000001/",
-        "http://127.1/", "http://0177.0.0.1/", "https://127.0.0.1/", "http://[::1]:80/",
+        "http://127.1/", "http://0177.0.0.1/", "http://127.0.0.0x1/", "http://127.0.0.1./",
+        "http://017700000001/", "http://%31%32%37.0.0.1/", "http://[::ffff:127.0.0.1]/",
+        "http://[::ffff:7f00:1]/", "http://[64:ff9b:1::7f00:1]/", "http://x.example\\@127.0.0.1/",
+        "https://127.0.0.1/", "http://[::1]:80/",
         "https://8.8.8.8:22/", f"https://x.example/{'a' * 2000}",
     ],
 )  # fmt: skip

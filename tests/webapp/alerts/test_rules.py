@@ -202,6 +202,18 @@ def test_a_stalled_run_is_noticed_once_per_pause(cast):
     assert len(inbox_titles(cast.bob)) == 1, "it has ended"
 
 
+def test_a_run_of_another_program_makes_progress_by_what_it_logs(cast):
+    a_rule(cast.bob, cast.project, RuleKind.RUN_STALLED, minutes=10)
+    run, fencing = a_held_run(cast)
+    long_ago = timezone.now() - timedelta(minutes=11)
+    Run.objects.filter(pk=run.pk).update(started_at=long_ago, queued_at=long_ago)
+    ingest(run.pk, fencing, [an_event(1, "metric.logged", step=1, numbers={"loss": 0.5})])
+    assert look() and inbox_titles(cast.bob) == []
+    Event.objects.filter(run=run, seq=1).update(time=long_ago)
+    look()
+    assert inbox_titles(cast.bob) == ["Shade #1 has made no progress for 10 minutes"]
+
+
 def test_quotas_and_the_disk_are_noticed_when_they_fill_and_again_after_they_emptied(
     cast, settings
 ):

@@ -102,6 +102,26 @@ def package(tmp_path, monkeypatch):
             del sys.modules[name]
 
 
+def branched(group, reward):
+    """A rollout of verifiers 1: a prompt, a call of a tool and its continuation, and a second
+    answer to the same prompt."""
+    say = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}
+    call = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"name": "add", "arguments": "{}"}],
+    }
+    nodes = [
+        {"message": say[0], "parent": None, "sampled": False},
+        {"message": say[1], "parent": 0, "sampled": False},
+        {"message": call, "parent": 1, "sampled": True, "mask": [False, True, True]},
+        {"message": {"role": "tool", "content": "4"}, "parent": 2, "sampled": False},
+        {"message": {"role": "assistant", "content": "It is 4."}, "parent": 3, "sampled": True},
+        {"message": {"role": "assistant", "content": "5"}, "parent": 1, "sampled": True},
+    ]
+    return {"group_id": group, "nodes": nodes, "reward": reward, "agent_name": "solver"}
+
+
 def test_verl_finds_the_backend_grove(here, package):
     package(VERL, "verl")
     from verl.utils.tracking import Tracking, ValidationGenerationsLogger
@@ -137,11 +157,19 @@ def test_rollouts_of_prime_rl_become_trees(here, package):
     monitor.log_samples(rollouts, step=3)
     monitor.log_eval_samples(rollouts, "sums", step=3)
     monitor.log_distributions({"rewards": [0.0, 1.0]}, step=3)
+    monitor.log_samples([branched("a", 1.0), branched("a", 0.0)], step=4)
     monitor.save_final_summary()
     monitor.close()
     run = Run.objects.get()
-    assert (run.state, run.step, run.experiment.name) == ("finished", 3, "prime")
-    (tree,) = folded(run)["trees"]
+    assert (run.state, run.step, run.experiment.name) == ("finished", 4, "prime")
+    tree, later = folded(run)["trees"]
+    found = [(one["parent"], one["agent"], one["score"], one["program"]) for one in later["nodes"]]
+    assert later["statement"] == "system: Be brief.\n\nuser: 2 + 2?"
+    assert [(one[0], one[2]) for one in found] == [
+        (0, 1), (1, 1), (0, 1), (0, 0), (4, 0), (0, 0),
+    ]  # fmt: skip
+    assert {one[1] for one in found} == {"solver"} and later["nodes"][0]["tokens"] == 2
+    assert found[1][3] == "tool: 4\n\nassistant: It is 4." and found[0][3] == "[add({})]"
     assert tree["statement"] == "2 + 2?"
     assert [(node["program"], node["score"], node["advantage"]) for node in tree["nodes"]] == [
         ("4", 1, 0.5), ("5", 0, -0.5),

@@ -6,11 +6,9 @@ import json
 import math
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import textwrap
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -115,11 +113,13 @@ def in_tensorboard():
 
 
 def in_trackio():
-    with closing(sqlite3.connect("trackio/grove.db")) as database:
-        (config,) = database.execute("SELECT config FROM configs").fetchone()
-        rows = database.execute("SELECT step, metrics FROM metrics ORDER BY id").fetchall()
-    assert json.loads(config)["lr"] == 0.5
-    found = [(step, json.loads(metrics)) for step, metrics in rows]
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(BY_TRACKIO)], stdout=subprocess.PIPE, check=True,
+        timeout=120,
+    )  # fmt: skip
+    stored = json.loads(done.stdout.splitlines()[-1])
+    assert stored["config"]["lr"] == 0.5 and len(stored["runs"]) == 1
+    found = [(row["step"], row) for row in stored["rows"]]
     trees = [(step, row["trees/1"]) for step, row in found if "trees/1" in row]
     assert [step for step, _ in trees] == list(range(GROUPS))
     pictures = [row["p/q"] for _, row in found if "p/q" in row]
@@ -129,6 +129,18 @@ def in_trackio():
         f"```\n<b>{step}</b>\n```" for step in range(GROUPS)
     ]
     return [(step, row["train/loss"]) for step, row in found if "train/loss" in row]
+
+
+# In a process of its own: Trackio reads its variables when it is imported.
+BY_TRACKIO = """
+    import json
+    from trackio.sqlite_storage import SQLiteStorage
+
+    (run,) = runs = SQLiteStorage.get_runs("grove")
+    stored = {"rows": SQLiteStorage.get_logs("grove", run), "runs": runs,
+              "config": SQLiteStorage.get_run_config("grove", run)}
+    print(json.dumps(stored, default=str))
+"""
 
 
 def in_wandb():
@@ -240,6 +252,31 @@ def _metric(entry):
     from mlflow.entities import Metric
 
     return Metric("loss", entry.numbers["loss"], round(entry.time * 1000), entry.step)
+
+
+ODD = ["a///b", "../x", "a/./b", "..", "/", "x" * 400, "k\u00e4se", "a\\b", " ", "a:b", "%", "a b/",
+       "..x"]  # fmt: skip
+
+
+@pytest.mark.large
+def test_mlflow_takes_every_name_that_a_program_logs(trackers, monkeypatch):
+    of_extra("mlflow", "peers")
+    # Its store of files has no name that is also the beginning of another one.
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{trackers}/mlflow.db")
+    from webapp.client.mirrors import Entry, Mirrored
+    from webapp.client.mirrors.mlflow import Tracker
+
+    config = {name: 1 for name in ODD}
+    numbers, texts = dict.fromkeys(ODD, 0.5), {name: name for name in ODD}
+    run = Mirrored("r", "r", "", "grove", config)
+    first = Entry(1, 10.0, 0, numbers, texts, config={name: 2 for name in ODD})
+    tracker = Tracker(run)
+    tracker.write([first])
+    tracker.end("finished")
+    found = tracker._client.get_run(tracker._id).data
+    assert len(found.metrics) >= len(ODD) - 3 and Tracker(run).head() == 1
+    folders = tracker._client.list_artifacts(tracker._id, "texts")
+    assert len(folders) == len(ODD), "no text replaces that of another name"
 
 
 @pytest.mark.large

@@ -13,13 +13,16 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import PIL.Image
 import pytest
 
 import grove as wandb
 from tests.packaging.builds import ROOT
+from webapp.client.tracking.arguments import resolved, selected
 from webapp.client.tracking.axes import Axes
+from webapp.client.tracking.start import checked_id, usable_id
 
 PACKAGES = ROOT / "webapp/client/packages"
 GUIDE = ROOT / "docs/guides/tracking.md"
@@ -113,6 +116,60 @@ def test_commit_false_joins_the_next_call(kept):
     assert logged(kept) == [(0, {"a": 1.0}), (0, {"b": 2.0}), (1, {"c": 3.0})]
 
 
+def test_a_step_that_ends_moves_forward_whatever_step_it_names(kept):
+    wandb.log({"a": 1.0}, step=10)
+    wandb.log({"late": 2.0}, step=3, commit=True)
+    wandb.log({"b": 3.0})
+    wandb.log({"c": 4.0}, step=20.0)
+    steps = {name: step for step, numbers in logged(kept) for name in numbers}
+    assert steps == {"a": 10, "late": 3, "b": 11, "c": 20}
+
+
+def test_a_table_that_grows_is_recorded_row_by_row(kept):
+    """As prime-rl logs its samples."""
+    wandb.define_metric("*", step_metric="step")
+    table = wandb.Table(columns=["step", "text"], log_mode="INCREMENTAL")
+    for step in (1, 2):
+        table.add_data(step, "x")
+        wandb.log({"samples": table, "step": step})
+    tables = [one["tables"]["samples"] for one in kept.events("metric.logged") if "tables" in one]
+    assert [one["rows"] for one in tables] == [[[1.0, "x"]], [[2.0, "x"]]]
+    assert [row for _, row in table.iterrows()] == [[1, "x"], [2, "x"]]
+    assert wandb.Table().columns == ["Input", "Output", "Expected"]
+
+
+class Frame:
+    """A table of pandas, as far as it is read."""
+
+    columns = ("a", "b")
+    shape = (2, 2)
+
+    def to_numpy(self):
+        class Rows:
+            def tolist(self):
+                return [[1, "x"], [2, "y"]]
+
+        return Rows()
+
+
+class Drawn:
+    """A figure of plotly."""
+
+    def to_plotly_json(self):
+        return {}
+
+
+def test_what_is_logged_without_a_class_is_kept_as_what_it_is(kept):
+    """TRL's LogCompletionsCallback logs a table of pandas itself."""
+    wandb.log({"completions": Frame(), "curve": Drawn(), "pr": wandb.plot.pr_curve([0], [[1, 0]])})
+    wandb.log({"again": wandb.Table(data=Frame()), "pictures": wandb.Image(wandb.Image([[0]]))})
+    first, second = kept.events("metric.logged")
+    assert first["tables"]["completions"]["rows"] == [[1.0, "x"], [2.0, "y"]]
+    assert first["texts"]["curve"] == "not kept: Plotly"
+    assert first["texts"]["pr"].startswith("not kept: Curve: compute the curve by scikit-learn")
+    assert second["tables"]["again"]["columns"] == ["a", "b"] and "pictures" in second["images"]
+
+
 class Figure:
     """Draws itself into a file, as those of matplotlib do."""
 
@@ -174,8 +231,7 @@ REFUSED = [
     ("Api", "webapp.client.Grove"), ("sweep", "page of an experiment"),
     ("agent", "page of an experiment"), ("controller", "page of an experiment"),
     ("use_artifact", "read the files"), ("use_model", "grove pull-model"),
-    ("restore", "read the file"), ("plot.pr_curve", "log its points"),
-    ("plot.roc_curve", "log its points"),
+    ("restore", "read the file"),
 ]  # fmt: skip
 
 
@@ -215,25 +271,123 @@ def test_modes_of_init_and_their_older_names(tmp_path, monkeypatch, capsys):
     assert wandb.run.offline and wandb.run.id == "mine"
     assert "grove import-tensorboard FOLDER --follow" in capsys.readouterr().err
     wandb.join()
-    with pytest.raises(wandb.Error, match="mode = 'shared': one process logs to a run"):
-        wandb.init(mode="shared")
     with pytest.raises(wandb.Error, match=r"config = 'a\.yaml': give the settings"):
         wandb.init(mode="offline", config="a.yaml")
     with pytest.raises(wandb.Error, match="mode = 'never': give one of online"):
         wandb.init(mode="never")
 
 
+def test_a_run_under_way_is_returned_as_by_wandb(kept, tmp_path, capsys):
+    """accelerate calls init though the program did."""
+    assert wandb.init(project="other", config={"x": 1}) is kept and wandb.run is kept
+    assert "the run kept is under way" in capsys.readouterr().err
+    with pytest.raises(wandb.Error, match="resume = 'must': a run is under way"):
+        wandb.init(id="b", resume="must")
+    beside = wandb.init(mode="offline", dir=tmp_path, id="beside", reinit="create_new")
+    assert wandb.run is kept and beside.id == "beside" and not kept.is_over
+    beside.finish()
+    after = wandb.init(mode="offline", dir=tmp_path, id="after", reinit="finish_previous")
+    assert kept.is_over and wandb.run is after
+    after.finish()
+    assert wandb.run is None
+
+
+@pytest.mark.parametrize("given", ["a b", "ümlaut", "x" * 100, "verl (7B)--gsm8k"])
+def test_an_id_that_wandb_takes_is_always_the_same_here(given):
+    """verl makes the id of project and experiment."""
+    made = usable_id(given)
+    assert made == usable_id(given) and checked_id(made) == made
+    assert made != usable_id(given + "x") and made[:-9] in (given, made[:-9])
+
+
+@pytest.mark.parametrize("given", ["", "a/b", "50%", "x" * 129, "a\nb"])
+def test_an_id_that_wandb_refuses_is_refused(given):
+    with pytest.raises(wandb.InitRefused, match="give 1 to 64 letters"):
+        usable_id(given)
+
+
+def test_settings_of_wandb_say_what_the_run_is():
+    settings = wandb.Settings(run_id="a", run_group="g", project="p", run_tags=("t",), x="y")
+    made = resolved({"name": "n", "id": "b"}, settings)
+    assert {name: one for name, one in made.items() if one is not None} == {
+        "name": "n", "id": "b", "group": "g", "project": "p", "tags": ("t",),
+    }  # fmt: skip
+    for branch in ("resume_from", "fork_from"):
+        with pytest.raises(wandb.InitRefused, match=f"{branch} = 'a\\?_step=5'"):
+            resolved({branch: "a?_step=5"}, None)
+
+
+def test_each_process_of_a_shared_run_has_its_own_in_one_group():
+    """slime and prime-rl start W&B so."""
+    primary = resolved({"id": "run"}, wandb.Settings(mode="shared", x_primary=True))
+    assert (primary["mode"], primary["id"], primary["group"]) == ("online", "run", None)
+    given = wandb.Settings(mode="shared", x_primary=False, x_label="rollout", run_id="run")
+    other = resolved({}, given)
+    assert (other["id"], other["group"], other["name"]) == ("run-rollout", "run", "run rollout")
+    assert (other["mode"], other["resume"]) == ("online", "allow")
+
+
+class Given:
+    lr = 1
+
+    def __init__(self):
+        self.layers = 2
+
+
+class Mapped:
+    """As ml_collections' ConfigDict."""
+
+    def items(self):
+        return [("lr", 1), ("secret", 2)]
+
+
+def test_settings_are_those_of_a_dictionary_or_an_object_without_what_is_kept_out():
+    assert selected(Given(), None, None) == {"layers": 2} and selected(None, None, None) == {}
+    assert selected(Mapped(), ["secret"], None) == {"lr": 1}
+    assert selected({"a": 1, "b": 2}, None, ["b"]) == {"b": 2}
+    with pytest.raises(wandb.InitRefused, match=r"config: give a dictionary .*, not int"):
+        selected(5, None, None)
+    with pytest.raises(wandb.InitRefused, match="give one of the two"):
+        selected({}, ["a"], ["b"])
+
+
+def test_what_a_run_is_can_be_read_as_of_wandb(kept, tmp_path):
+    assert kept.settings.mode == "offline" and kept.settings.run_id == "kept"
+    assert kept.config.as_dict() == kept.config._as_dict() == {} and kept.starting_step == 0
+    kept.write_logs("a line")
+    assert {"level": "info", "message": "a line"} in kept.events("log.line")
+    assert kept.display() is False and kept.sweep_url is None and kept.start_time > 1e9
+    kept.finish()
+    with wandb.init(mode="disabled", id="off") as disabled:
+        assert disabled.id == "off" and Path(disabled.dir).is_dir()
+
+
 STAND_IN = """
     import sys
     import grove
     from grove.integrations.wandb import install
-    install(), install()
+    install(project="Oaks"), install()
     import importlib.metadata, importlib.util
     import wandb
     from wandb.sdk.lib.config_util import ConfigError
     from wandb.errors import CommError
     import wandb.plot
     from wandb.sdk.wandb_run import Run
+    import wandb.util, wandb.data_types, wandb.apis.public
+    from wandb.errors.term import termwarn
+    from wandb.sdk.data_types.base_types.wb_value import WBValue
+    from wandb.sdk.data_types.image import Image
+    from wandb.sdk.mailbox.mailbox_handle import ServerResponseError
+    from wandb.util import generate_id, json_dumps_safer
+    assert issubclass(wandb.Table, WBValue) and Image is wandb.data_types.Image
+    assert wandb.__version__.count(".") == 2 and wandb.sdk.wandb_run.Run is Run
+    import os
+    os.environ.update(WANDB_MODE="dryrun", WANDB_NAME="named", WANDB_TAGS="a,b", GROVE_NAME="",
+                      GROVE_DIR=os.environ["SPOOLS"])
+    run = wandb.init(project="huggingface", entity="team")
+    assert run.offline and run.tags == ("a", "b"), run.tags
+    assert (run.name, run.project, run.entity) == ("named", "Oaks", ""), run.settings.__dict__
+    run.finish()
     assert wandb is grove and Run is grove.Run and importlib.util.find_spec("wandb")
     assert importlib.metadata.version("wandb").count(".") == 2
     assert importlib.metadata.version("httpx")
@@ -242,12 +396,13 @@ STAND_IN = """
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_libraries_that_import_wandb_find_grove(is_late):
+def test_libraries_that_import_wandb_find_grove(is_late, tmp_path):
     code = "\n".join(line.strip() for line in STAND_IN.splitlines())
     if is_late:
         code = code.replace("import sys\n", "import sys\nsys.modules['wandb'] = sys\n")
     command = [sys.executable, "-c", code]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(PACKAGES)])}
+    paths = os.pathsep.join([str(ROOT), str(PACKAGES)])
+    environment = {**os.environ, "PYTHONPATH": paths, "SPOOLS": str(tmp_path)}
     done = subprocess.run(
         command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120
     )
@@ -257,7 +412,10 @@ def test_libraries_that_import_wandb_find_grove(is_late):
         assert done.stdout == "same\n", done.stderr
 
 
-NO_CALLS = {"Error", "Finished", "InitRefused", "NotStarted", "NotSupported", "Run", "Text"}
+NO_CALLS = {
+    "ArtifactTTL", "CommError", "Config", "Error", "Finished", "InitRefused", "NotStarted",
+    "NotSupported", "Run", "Text", "UsageError",
+}  # fmt: skip
 
 
 def test_the_guide_names_every_call_and_shows_the_program_as_it_is():

@@ -1,26 +1,31 @@
 """Runs of W&B from the folders that it writes for a program (`wandb/`, online or offline).
 
 Invariants: a run that was resumed, which has several files, is one run. W&B's rows of the same step
-are kept in their order. Of pictures, tables and sounds a text says that they are not kept.
+are kept in their order; a value whose axis the program gave by `define_metric` has the step of
+that. Tables, pictures and HTML are those of the run's folder (`wandb_media`); of sounds and others
+a text says that they are not kept.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from webapp.client import wandb_files
+from webapp.client.imports import wandb_media
 from webapp.client.imports.wandb_history import without_own
 from webapp.client.imports.whole import Finished
 from webapp.client.protobuf import Message
-from webapp.client.tracking.media import Histogram, Text
-from webapp.client.wandb_files import CONFIG, EXIT, HISTORY, RUN, SUMMARY, values_of
+from webapp.client.tracking.axes import Axes
+from webapp.client.wandb_files import CONFIG, EXIT, HISTORY, METRIC, RUN, SUMMARY, values_of
 
 QUIET_SECONDS = 600.0
 """A file without an end to which nothing was added for so long belongs to a program that died."""
 _OPEN = "open"
+_NAME, _GLOB, _STEP_METRIC = 1, 2, 4
+"""Fields of the record of a metric."""
 
 
 def runs_of_folder(root: Path) -> Iterator[Finished | str]:
@@ -36,10 +41,10 @@ def runs_of_folder(root: Path) -> Iterator[Finished | str]:
     if not paths:
         raise ValueError(f"{root}: there is no run of W&B (run-ID.wandb) in it or below")
     for key, of_run in paths.items():
-        run = Finished(key, "", _OPEN, [])
+        run, axes = Finished(key, "", _OPEN, []), Axes()
         try:
             for path in of_run:
-                _read(path, run)
+                _read(path, run, axes)
         except (OSError, ValueError) as error:
             yield str(error)
             continue
@@ -51,7 +56,7 @@ def runs_of_folder(root: Path) -> Iterator[Finished | str]:
         yield run
 
 
-def _read(path: Path, run: Finished) -> None:
+def _read(path: Path, run: Finished, axes: Axes) -> None:
     key = run.id
     run.state = _OPEN
     for record in wandb_files.records(path):
@@ -62,11 +67,9 @@ def _read(path: Path, run: Finished) -> None:
         elif SUMMARY in record:
             run.summary.update(without_own(values_of(record.message(SUMMARY).messages(1))))
         elif HISTORY in record:
-            history = record.message(HISTORY)
-            row = values_of(history.messages(1))
-            at = row.get("_timestamp")
-            at = float(at) if isinstance(at, int | float) else 0.0
-            run.rows.append((at, wandb_files.step_of(history), _logged(row)))
+            run.rows += _rows(record.message(HISTORY), axes, path)
+        elif METRIC in record:
+            _define(record.message(METRIC), axes)
         elif EXIT in record:
             code = record.message(EXIT).integer(1)
             run.state = "failed" if code else "finished"
@@ -79,16 +82,21 @@ def _describe(described: Message, key: str, run: Finished) -> None:
     run.config.update(without_own(values_of(described.message(4).messages(1))))
 
 
-def _logged(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _value(value) for name, value in without_own(row).items()}
+def _define(metric: Message, axes: Axes) -> None:
+    """Takes over what `define_metric` has said of a name, or of all names with a beginning."""
+    name = metric.text(_GLOB) or metric.text(_NAME)
+    if name and (axis := metric.text(_STEP_METRIC)) and "*" not in name[:-1]:
+        axes.define(name, axis)
 
 
-def _value(value: Any) -> Any:
-    if not isinstance(value, Mapping) or "_type" not in value:
-        return value
-    if value["_type"] == "histogram" and "bins" in value:
-        try:
-            return Histogram(np_histogram=(value["values"], value["bins"]))
-        except (KeyError, TypeError, ValueError) as error:
-            return Text(f"not kept: histogram: {error}")
-    return Text(f"not kept: {value['_type']}")
+def _rows(
+    history: Message, axes: Axes, path: Path
+) -> Iterator[tuple[float, int, dict[str, Any]]]:  # fmt: skip
+    """Yields time, step and values of a row; several if its values have axes of their own."""
+    row = values_of(history.messages(1))
+    at = row.get("_timestamp")
+    at = float(at) if isinstance(at, int | float) else 0.0
+    logged = without_own(row)
+    for step, values in axes.split(logged).items() or [(None, {})]:
+        of_row = wandb_files.step_of(history) if step is None else step
+        yield at, of_row, {name: wandb_media.kept(one, path) for name, one in values.items()}

@@ -9,6 +9,7 @@ its event alone, so a second write replaces it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -30,7 +31,8 @@ _RUN, _SEQ = "grove.run", "grove.seq"
 _MOST = 900
 """Metrics of one request; MLflow takes 1,000."""
 _MOST_PARAMS = 100
-_LONGEST = 6000
+_LONGEST, _LONGEST_KEY = 6000, 250
+"""Characters of a value and of a name."""
 _TABLES, _IMAGES = "mlflow.loggedArtifacts", "mlflow.loggedImages"
 """Tags by which MLflow knows of a run's tables and images."""
 _MOST_LISTED = 4500
@@ -97,18 +99,20 @@ class Tracker:
 
     def _describe(self, config: dict[str, Any]) -> None:
         """Logs settings: parameters, which MLflow never changes; a changed one is a tag."""
-        new, changed = [], []
+        new: list[Param] = []
+        tags: dict[str, str] = {}
         for name, value in config.items():
             key, text = _key(name), str(value)[:_LONGEST]
             if key not in self._params:
                 new.append(Param(key, text))
+                self._params[key] = text
             elif self._params[key] != text:
-                changed.append(RunTag(f"config.{key}", text))
+                tags[f"config.{key}"[:_LONGEST_KEY]] = text
+        changed = [RunTag(key, text) for key, text in tags.items()]
         for first in range(0, len(new), _MOST_PARAMS):
             self._client.log_batch(self._id, params=new[first : first + _MOST_PARAMS])
         for first in range(0, len(changed), _MOST_PARAMS):
             self._client.log_batch(self._id, tags=changed[first : first + _MOST_PARAMS])
-        self._params |= {one.key: one.value for one in new}
 
     def _keep_files(self, entry: Entry) -> None:
         for name, text in entry.texts.items():
@@ -171,9 +175,17 @@ def _point(metric: Metric) -> tuple[str, int, int, Any]:
 
 
 def _key(name: str) -> str:
-    """Returns a name that MLflow takes: letters, digits and any of _ - . : / and spaces."""
-    return re.sub(r"[^\w\-. :/]", "_", name).strip("/").replace("//", "/")[:250] or "_"
+    """Returns a name that MLflow takes: letters, digits and any of _ - . : / and spaces, which as a
+    path is its own shortest form."""
+    plain = re.sub(r"[^\w\-. :/]", "_", name)[:_LONGEST_KEY]
+    parts = ["_" if one == ".." else one for one in plain.split("/") if one not in ("", ".")]
+    made = "/".join(parts) or "_"
+    return f"_{made[1:]}" if made.startswith("..") else made
 
 
 def _path(name: str) -> str:
-    return re.sub(r"[^\w\-.]", "_", name).strip(".")[:100] or "_"
+    """Returns a name of a folder; of two names with other characters, never the same one."""
+    plain = re.sub(r"[^\w\-.]", "_", name).strip(".")[:100] or "_"
+    if plain == name:
+        return plain
+    return f"{plain}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:6]}"

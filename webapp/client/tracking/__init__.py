@@ -6,49 +6,75 @@ grove.init(project="Oaks", config={"lr": 1e-4})
 grove.log({"loss": 0.5})
 grove.finish()
 
-One run at a time is the module's: the newest that `init` returned. Everything is kept in a spool on
-this machine first, and sent by a thread (`spool`, `sender`).
+One run at a time is the module's, which `init` returns until it is finished. Everything is kept in
+a spool on this machine first, and sent by a thread (`spool`, `sender`).
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from webapp.client import login as _login
 from webapp.client.tracking import hooks, plot
+from webapp.client.tracking.arguments import resolved, selected
+from webapp.client.tracking.errors import Error
 from webapp.client.tracking.media import (
     Audio,
+    EvalTable,
+    Graph,
     Histogram,
     Html,
     Image,
+    JoinedTable,
     Molecule,
     Object3D,
     Plotly,
     Table,
     Text,
     Video,
+    box3d,
 )
 from webapp.client.tracking.runs import Finished, Run
+from webapp.client.tracking.runs import Settings as Config
 from webapp.client.tracking.sender import say
 from webapp.client.tracking.start import InitRefused, new_key, start
-from webapp.client.tracking.unsupported import Artifact, NotSupported, Settings, refuser
+from webapp.client.tracking.unsupported import (
+    Artifact,
+    ArtifactTTL,
+    NotSupported,
+    Settings,
+    refuser,
+)
 
 __all__ = [
-    "AlertLevel", "Api", "Artifact", "Audio", "Error", "Finished", "Histogram", "Html", "Image",
-    "InitRefused", "Molecule", "NotStarted", "NotSupported", "Object3D", "Plotly", "Run",
-    "Settings", "Table", "Text", "Video", "agent", "alert", "controller", "define_metric",
-    "finish", "init", "join", "link_model", "log", "log_artifact", "log_model", "login",
-    "mark_preempting", "plot", "plot_table", "require", "restore", "save", "setup", "sweep",
-    "teardown", "termerror", "termlog", "termwarn", "unwatch", "use_artifact", "use_model", "util",
-    "watch",
+    "AlertLevel", "Api", "Artifact", "ArtifactTTL", "Audio", "CommError", "Config", "Error",
+    "EvalTable", "Finished", "Graph", "Histogram", "Html", "Image", "InitRefused", "JoinedTable",
+    "Molecule", "NotStarted", "NotSupported", "Object3D", "Plotly", "Run", "Settings", "Table",
+    "Text", "UsageError", "Video", "agent", "alert", "api", "box3d", "controller", "define_metric",
+    "ensure_configured", "finish", "init", "join", "link_model", "log", "log_artifact",
+    "log_model", "login", "mark_preempting", "pin_config_keys", "plot", "plot_table", "require",
+    "restore", "save", "setup", "sweep", "teardown", "termerror", "termlog", "termsetup",
+    "termwarn", "unwatch", "use_artifact", "use_model", "util", "visualize", "watch",
 ]  # fmt: skip
 
-Error = InitRefused
+WANDB_VERSION = "0.31.0"
+"""Version of W&B whose calls these are."""
+UsageError = Error
 _current: list[Run] = []
+_others: list[Run] = []
+"""Runs of `reinit="create_new"`, which end with the program at the latest."""
+_FINISHING = (True, "finish_previous")
 
 
-class NotStarted(RuntimeError):
+class CommError(Error):
+    """W&B's error for a server that does not answer, which is never raised here: what is logged
+    waits for the server."""
+
+
+class NotStarted(Error, RuntimeError):
     """Raised if something is logged before `init`."""
 
 
@@ -71,7 +97,10 @@ def init(
     reinit: Any = None,
     settings: Any = None,
     sync_tensorboard: bool | None = None,
-    **ignored: Any,
+    config_exclude_keys: Sequence[str] | None = None,
+    config_include_keys: Sequence[str] | None = None,
+    job_type: str | None = None,
+    **others: Any,
 ) -> Run:
     """Starts a run, or resumes the one of `id`, and returns it.
 
@@ -79,23 +108,59 @@ def init(
     in `dir`, sent by `grove sync`), or disabled. `resume`: allow continues the run of `id` or
     creates it, must only continues, never (the default) only creates, auto continues the newest run
     in `dir` that did not end. Of `settings` (`Settings`, or a dictionary), `mode`, `run_id` and
-    `run_name` count where the argument itself is not given. Other arguments of W&B's `init` are
-    accepted, and change nothing. A run that is under way is finished first.
+    `run_name` and the like count where the argument itself is not given. Other arguments of W&B's
+    `init` are accepted, and change nothing.
+
+    A run that is under way is returned as it is, in a notebook finished first, as by W&B's client.
+    `reinit`: "finish_previous" (or True) finishes it, "create_new" lets both go on, of which the
+    functions of this module log to the older one.
 
     Raises:
         InitRefused: an argument is invalid, or the server refuses: another process logs to the run.
     """
-    finish()
-    given = settings if isinstance(settings, Mapping) else vars(settings) if settings else {}
-    mode, id = mode or given.get("mode"), id or given.get("run_id")
-    name = name or given.get("run_name")
+    arguments = resolved(
+        {"project": project, "entity": entity, "name": name, "id": id, "tags": tags,
+         "group": group, "notes": notes, "dir": dir, "mode": mode, "resume": resume,
+         "reinit": reinit, **others}, settings,
+    )  # fmt: skip
+    again = arguments.pop("reinit")
+    if previous := _under_way(again, arguments["resume"]):
+        return previous
     if sync_tensorboard:
         say("sync_tensorboard: not followed here; use: grove import-tensorboard FOLDER --follow")
-    run = start(project, entity, name, id, config, tags, group, notes, dir, mode, resume)
-    _current.append(run)
-    run.after_end(lambda: _current.remove(run))
+    kept = selected(config, config_exclude_keys, config_include_keys)
+    run = start(
+        arguments["project"], arguments["entity"], arguments["name"], arguments["id"], kept,
+        arguments["tags"], arguments["group"], arguments["notes"], arguments["dir"],
+        arguments["mode"], arguments["resume"],
+    )  # fmt: skip
+    run.job_type = job_type or ""
+    group_of_run = _others if _current else _current
+    group_of_run.append(run)
+    run.after_end(lambda: group_of_run.remove(run))
     hooks.install(_end)
     return run
+
+
+def _under_way(reinit: Any, resume: Any) -> Run | None:
+    """Returns the run that `init` returns instead of a new one; finishes one that has to end."""
+    _current[:] = [run for run in _current if run.is_of_this_process]
+    if not _current or reinit == "create_new":
+        return None
+    if reinit in _FINISHING or (reinit in (None, "default") and _is_notebook()):
+        finish()
+        return None
+    if resume == "must":
+        raise InitRefused("resume = 'must': a run is under way; finish it, or give "
+                          "reinit='finish_previous'")  # fmt: skip
+    say(f"init: the run {_current[-1].id} is under way, and goes on; call finish() before another, "
+        "or give reinit='finish_previous'")  # fmt: skip
+    return _current[-1]
+
+
+def _is_notebook() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def log(
@@ -148,6 +213,9 @@ controller = refuser("controller", "make the sweep on the page of an experiment"
 use_artifact, use_model, restore = Run.use_artifact, Run.use_model, Run.restore
 
 
+visualize = plot.visualize
+
+
 class util:
     """W&B's module of this name, as far as programs name runs by it."""
 
@@ -155,6 +223,27 @@ class util:
     def generate_id(length: int = 8) -> str:
         """Returns a new id of a run."""
         return new_key(length)
+
+    @staticmethod
+    def make_artifact_name_safe(name: str) -> str:
+        """Returns the name with letters, digits and any of _ - . alone."""
+        return "".join(one if one.isalnum() or one in "_-." else "_" for one in name)[:128]
+
+
+class _Api:
+    """W&B's object of this name, by which programs look whether somebody is logged in."""
+
+    @property
+    def api_key(self) -> str | None:
+        """A text that is no token; None if there is none."""
+        try:
+            _login.credentials()
+        except (_login.NotLoggedIn, OSError, ValueError):
+            return None
+        return "kept by grove login"
+
+
+api = _Api()
 
 
 def mark_preempting() -> None:
@@ -165,12 +254,15 @@ def setup(*_: Any, **__: Any) -> None:
     """Does nothing: there is no service to start."""
 
 
-require = teardown = setup
+require = teardown = ensure_configured = termsetup = pin_config_keys = setup
+_said: set[str] = set()
 
 
-def termlog(string: str = "", *_: Any, **__: Any) -> None:
-    """Writes a line to stderr."""
-    say(string)
+def termlog(string: str = "", newline: bool = True, repeat: bool = True, **_: Any) -> None:
+    """Writes a line to stderr; without `repeat`, once."""
+    if repeat or string not in _said:
+        _said.add(string)
+        say(string)
 
 
 termwarn = termerror = termlog
@@ -198,6 +290,8 @@ def _end(code: int, error: BaseException | None) -> None:
     if _current and error is not None:
         _current[-1].fail(error)
     finish(exit_code=code)
+    for run in list(_others):
+        run.finish(code)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import base64
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 from webapp.client.tracking.images import encoded
@@ -17,7 +18,11 @@ from webapp.client.tracking.limits import MOST_BINS
 DEFAULT_BINS = 64
 
 
-class Histogram:
+class Media:
+    """Base of all that is logged besides numbers and texts."""
+
+
+class Histogram(Media):
     """Histogram of numbers, of which NaN and infinite ones are left out; or one that is computed
     already, `np_histogram` = (counts, edges)."""
 
@@ -46,8 +51,12 @@ class Histogram:
         return {"edges": self.edges, "counts": self.counts}
 
 
-class Table:
-    """Table of texts and numbers; `dataframe` is one of pandas."""
+class Table(Media):
+    """Table of texts and numbers; `dataframe`, or `data`, may be one of pandas. Of a table whose
+    `log_mode` is INCREMENTAL each call of `log` records the rows that were added since."""
+
+    DEFAULT_COLUMNS = ("Input", "Output", "Expected")
+    """Of a table that is given nothing, as W&B's."""
 
     def __init__(
         self,
@@ -55,14 +64,21 @@ class Table:
         data: Iterable[Sequence[Any]] | None = None,
         rows: Iterable[Sequence[Any]] | None = None,
         dataframe: Any = None,
+        log_mode: str | None = None,
         **_: Any,
     ):
+        if dataframe is None and is_dataframe(data):
+            dataframe, data = data, None
         if dataframe is not None:
             columns, data = list(dataframe.columns), dataframe.to_numpy().tolist()
         given = data if data is not None else rows
+        self.log_mode = log_mode or "IMMUTABLE"
+        self._recorded = 0
+        """Rows that earlier calls of `log` have recorded, of an incremental table."""
         self.data = [list(row) for row in given] if given is not None else []
-        width = len(self.data[0]) if self.data else 0
-        self.columns = [str(name) for name in (columns if columns is not None else range(width))]
+        if columns is None:
+            columns = self.DEFAULT_COLUMNS if given is None else range(len((self.data or [[]])[0]))
+        self.columns = [str(name) for name in columns]
         for row in self.data:
             self._check(row)
 
@@ -81,6 +97,21 @@ class Table:
         for row, value in zip(self.data, values, strict=True):
             row.append(value)
 
+    def iterrows(self) -> Iterator[tuple[int, list[Any]]]:
+        """Yields index and cells of each row."""
+        yield from enumerate(self.data)
+
+    def get_dataframe(self) -> Any:
+        """Returns the table as one of pandas, which the program has to have."""
+        return import_module("pandas").DataFrame(self.data, columns=self.columns)
+
+    def rows_to_record(self) -> list[list[Any]]:
+        """Returns the rows of this call of `log`; of an incremental table the new ones, once."""
+        if self.log_mode != "INCREMENTAL":
+            return self.data
+        new, self._recorded = self.data[self._recorded :], len(self.data)
+        return new
+
     def get_column(self, name: str, convert_to: str | None = None) -> list[Any]:
         index = self.columns.index(name)
         return [row[index] for row in self.data]
@@ -90,7 +121,11 @@ class Table:
             raise ValueError(f"a row has {len(row)} cells, the table {len(self.columns)} columns")
 
 
-class Text:
+class EvalTable(Table):
+    """W&B's table of an evaluation: here as any other."""
+
+
+class Text(Media):
     """A text; `Html` is kept as its source, and shown as that."""
 
     def __init__(self, data: Any, **_: Any):
@@ -101,7 +136,7 @@ class Html(Text):
     pass
 
 
-class NotKept:
+class NotKept(Media):
     """What Grove does not store: it is logged as a text that says so."""
 
     def __init__(self, *_: Any, caption: Any = None, **__: Any):
@@ -109,7 +144,7 @@ class NotKept:
         self.text = f"not kept: {type(self).__name__}{about}"
 
 
-class Image:
+class Image(Media):
     """Picture: a PNG or JPEG file or its bytes, a figure of matplotlib, a picture of PIL, or an
     array (`images.encoded`). One that cannot be kept is logged as a text that says why."""
 
@@ -118,6 +153,11 @@ class Image:
         self.text = ""
         """Why it is not kept; empty if it is."""
         self.format, self.content = "png", b""
+        if isinstance(data_or_path, Image):
+            self.caption = self.caption or data_or_path.caption
+            self.format, self.content = data_or_path.format, data_or_path.content
+            self.text = data_or_path.text
+            return
         try:
             self.format, self.content = encoded(data_or_path)
         except (OSError, ValueError, TypeError, RecursionError) as error:
@@ -147,6 +187,24 @@ class Molecule(NotKept):
 
 class Plotly(NotKept):
     """A figure of plotly; log one of matplotlib, which is kept as a picture."""
+
+
+class Graph(NotKept):
+    pass
+
+
+class JoinedTable(NotKept):
+    pass
+
+
+def box3d(*_: Any, **box: Any) -> dict[str, Any]:
+    """Returns a box of an `Object3D`, which is not kept."""
+    return box
+
+
+def is_dataframe(value: Any) -> bool:
+    """Returns whether a value is a table of pandas."""
+    return hasattr(value, "to_numpy") and hasattr(value, "columns")
 
 
 def numbers_of(values: Any) -> list[float]:

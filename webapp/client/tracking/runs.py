@@ -8,6 +8,7 @@ nothing.
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 import time
 import traceback
@@ -18,16 +19,18 @@ import msgspec
 
 from webapp.client.tracking import limits, room, values
 from webapp.client.tracking.axes import LARGEST_STEP, Axes
+from webapp.client.tracking.errors import Error
 from webapp.client.tracking.sender import Background, say
 from webapp.client.tracking.spool import Spool
 from webapp.client.tracking.unsupported import FILES, refuser
+from webapp.client.tracking.unsupported import Settings as GivenSettings
 
 LAST_SECOND = 4e9
 """Largest time of an event that the server takes, in Unix seconds."""
 _encode = msgspec.json.Encoder().encode
 
 
-class Finished(RuntimeError):
+class Finished(Error, RuntimeError):
     """Raised if a run is logged to after `finish`."""
 
 
@@ -39,10 +42,12 @@ class Settings(Mapping[str, Any]):
         self.__dict__["_values"] = {}
 
     def update(self, given: Any = None, allow_val_change: bool = True, **more: Any) -> None:
-        """Adds settings: a dictionary, what `vars` returns for an object, or by name."""
-        if given is not None and not isinstance(given, Mapping):
-            given = vars(given)
-        added = {str(key): one for key, one in {**(given or {}), **more}.items()}
+        """Adds settings: a dictionary, an object (`settings_of`), or by name.
+
+        Raises:
+            TypeError: `given` is neither.
+        """
+        added = {**settings_of(given), **{str(key): one for key, one in more.items()}}
         self._values.update(added)
         if added:
             self._record(added)
@@ -52,6 +57,8 @@ class Settings(Mapping[str, Any]):
 
     def as_dict(self) -> dict[str, Any]:
         return dict(self._values)
+
+    _as_dict = as_dict
 
     def __setitem__(self, key: str, value: Any) -> None:
         self.update({key: value})
@@ -78,6 +85,24 @@ class Settings(Mapping[str, Any]):
         return repr(self._values)
 
 
+def settings_of(given: Any) -> dict[str, Any]:
+    """Returns the settings of a dictionary, or of an object: what its `items` or `vars` gives.
+
+    Raises:
+        TypeError: it has neither.
+    """
+    if given is None:
+        return {}
+    try:
+        found = dict(given.items()) if hasattr(given, "items") else vars(given)
+    except TypeError:
+        kind = type(given).__name__
+        raise TypeError(
+            f"config: give a dictionary or an object with attributes, not {kind}"
+        ) from None
+    return {str(key): one for key, one in found.items()}
+
+
 class Summary(Settings):
     """The run's final values: the newest number of each name, unless the program sets its own."""
 
@@ -91,7 +116,7 @@ class Run:
 
     def __init__(
         self, spool: Spool | None, background: Background | None, *, step: int = 0, url: str = "",
-        resumed: bool = False,
+        resumed: bool = False, key: str = "disabled",
     ):  # fmt: skip
         """Without a spool nothing is kept (mode disabled); without a background it is not sent."""
         self._spool, self._background = spool, background
@@ -106,9 +131,14 @@ class Run:
         self._trees = 0
         self.step = step
         """Step of the next values that are logged without one."""
-        self.url, self.resumed = url, resumed
+        self.starting_step, self.start_time = step, time.time()
+        """Step at which this process began, and Unix time of it."""
+        self.url, self.resumed, self._key = url, resumed, key
         self.sweep_id: str | None = None
         """W&B's, always None: a sweep is made on the page of an experiment."""
+        self.sweep_url: str | None = None
+        self.project_url: str | None = None
+        self.job_type = ""
         self._axes = Axes()
         self._names = room.Names()
         self._room = {"config": room.Settings(), "summary": room.Settings()}
@@ -119,7 +149,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        return self._spool.header.key if self._spool else "disabled"
+        return self._spool.header.key if self._spool else self._key
 
     @property
     def name(self) -> str:
@@ -160,14 +190,29 @@ class Run:
         return self._spool.header.entity if self._spool else ""
 
     @property
+    def settings(self) -> GivenSettings:
+        """What the run is, by the names of W&B's settings."""
+        mode = "disabled" if self.disabled else "offline" if self.offline else "online"
+        return GivenSettings(
+            run_id=self.id, run_name=self.name, run_group=self.group, project=self.project,
+            entity=self.entity, mode=mode, run_url=self.url, files_dir=self.dir,
+        )  # fmt: skip
+
+    @property
     def dir(self) -> str:
-        """Folder of the spool."""
-        return str(self._spool.path.parent) if self._spool else ""
+        """Folder of the spool; of a disabled run that of temporary files, where programs write
+        theirs."""
+        return str(self._spool.path.parent) if self._spool else tempfile.gettempdir()
 
     @property
     def problem(self) -> OSError | None:
         """Why the spool cannot be written; None while it can."""
         return self._spool.problem if self._spool else None
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this process began it, and not one that it was forked from."""
+        return os.getpid() == self._process
 
     @property
     def offline(self) -> bool:
@@ -197,19 +242,19 @@ class Run:
             TypeError: `data` is no dictionary with texts as keys. ValueError: `step` is no step.
             Finished: the run is over.
         """
-        whole = values.sorted_values(data)
-        given = self._step(step)
-        by_step: dict[int | None, values.Fields] = {None: whole}
-        if self._axes:
+        if self._axes and isinstance(data, Mapping):
             split = self._axes.split(data)
             by_step = {axis: values.sorted_values(part) for axis, part in split.items()}
+        else:
+            by_step = {None: values.sorted_values(data)}
+        given = self._step(step)
         for axis, fields in by_step.items():
             if fields:
                 self._write(fields, given if axis is None else axis)
-        if numbers := whole.get("numbers"):
-            self.summary._noted(numbers)
+            if numbers := fields.get("numbers"):
+                self.summary._noted(numbers)
         if commit if commit is not None else step is None:
-            self.step = given + 1
+            self.step += 1
 
     def alert(self, title: str, text: str = "", level: Any = "INFO", **_: Any) -> None:
         """Records a message in the run's log; `level`: INFO, WARN or ERROR."""
@@ -311,6 +356,17 @@ class Run:
     def mark_preempting(self) -> None:
         """Does nothing: a run that was cut off resumes by `init(id=..., resume="allow")`."""
 
+    def write_logs(self, text: str) -> None:
+        """Records a message in the run's log."""
+        self._emit("log.line", {"level": "info", "message": values.text_of(str(text))})
+
+    def display(self, *_: Any, **__: Any) -> bool:
+        """Shows nothing in a notebook; returns False, as W&B's does then."""
+        return False
+
+    def pin_config_keys(self, *_: Any, **__: Any) -> None:
+        """Does nothing: the page shows all settings."""
+
     def get_url(self) -> str:
         return self.url
 
@@ -396,6 +452,8 @@ class Run:
     def _step(self, step: int | None) -> int:
         if step is None:
             return self.step
+        if isinstance(step, float) and step.is_integer():
+            step = int(step)
         if isinstance(step, bool) or not hasattr(step, "__index__"):
             raise ValueError(f"step = {step!r}: give a whole number")
         step = step.__index__()
@@ -405,7 +463,7 @@ class Run:
         return step
 
     def _is_foreign(self) -> bool:
-        if os.getpid() == self._process:
+        if self.is_of_this_process:
             return False
         self._warn_once("a forked process logs nothing: call init in it to log a run of its own")
         return True

@@ -6,6 +6,7 @@ server that does not answer is retried in the background.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -23,6 +24,7 @@ from webapp.client import login
 from webapp.client.client import Grove
 from webapp.client.tracking import spool as spools
 from webapp.client.tracking import sync, values
+from webapp.client.tracking.errors import Error
 from webapp.client.tracking.runs import Run
 from webapp.client.tracking.sender import Background, Sender, Undelivered, reason_of, say
 from webapp.client.tracking.spool import Header, Spool
@@ -34,10 +36,12 @@ _FORMER_MODES = {"run": "online", "dryrun": "offline"}
 """W&B's older names."""
 RESUMES = ("allow", "must", "never", "auto")
 _KEY = frozenset(string.ascii_letters + string.digits + "_.:-")
+_LONGEST_KEY, _LONGEST_OF_WANDB = 64, 128
+_NOT_OF_WANDB = frozenset("/\\#?%")
 _live: set[Path] = set()
 
 
-class InitRefused(Exception):
+class InitRefused(Error):
     """Raised by `init` if the run cannot be logged; the message names the value and the remedy."""
 
 
@@ -58,10 +62,10 @@ def start(
             "mode = 'shared': one process logs to a run; give each its own id and a common group"
         )
     mode = _one_of("mode", _FORMER_MODES.get(mode, mode), MODES)
-    if isinstance(config, str | os.PathLike):
-        raise InitRefused(f"config = {str(config)!r}: give the settings that the file holds")
     if mode == "disabled":
-        return Run(None, None)
+        disabled = Run(None, None, key=key or "disabled")
+        disabled.config.update(config)
+        return disabled
     policy = _policy(resume if resume is not None else os.environ.get("GROVE_RESUME"))
     folder = Path(directory or os.environ.get("GROVE_DIR") or DEFAULT_DIRECTORY)
     key = key or os.environ.get("GROVE_RUN_ID") or None
@@ -71,10 +75,12 @@ def start(
         policy = "allow"
     elif policy == "must" and not key:
         raise InitRefused("resume = 'must': give the id of the run to resume")
-    key = checked_id(key or new_key())
+    given, key = key, usable_id(key or new_key())
     client = _client() if mode == "online" else None
     _end_former(folder, key, client)
-    name = values.text_of(" ".join((name or os.environ.get("GROVE_NAME") or key).split()), 200)
+    name = values.text_of(
+        " ".join((name or os.environ.get("GROVE_NAME") or given or key).split()), 200
+    )
     header = Header(
         session=str(uuid.uuid4()), key=key, project=project, entity=entity or "", name=name,
         group=(group or "")[:128], resume=policy, host=socket.gethostname()[:128],
@@ -88,8 +94,7 @@ def start(
     run.begin()
     if spool.problem:
         say(f"{folder} cannot be written ({spool.problem}): records wait in memory alone")
-    if config is not None:
-        run.config.update(config)
+    run.config.update(config)
     run.describe(tags=tags, notes=notes)
     return run
 
@@ -211,9 +216,27 @@ def _one_of(name: str, value: str, choices: Sequence[str]) -> str:
     return value
 
 
+def usable_id(key: str) -> str:
+    """Returns the id of a run as the server takes it. One that W&B takes, up to 128 characters and
+    with others, becomes its beginning and its hash, always the same: trainers make ids of names.
+
+    Raises:
+        InitRefused: W&B would not take it, either.
+    """
+    is_ours = len(key) <= _LONGEST_KEY and _KEY.issuperset(key)
+    is_theirs = 1 <= len(key) <= _LONGEST_OF_WANDB and not _NOT_OF_WANDB.intersection(key)
+    if is_ours or not (is_theirs and key.isprintable()):
+        return checked_id(key)
+    digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:8]
+    plain = "".join(one if one in _KEY else "-" for one in key)[: _LONGEST_KEY - 9]
+    made = f"{plain}-{digest}"
+    say(f"id = {key!r}: the run's id here is {made}")
+    return made
+
+
 def checked_id(key: str) -> str:
     """Returns the id of a run. Raises `InitRefused` for one that the server would not take."""
-    if not 1 <= len(key) <= 64 or not _KEY.issuperset(key):
+    if not 1 <= len(key) <= _LONGEST_KEY or not _KEY.issuperset(key):
         raise InitRefused(f"id = {key!r}: give 1 to 64 letters, digits and any of _ . : -")
     return key
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from tempfile import TemporaryFile
 from typing import Any
 
+from webapp.client.tracking.errors import Error
+
 FILES = (
     "files stay where the program writes them; a model in the format of transformers is kept by: "
     "grove push-model"
@@ -18,7 +20,7 @@ FILES = (
 """What is said for calls that would keep files."""
 
 
-class NotSupported(RuntimeError):
+class NotSupported(Error, RuntimeError):
     """Raised by a call of W&B's that Grove does not have; names it and the remedy."""
 
 
@@ -59,8 +61,14 @@ class Artifact:
         return self
 
 
+class ArtifactTTL:
+    """W&B's names for how long an artifact is kept."""
+
+    INHERIT = None
+
+
 class Settings:
-    """W&B's settings of its client, by name: accepted; `mode` and the like are read by `init`."""
+    """W&B's settings of its client, by name: accepted; what a run is, `init` reads of them."""
 
     def __init__(self, **given: Any):
         self.__dict__.update(given)

@@ -1,4 +1,5 @@
-"""What a program logs, sorted into the fields of a `metric.logged` event. Pure.
+"""What a program logs, sorted into the fields of a `metric.logged` event. Pure, but for the mark of
+an incremental table.
 
 Invariants: everything fits the server's bounds; what exceeds one is cut, and says so. Nested
 dictionaries become names with dots, as with W&B.
@@ -17,11 +18,21 @@ from typing import Any
 import msgspec
 
 from webapp.client.tracking import limits
-from webapp.client.tracking.media import Histogram, Image, NotKept, Table, Text
+from webapp.client.tracking.media import (
+    Histogram,
+    Image,
+    Media,
+    NotKept,
+    Plotly,
+    Table,
+    Text,
+    is_dataframe,
+)
 
 Fields = dict[str, dict[str, Any]]
 
 _SMALL_ARRAY = 1
+_IMAGE = "an image, which a table does not keep"
 _LARGEST = limits.LARGEST
 
 
@@ -103,6 +114,10 @@ def _add(fields: Fields, key: str, value: Any, depth: int) -> None:
             _add(fields, key if len(value) == 1 else f"{key}.{index}", one, depth)
     elif _has(value, "savefig"):  # a figure of matplotlib, or its module
         _add(fields, key, Image(value), depth)
+    elif is_dataframe(value):
+        _put(fields, "tables", name, table_of(Table(dataframe=value)))
+    elif _has(value, "to_plotly_json"):
+        _put(fields, "texts", name, Plotly().text)
     elif value is not None:
         _add_other(fields, name, value)
 
@@ -116,9 +131,8 @@ def _has(value: Any, name: str) -> bool:
 
 
 def _is_list_of_media(value: Any) -> bool:
-    kept = Histogram | Table | Image | Text | NotKept
     return isinstance(value, list | tuple) and bool(value) and all(
-        isinstance(one, kept) for one in value
+        isinstance(one, Media) for one in value
     )  # fmt: skip
 
 
@@ -176,17 +190,19 @@ def written(value: Any, how: Callable[[Any], str] = str) -> str:
 
 
 def table_of(table: Table) -> dict[str, Any]:
-    """Returns a table within the bounds: first columns, first rows, long cells cut."""
+    """Returns a table within the bounds: first columns, first rows, long cells cut; of an
+    incremental table the rows that are new, which count as recorded then."""
+    given = table.rows_to_record()
     columns = [text_of(name, limits.LONGEST_CELL) for name in table.columns[: limits.MOST_COLUMNS]]
     columns = columns or ["(empty)"]
     room, size, rows = limits.MOST_BYTES // 2, 0, []
-    for row in table.data[: limits.MOST_CELLS // len(columns)]:
+    for row in given[: limits.MOST_CELLS // len(columns)]:
         cells = [_cell(value) for value in row[: len(columns)]]
         size += len(msgspec.json.encode(cells))
         if size > room:
             break
         rows.append(cells)
-    return {"columns": columns, "rows": rows, "left_out": len(table.data) - len(rows)}
+    return {"columns": columns, "rows": rows, "left_out": len(given) - len(rows)}
 
 
 def _cell(value: Any) -> str | float | bool | None:
@@ -203,7 +219,7 @@ def _cell(value: Any) -> str | float | bool | None:
             return number
         return text_of(written(value), limits.LONGEST_CELL)
     if isinstance(value, Text | NotKept | Image):
-        value = value.text or "an image, which a table does not keep"
+        value = value.text or _IMAGE
     return text_of(value if isinstance(value, str) else _shown(value), limits.LONGEST_CELL)
 
 
@@ -232,6 +248,8 @@ def _plain_items(value: Any, depth: int) -> Any:
         return {text_of(written(key), 200): plain(one, depth) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(one, depth) for one in value]
+    if isinstance(value, Text | NotKept | Image):
+        return text_of(value.text or _IMAGE, limits.LONGEST_CELL)
     if hasattr(value, "tolist"):  # of numpy or torch
         return plain(value.tolist(), depth)
     if hasattr(value, "__dict__") and type(value).__name__ == "Namespace":  # of argparse

@@ -150,3 +150,73 @@ def test_damage_and_foreign_files_are_named_and_the_others_read(tmp_path):
         list(records(*files(tmp_path / "run-d.wandb")))
     with pytest.raises(ValueError, match="there is no run of W&B"):
         read(tmp_path / "1" / "none")
+
+
+def test_a_value_has_the_step_of_its_axis(tmp_path):
+    """As transformers and Lightning define it: W&B's own step counts the calls of `log`."""
+    axis = (
+        record(12, field(1, "train/global_step")),
+        record(12, field(2, "*") + field(4, "train/global_step")),
+    )
+    rows = [row(n, **{"train/global_step": 10 * n, "loss": float(n)}) for n in range(3)]
+    write(tmp_path / "run-a.wandb", run(), rows[0], *axis, *rows[1:], row(3, late=1.0),
+          record(18, field(1, 0)))  # fmt: skip
+    found = [(step, values) for _, step, values in read(tmp_path)[0].rows]
+    assert [step for step, _ in found] == [0, 10, 20, 20]
+    assert found[1][1] == {"train/global_step": 10, "loss": 1.0}
+
+
+PIXEL = b"\x89PNG\r\n\x1a\n" + b"x"
+MEDIA = {
+    "table": {"_type": "table-file", "path": "media/t.json"},
+    "image": {"_type": "image-file", "path": "media/i.png", "caption": "one"},
+    "several": {"_type": "images/separated", "filenames": ["media/i.png"] * 2, "captions": 0},
+    "html": {"_type": "html-file", "path": "media/h.html"},
+}
+HOSTILE = {
+    "up": {"_type": "html-file", "path": "../secret.txt"},
+    "absolute": {"_type": "html-file", "path": "/etc/hostname"},
+    "linked": {"_type": "html-file", "path": "media/link"},
+    "nul": {"_type": "html-file", "path": "a\0b"}, "number": {"_type": "html-file", "path": 5},
+    "gone": {"_type": "table-file", "path": "media/none.json"},
+    "broken": {"_type": "table-file", "path": "media/h.html"},
+    "kind": {"_type": ["x"]}, "other": {"_type": "plotly-file", "path": "media/h.html"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def media(tmp_path):
+    folder = tmp_path / "offline-run-1" / "files" / "media"
+    folder.mkdir(parents=True)
+    (folder / "t.json").write_text('{"columns": ["a", "b"], "data": [[1, "x"], [2, "y"]]}')
+    (folder / "i.png").write_bytes(PIXEL)
+    (folder / "h.html").write_text("<b>x</b>")
+    (folder.parent.parent / "secret.txt").write_text("s3cret")
+    (folder / "link").symlink_to(folder.parent.parent / "secret.txt")
+    return tmp_path
+
+
+def test_tables_pictures_and_html_are_read_from_the_run_s_folder(media):
+    write(media / "offline-run-1" / "run-a.wandb", run(), row(0, **MEDIA), record(18, field(1, 0)))
+    (logged,) = [one for one in read(media)[0].events() if one["kind"] == "metric.logged"]
+    payload = logged["payload"]
+    assert payload["tables"]["table"]["rows"] == [[1.0, "x"], [2.0, "y"]]
+    assert payload["images"]["image"]["caption"] == "one"
+    assert {"several.0", "several.1"} <= payload["images"].keys()
+    assert payload["texts"]["html"] == "<b>x</b>"
+
+
+def test_no_file_outside_of_the_run_s_folder_is_read(media):
+    write(media / "offline-run-1" / "run-a.wandb", run(), row(0, **HOSTILE),
+          record(18, field(1, 0)))  # fmt: skip
+    ((_, _, values),) = read(media)[0].rows
+    texts = {name: one.text for name, one in values.items()}
+    assert "s3cret" not in str(texts) and all(
+        one.startswith("not kept: ") for one in texts.values()
+    )
+    for name in ("up", "absolute", "linked"):
+        assert texts[name].endswith("it is outside of the run's folder of files")
+    assert texts["gone"] == (
+        "not kept: table-file: media/none.json: there is no such file in files"
+    )
+    assert texts["kind"] == "not kept: ['x']" and texts["other"] == "not kept: plotly-file"

@@ -33,7 +33,9 @@ class Tracking(trackers.Tracking):
         named = [default_backend] if isinstance(default_backend, str) else default_backend
         if BACKEND in named:
             project = os.environ.get("GROVE_PROJECT") or project_name
-            run = tracking.init(project=project, name=experiment_name, config=config)
+            run = tracking.init(
+                project=project, name=experiment_name, config=config, reinit="finish_previous"
+            )
             self.logger[BACKEND] = _Backend(run)
 
     def finish(self, exit_code: int = 0) -> None:
