@@ -202,9 +202,17 @@ def box3d(*_: Any, **box: Any) -> dict[str, Any]:
     return box
 
 
+def has(value: Any, name: str) -> bool:
+    """Returns whether a value has an attribute; false if its own look-up raises anything."""
+    try:
+        return hasattr(value, name)
+    except Exception:
+        return False
+
+
 def is_dataframe(value: Any) -> bool:
     """Returns whether a value is a table of pandas."""
-    return hasattr(value, "to_numpy") and hasattr(value, "columns")
+    return has(value, "to_numpy") and has(value, "columns")
 
 
 def numbers_of(values: Any) -> list[float]:

@@ -26,6 +26,7 @@ from webapp.client.tracking.media import (
     Plotly,
     Table,
     Text,
+    has,
     is_dataframe,
 )
 
@@ -112,22 +113,14 @@ def _add(fields: Fields, key: str, value: Any, depth: int) -> None:
     elif _is_list_of_media(value):
         for index, one in enumerate(value):
             _add(fields, key if len(value) == 1 else f"{key}.{index}", one, depth)
-    elif _has(value, "savefig"):  # a figure of matplotlib, or its module
+    elif has(value, "savefig"):  # a figure of matplotlib, or its module
         _add(fields, key, Image(value), depth)
     elif is_dataframe(value):
         _put(fields, "tables", name, table_of(Table(dataframe=value)))
-    elif _has(value, "to_plotly_json"):
+    elif has(value, "to_plotly_json"):
         _put(fields, "texts", name, Plotly().text)
     elif value is not None:
         _add_other(fields, name, value)
-
-
-def _has(value: Any, name: str) -> bool:
-    """Returns whether a value has an attribute; false if its own look-up raises anything."""
-    try:
-        return hasattr(value, name)
-    except Exception:
-        return False
 
 
 def _is_list_of_media(value: Any) -> bool:
@@ -206,7 +199,7 @@ def table_of(table: Table) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> str | float | bool | None:
-    if _has(value, "item") and not isinstance(value, str):
+    if has(value, "item") and not isinstance(value, str):
         try:
             value = value.item()
         except Exception:
