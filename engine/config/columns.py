@@ -17,7 +17,7 @@ NODE_COLUMNS = {
     "parents": "index of its parent within the group; -1 for the root",
     "depths": "depth; 1 for a child of the root",
     "turns": "its turn within its episode; 1 for the first",
-    "pass_rates": "share of right first attempts at its problem, at the last visit before",
+    "pass_rates": "share of right first attempts at its problem, at the last visit before",  # nosec B105
     "scores": "raw score, before shaping and penalties; 1 is right",
     "lengths": "output tokens",
     "limits": "most output tokens that its agent may write",
