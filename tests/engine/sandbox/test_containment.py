@@ -392,15 +392,13 @@ def solve(folders):
 def test_no_module_of_the_sandbox_can_be_imported(outcomes):
     """A program that names one of its own so must not get the sandbox's."""
     program = """
-import importlib
+import contextlib, importlib
 def solve(names):
     imported = []
     for name in names:
-        try:
+        with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
             imported.append(name)
-        except ModuleNotFoundError:
-            pass
     return imported
 """
     names = {path.stem for path in Path(wire.__file__).parent.glob("*.py")} - {"__init__"}
