@@ -130,9 +130,10 @@ def test_an_endpoint_that_is_down_ends_the_search_and_what_was_written_is_kept(
     assert "the search failed: agent oak" in said.err and "HTTP 500: try again" in said.err
     assert "inference.retry_seconds" in tree["failure"] and tree["ended"] == "failed"
     # Two were in flight at any time; no request after the seventh got an answer, and the third in a
-    # row that was given up ended the search.
+    # row that was given up ended the search. The sixth's answer may come after the first of them,
+    # from which the row then begins anew.
     given_up = [node for node in tree["nodes"] if not node["text"]]
-    assert 5 <= len(tree["nodes"]) - len(given_up) <= 7 and len(given_up) == 2
+    assert 5 <= len(tree["nodes"]) - len(given_up) <= 7 and len(given_up) in {2, 3}
     assert 1 <= len(tree["unfinished"]) <= 2
     written = [node["node"] for node in tree["nodes"] + tree["unfinished"]]
     assert sorted(written) == list(range(1, len(written) + 1))
