@@ -101,7 +101,11 @@ def test_only_a_proxy_that_is_trusted_says_that_a_request_came_by_tls(settings, 
 )
 def test_a_request_that_trickles_in_is_closed_although_bytes_keep_coming(head, more):
     with a_server(LIMITS) as served, half_open(served.port, 1, head) as (one,):
-        eventually(lambda: served.server.server_state.connections, "the connection")
+        connections = served.server.server_state.connections
+        eventually(
+            lambda: any(read.cycle or not head for read in list(connections)),
+            "the connection, and its head, with which the hour of a body begins",
+        )
         for byte in more[:-2]:
             one.sendall(bytes([byte]))
             served.clock.turn(HOUR / len(more))
