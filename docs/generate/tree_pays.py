@@ -139,11 +139,11 @@ def _smollm2(found: Sequence[Point]) -> Iterator[str]:
     for one in mine:
         x, gain = one.odds.value, one.gain
         same = one.odds_on_same
-        beside = f", {same.value:.2f} times on the problems that were repaired" if same else ""
+        missed = f", {same.value:.2f} times on the problems that were repaired" if same else ""
         yield said + (
             f"Measured again with counts, over {one.units} problems and {one.nodes} nodes: a "
             f"repair is right in {one.repair:.1%} and a fresh answer in {one.fresh:.1%}, {x:.2f} "
-            f"times as often{beside}; tree minus samples {_signed(gain.difference)} "
+            f"times as often{missed}; tree minus samples {_signed(gain.difference)} "
             f"({_signed(gain.low)} to {_signed(gain.high)})."
         )
 

@@ -19,6 +19,6 @@ class Settings(BaseModel):
 
 
 def described(text: str) -> Any:
-    """Returns the help of a setting whose type stands beside what it is about, and not in its
+    """Returns the help of a setting whose type stands with what it is about, and not in its
     section."""
     return Field(description=cleandoc(text))

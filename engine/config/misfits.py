@@ -71,7 +71,7 @@ def rarely_seen(config: Any, method: str) -> Iterator[Misfit]:
 
 
 def parts_in_use(config: Any) -> dict[str, float]:
-    """Returns the weights of the parts that the reward has beside the score, by name; of those
+    """Returns the weights of the parts that the reward has alongside the score, by name; of those
     whose settings are options."""
     given = sorted((config.credit.__pydantic_extra__ or {}).items())
     weights = {name: getattr(options, "weight", 0.0) for name, options in given}

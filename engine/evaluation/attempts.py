@@ -1,8 +1,9 @@
 """Right answers among fresh answers and among repairs, per problem of an evaluation.
 
 A fresh answer is a child of the problem; a repair is a child of a wrong program. A child of a right
-one is neither, since there was nothing to repair. Beside them the independent samples to the same
-problem, which no search chose. Where a repair is right more often than a fresh answer, a tree pays.
+one is neither, since there was nothing to repair. Alongside them are the independent samples to the
+same problem, which no search chose. Where a repair is right more often than a fresh answer, a tree
+pays.
 """
 
 from __future__ import annotations

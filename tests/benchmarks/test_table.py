@@ -185,6 +185,7 @@ def test_one_that_does_not_end_is_named_in_the_table_and_by_the_exit_status(tmp_
     assert "| at least 2.5 | failed |" in page.read_text("utf-8")
 
 
+@pytest.mark.large
 def test_goals_that_were_missed_end_all_with_a_status_of_their_own(tmp_path):
     assert SLOW.missed() == ["sandbox: vs_manager is 9.0, the goal is at least 10"]
     assert FAST.missed() == []

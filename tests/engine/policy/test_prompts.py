@@ -102,6 +102,6 @@ def test_a_repair_without_the_statement_shows_the_program_and_its_results():
     assert bare[:-1] == [text.removeprefix(f"{PROBLEM.statement}\n") for text in whole[:-1]]
     assert bare[0].startswith("This program passed 1 of 2 public tests:\ndef solve(x):")
     assert "solve([1, 2]) gave 4, expected 3." in bare[0]
-    assert bare[-1] == whole[-1], "what is too long is asked anew, with the statement"
+    assert bare[-1] == whole[-1], "a prompt that is too long begins anew, with the statement"
     nothing = list(refinement_prompts(PROBLEM, Feedback("\n", (WRONG,)), "", False))
     assert nothing == [root_prompt(PROBLEM)]

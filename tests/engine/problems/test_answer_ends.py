@@ -111,7 +111,7 @@ DIFFS = {
 
 @pytest.mark.parametrize("name", DIFFS)
 @pytest.mark.parametrize("tag", ["diff", "python", "", None])
-def test_a_diff_is_not_the_program_beside_one(name, tag):
+def test_a_diff_is_not_the_program_next_to_one(name, tag):
     diff = DIFFS[name] if tag is None else f"```{tag}\n{DIFFS[name]}```\n"
     for program in (FENCED, ADD):
         assert_is(extract(f"{program}\nThe change:\n\n{diff}", "add"), ADD)

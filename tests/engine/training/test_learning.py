@@ -256,6 +256,7 @@ def test_no_agent_learns_by_what_is_bent_in_its_learner(
     assert max(gained.mismatch.values()) < MISMATCH, "this alone would not show it"
 
 
+@pytest.mark.large
 def test_labels_that_are_shifted_show_in_the_mismatch(other, ray_address, tmp_path):
     planted = {OAK: shifted_labels("ppo", 1), OTHER: shifted_labels("cispo", -1)}
     config = with_own_losses(settings(other, steps=2))

@@ -132,6 +132,7 @@ def test_an_uploaded_dataset_is_read_again_once_space_is_free(bob, cast, var):
     assert not Upload.objects.exists()
 
 
+@pytest.mark.large
 def test_the_index_of_a_file_is_completed_once_space_is_free(bob, cast, var, tmp_path, settings):
     listed = tmp_path / "listed"
     listed.mkdir()

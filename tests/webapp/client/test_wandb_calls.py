@@ -283,9 +283,9 @@ def test_a_run_under_way_is_returned_as_by_wandb(kept, tmp_path, capsys):
     assert "the run kept is under way" in capsys.readouterr().err
     with pytest.raises(wandb.Error, match="resume = 'must': a run is under way"):
         wandb.init(id="b", resume="must")
-    beside = wandb.init(mode="offline", dir=tmp_path, id="beside", reinit="create_new")
-    assert wandb.run is kept and beside.id == "beside" and not kept.is_over
-    beside.finish()
+    second = wandb.init(mode="offline", dir=tmp_path, id="second", reinit="create_new")
+    assert wandb.run is kept and second.id == "second" and not kept.is_over
+    second.finish()
     after = wandb.init(mode="offline", dir=tmp_path, id="after", reinit="finish_previous")
     assert kept.is_over and wandb.run is after
     after.finish()

@@ -22,7 +22,8 @@ import msgspec
 
 from webapp.client.imports.whole import Target
 from webapp.client.tracking import InitRefused, room, spool, values
-from webapp.client.tracking.runs import LAST_SECOND, Run, encoded, whole_step
+from webapp.client.tracking.records import LAST_SECOND, encoded, whole_step
+from webapp.client.tracking.runs import Run
 from webapp.client.tracking.start import start
 
 PAUSE_SECONDS = 1.0

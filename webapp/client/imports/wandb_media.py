@@ -1,4 +1,4 @@
-"""Tables, pictures, histograms and texts of a row of W&B, from the files beside the run's.
+"""Tables, pictures, histograms and texts of a row of W&B, from the files next to the run's.
 
 Invariant: a row names a file by its path below the folder `files` of its run. One that leads out of
 that folder, by `..`, as an absolute path or by a link, is not read.

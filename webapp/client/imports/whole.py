@@ -23,7 +23,7 @@ import msgspec
 
 from webapp.client.client import Grove
 from webapp.client.tracking import limits, room, sync, values
-from webapp.client.tracking.runs import LAST_SECOND, tags_of, whole_step
+from webapp.client.tracking.records import LAST_SECOND, tags_of, whole_step
 from webapp.client.tracking.sender import say
 from webapp.client.tracking.spool import Header, Spool
 from webapp.client.tracking.start import checked_id

@@ -37,8 +37,8 @@ from webapp.client.tracking.media import (
     Video,
     box3d,
 )
+from webapp.client.tracking.run_config import Config
 from webapp.client.tracking.runs import Finished, Run
-from webapp.client.tracking.runs import Settings as Config
 from webapp.client.tracking.sender import say
 from webapp.client.tracking.start import InitRefused, new_key, start
 from webapp.client.tracking.unsupported import (

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from webapp.client.tracking.runs import settings_of
+from webapp.client.tracking.run_config import settings_of
 from webapp.client.tracking.start import InitRefused, new_key
 
 _SETTINGS = {

@@ -12,103 +12,22 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-import msgspec
 
 from webapp.client.tracking import limits, room, values
 from webapp.client.tracking.axes import LARGEST_STEP, Axes
 from webapp.client.tracking.errors import Error
+from webapp.client.tracking.records import encode, encoded_now, tags_of
+from webapp.client.tracking.run_config import Config, Summary
 from webapp.client.tracking.sender import Background, say
 from webapp.client.tracking.spool import Spool
 from webapp.client.tracking.unsupported import FILES, refuser
 from webapp.client.tracking.unsupported import Settings as GivenSettings
 
-LAST_SECOND = 4e9
-"""Largest time of an event that the server takes, in Unix seconds."""
-_encode = msgspec.json.Encoder().encode
-
 
 class Finished(Error, RuntimeError):
     """Raised if a run is logged to after `finish`."""
-
-
-class Settings(Mapping[str, Any]):
-    """The run's settings, as a dictionary with attributes; each change is recorded."""
-
-    def __init__(self, record: Callable[[dict[str, Any]], None]):
-        self.__dict__["_record"] = record
-        self.__dict__["_values"] = {}
-
-    def update(self, given: Any = None, allow_val_change: bool = True, **more: Any) -> None:
-        """Adds settings: a dictionary, an object (`settings_of`), or by name.
-
-        Raises:
-            TypeError: `given` is neither.
-        """
-        added = {**settings_of(given), **{str(key): one for key, one in more.items()}}
-        self._values.update(added)
-        if added:
-            self._record(added)
-
-    def setdefaults(self, given: Mapping[str, Any]) -> None:
-        self.update({key: one for key, one in given.items() if key not in self._values})
-
-    def as_dict(self) -> dict[str, Any]:
-        return dict(self._values)
-
-    _as_dict = as_dict
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self.update({key: value})
-
-    def __setattr__(self, key: str, value: Any) -> None:
-        self.update({key: value})
-
-    def __getitem__(self, key: str) -> Any:
-        return self._values[key]
-
-    def __getattr__(self, key: str) -> Any:
-        try:
-            return self._values[key]
-        except KeyError:
-            raise AttributeError(key) from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return repr(self._values)
-
-
-def settings_of(given: Any) -> dict[str, Any]:
-    """Returns the settings of a dictionary, or of an object: what its `items` or `vars` gives.
-
-    Raises:
-        TypeError: it has neither.
-    """
-    if given is None:
-        return {}
-    try:
-        found = dict(given.items()) if hasattr(given, "items") else vars(given)
-    except TypeError:
-        kind = type(given).__name__
-        raise TypeError(
-            f"config: give a dictionary or an object with attributes, not {kind}"
-        ) from None
-    return {str(key): one for key, one in found.items()}
-
-
-class Summary(Settings):
-    """The run's final values: the newest number of each name, unless the program sets its own."""
-
-    def _noted(self, numbers: Mapping[str, Any]) -> None:
-        """Keeps numbers that were logged, which the server has already."""
-        self._values.update(numbers)
 
 
 class Run:
@@ -144,7 +63,7 @@ class Run:
         self._room = {"config": room.Settings(), "summary": room.Settings()}
         self._tags: tuple[str, ...] = ()
         self._notes = ""
-        self.config = Settings(lambda added: self._describe("config", added))
+        self.config = Config(lambda added: self._describe("config", added))
         self.summary = Summary(lambda added: self._describe("summary", added))
 
     @property
@@ -394,8 +313,11 @@ class Run:
         self._emit(kind, payload, tree, node)
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Records events that are encoded already (`encoded`), for imports. Raises OSError: the
-        spool cannot be written, and none of them is recorded."""
+        """Records events that are encoded already (`records.encoded`), for imports.
+
+        Raises:
+            OSError: the spool cannot be written, and none of them is recorded.
+        """
         if self._spool is not None:
             self._spool.append_to_file(*lines)
 
@@ -414,16 +336,16 @@ class Run:
             self._warn_once(room.LEFT_OUT)
         if not fields:
             return
-        line = _line("metric.logged", {"step": step, **fields})
+        line = encoded_now("metric.logged", {"step": step, **fields})
         if values.fits(fields, len(line)):
             self._append(line)
             return
         for part in values.parts(fields):
-            self._append(_line("metric.logged", {"step": step, **part}))
+            self._append(encoded_now("metric.logged", {"step": step, **part}))
 
     def _describe(self, field: str, added: Mapping[str, Any]) -> None:
         plain = values.plain(added)
-        if len(_encode(plain)) > limits.MOST_CONFIG_BYTES // 4:
+        if len(encode(plain)) > limits.MOST_CONFIG_BYTES // 4:
             plain = {key: values.text_of(str(one), limits.LONGEST_CELL) for key, one in
                      list(plain.items())[:50]}  # fmt: skip
             self._warn_once(f"{field}: it is too large, and kept in part, as texts")
@@ -436,7 +358,7 @@ class Run:
 
     def _emit(self, kind: str, payload: Mapping[str, Any], tree: int | None = None,
               node: int | None = None) -> None:  # fmt: skip
-        self._append(_line(kind, payload, tree, node))
+        self._append(encoded_now(kind, payload, tree, node))
 
     def _append(self, *lines: bytes) -> None:
         if self.is_over:
@@ -472,34 +394,3 @@ class Run:
         if text not in self._said:
             self._said.add(text)
             say(text)
-
-
-def _line(
-    kind: str, payload: Mapping[str, Any], tree: int | None = None, node: int | None = None
-) -> bytes:
-    return encoded(kind, payload, time.time(), tree, node)
-
-
-def encoded(
-    kind: str, payload: Mapping[str, Any], at: float, tree: int | None = None,
-    node: int | None = None, **kept: Any,
-) -> bytes:  # fmt: skip
-    """Returns the line of an event at a Unix time; what is `kept` is of the spool alone."""
-    line = {"time": at, "kind": kind, "tree": tree, "node": node, "payload": payload}
-    return _encode({**line, **kept} if kept else line)
-
-
-def whole_step(step: int) -> int:
-    """Returns the step that the server takes which is nearest to that of another tracker."""
-    return max(0, min(step, LARGEST_STEP))
-
-
-_BLANK_LETTERS = "\u115f\u1160\u2800\u3164\uffa0"
-"""Letters and symbols that show nothing; the server refuses a tag of them alone."""
-
-
-def tags_of(tags: Sequence[Any]) -> list[str]:
-    """Returns tags as the server takes them: words, at most 20."""
-    words = ("-".join(str(tag).replace(",", " ").split())[: limits.LONGEST_TAG] for tag in tags)
-    cleaned = (values.name_of(word) for word in words if word.strip(_BLANK_LETTERS))
-    return list(dict.fromkeys(cleaned))[: limits.MOST_TAGS]
