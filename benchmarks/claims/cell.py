@@ -59,7 +59,8 @@ class Cell:
             "training.keep_checkpoints": 1,
             "compute.deterministic": True,
         }
-        return load_recipe(self.arm.recipe, dict(self.arm.settings) | common)
+        minibatches = {"training.minibatches": self.claim.minibatches}
+        return load_recipe(self.arm.recipe, minibatches | dict(self.arm.settings) | common)
 
     @property
     def trainings(self) -> list[Cell]:

@@ -92,6 +92,9 @@ class Claim:
     equal: tuple[Budget, ...] = ("nodes",)
     note: str = ""
     plan: Plan = Plan()
+    minibatches: int = 2
+    """Optimizer steps per batch of its trainings, for arms that do not name a number. With 1 every
+    ratio is 1, and no loss clips."""
     needs: tuple[str, ...] = ()
     """Figures without which a result is measured again, such as those that later results have."""
 

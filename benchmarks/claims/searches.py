@@ -157,6 +157,7 @@ def tree_or_samples(of: Subject) -> Claim:
         note=f"{of.note} Trees of {' and '.join(map(str, SHOWN))} nodes are shown and do not "
         "decide.",
         plan=PLAN,
+        minibatches=1,
         needs=tuple(map(attempts_key, ATTEMPTS)),
     )
 
@@ -180,6 +181,7 @@ def feedback(of: Subject) -> Claim:
         ),
         note=f"{of.note} Both arms have the same weights, which have seen repairs with feedback.",
         plan=PLAN,
+        minibatches=1,
     )
 
 
@@ -224,6 +226,7 @@ def thompson() -> Claim:
         figures=OF_SEARCH,
         arms=(Arm("thompson", "Thompson sampling of both", search=Search(CHOSEN)), *arms),
         plan=PLAN,
+        minibatches=1,
     )
 
 
@@ -253,4 +256,5 @@ def switches() -> Claim:
         note="The reward model is trained on the nodes of the same seed's training run; its "
         "weights are not counted among the parameters.",
         plan=PLAN,
+        minibatches=1,
     )

@@ -18,7 +18,6 @@ SHARED: dict[str, Any] = {
     "compute.dtype": "float32",
     "compute.lanes": 1,
     "training.micro_batch_tokens": 4096,
-    "training.minibatches": recipe_data("demo")["training"].get("minibatches", 1),
     "problems.train": 100000,
     "sandbox.workers": 2,
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from benchmarks.claims.claim import Arm, Claim, Figure, Plan, Search
@@ -31,6 +30,7 @@ def team() -> Claim:
         primary=TREE_1.name,
         equal=("nodes", "learned_tokens"),
         figures=OF_TRAINING,
+        minibatches=1,
         arms=(
             TEAM,
             Arm("two-roles", "oak in two roles, one set of weights (`mars2-homogeneous`)",
@@ -46,8 +46,7 @@ def team() -> Claim:
 
 def papers_arms() -> Claim:
     """Returns the arms of 2604.14564's tables with the controls that they lack."""
-    two = {"training.minibatches": 2}
-    oak, fern = (single(f"starter:{name}") | two for name in ("oak", "fern"))
+    oak, fern = (single(f"starter:{name}") for name in ("oak", "fern"))
     halves = tuple(
         Arm(f"half-{name}", f"{name} alone on half the nodes: as many as it has in the team "
             "(`tree-single`)", "tree-single", settings, trees=0.5, equal=(), decides=name == "oak")
@@ -66,9 +65,9 @@ def papers_arms() -> Claim:
         equal=("nodes", "learned_tokens"),
         figures=(TREE_1, PASS_1, PASS_8, BEST, *OF_TRAINING[3:]),
         arms=(
-            replace(TEAM, settings=two),
-            Arm("untrained", "oak and fern as they are shipped", settings=two, trained=False,
-                equal=(), decides=False),
+            TEAM,
+            Arm("untrained", "oak and fern as they are shipped", trained=False, equal=(),
+                decides=False),
             Arm("grpo-oak", "oak alone, 8 independent answers per problem (`grpo`)", "grpo",
                 oak | flat),
             *halves,
@@ -76,11 +75,11 @@ def papers_arms() -> Claim:
                 oak),
             Arm("single-deep", "oak alone with three more layers, which begin as the identity: the "
                 "nodes and the weights of both (`tree-single`)", "tree-single",
-                single(DEEP_OAK) | two, equal=("nodes", "learned_tokens", "parameters")),
+                single(DEEP_OAK), equal=("nodes", "learned_tokens", "parameters")),
             Arm("two-roles", "oak in two roles, one set of weights (`mars2-homogeneous`)",
-                "mars2-homogeneous", in_roles("starter:oak") | two),
+                "mars2-homogeneous", in_roles("starter:oak")),
             Arm("trained-apart", "oak and fern, each trained alone on half the nodes, one team in "
-                "the evaluation", settings=two, joined=halves),
+                "the evaluation", joined=halves),
         ),
         plan=Plan(problems=120),
         note="All trained arms take two optimizer steps per batch, as the papers do. GRPO has its "
@@ -121,7 +120,9 @@ def unequal_partners() -> Claim:
     )  # fmt: skip
 
 
-def _ablation(name: str, title: str, statement: str, *arms: Arm, note: str = "") -> Claim:
+def _ablation(
+    name: str, title: str, statement: str, *arms: Arm, note: str = "", minibatches: int = 1
+) -> Claim:
     return Claim(
         name=name,
         title=title,
@@ -133,6 +134,7 @@ def _ablation(name: str, title: str, statement: str, *arms: Arm, note: str = "")
         figures=OF_TRAINING,
         arms=(TEAM, *arms),
         note=note,
+        minibatches=minibatches,
     )
 
 
@@ -213,6 +215,7 @@ def feedback() -> Claim:
         Arm("feedback-training-off", "repairs of training see the program alone", settings=blind),
         note="Both arms are evaluated by the same search, whose repairs see the results. arXiv "
         "2602.07848 describes error feedback for test time alone.",
+        minibatches=2,
     )
 
 

@@ -121,7 +121,7 @@ def _summary(record: ClaimRecord) -> str:
 
 def _page(record: ClaimRecord) -> str:
     claim = record.claim
-    blocks = [f"**Statement.** {claim.statement}", claim.note, _arms(claim)]
+    blocks = [f"**Statement.** {claim.statement}", claim.note, *_one_step(claim), _arms(claim)]
     if not record.all():
         blocks.append("**Not measured yet.**")
     else:
@@ -143,6 +143,11 @@ def _page(record: ClaimRecord) -> str:
     arguments = f"{claim.name} --seeds {seeds}{_options(record)}"
     blocks.append(REMAKE.format(arguments=arguments))
     return markdown.page(claim.title, *blocks)
+
+
+def _one_step(claim: Claim) -> Iterator[str]:
+    if claim.minibatches == 1 and any(arm.trained for arm in claim.arms):
+        yield "Trainings take one optimizer step per batch: no ratio leaves 1, and no loss clips."
 
 
 def _options(record: ClaimRecord) -> str:

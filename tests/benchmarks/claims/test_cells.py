@@ -92,7 +92,7 @@ def test_a_later_version_of_a_recipe_keeps_results_whose_settings_are_the_same()
     cell = Cell(TEAM, TEAM.arm("two-roles"), 1, Plan(**stored.plan))
     assert stored.recipe_version < cell.config.recipe_version and cell.is_of(stored)
     assert cell.digest != stored.digest, "the version is in the digest"
-    others = {**cell.arm.settings, "training.minibatches": 2}
+    others = {**cell.arm.settings, "training.minibatches": 3}
     assert not replace(cell, arm=replace(cell.arm, settings=others)).is_of(stored)
     assert not cell.is_of(replace(stored, recipe_version=cell.config.recipe_version))
 
