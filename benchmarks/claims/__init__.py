@@ -72,6 +72,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """
     from benchmarks.claims.cell import cells_of
     from benchmarks.claims.claim import Claim
+    from benchmarks.claims.ray_node import shared_ray
     from benchmarks.claims.runner import run_cells
     from benchmarks.claims.stages import Workplace
 
@@ -94,10 +95,11 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     if not cells:
         raise WrongArguments(f"--arms {' '.join(arguments.arms)}: no such arm; --list names them")
     cells.sort(key=lambda cell: cell.seed)  # stable: every claim has as many seeds when it stops
-    place = Workplace(arguments.work.absolute(), arguments.minutes)
-    place.folder.mkdir(parents=True, exist_ok=True)
+    folder = arguments.work.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    place = Workplace(folder, arguments.minutes)
     with _stopping_on_sigterm():
-        done = run_cells(cells, arguments.results, place, _report)
+        done = run_cells(cells, arguments.results, place, _report, shared_ray)
     figures: dict[str, Any] = {
         name: len(getattr(done, name)) for name in ("present", "measured", "copied")
     }

@@ -8,7 +8,8 @@ on.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -29,12 +30,32 @@ class RunnerReport:
 
 
 def run_cells(
-    cells: Sequence[Cell], results: Path, place: Workplace, report: Callable[[str], object]
+    cells: Sequence[Cell],
+    results: Path,
+    place: Workplace,
+    report: Callable[[str], object],
+    shared_ray: Callable[[], AbstractContextManager[Mapping[str, str]]] | None = None,
 ) -> RunnerReport:
-    """Measures the cells that have no result yet; `report` receives a line of progress for each."""
+    """Measures the cells that have no result yet; `report` receives a line of progress for each.
+
+    With `shared_ray` all stages join one Ray, in the environment that it yields; it starts if there
+    is a cell to measure. Without, each stage starts its own.
+    """
     done = RunnerReport()
     pending = _pending(cells, results, done, report)
     report(f"{len(cells)} cells: {len(done.present)} present, {len(pending)} to do")
+    with shared_ray() if shared_ray and pending else nullcontext(place.environment) as joined:
+        _measure(pending, results, replace(place, environment=joined), report, done)
+    return done
+
+
+def _measure(
+    pending: Sequence[Cell],
+    results: Path,
+    place: Workplace,
+    report: Callable[[str], object],
+    done: RunnerReport,
+) -> None:
     spent: list[float] = []
     for number, cell in enumerate(pending, start=1):
         started = time.monotonic()
@@ -48,7 +69,6 @@ def run_cells(
         left = (len(pending) - number) * sum(spent) / len(spent)
         report(f"{number}/{len(pending)} {cell.name}: {said} ({seconds:.0f} s; about "
                f"{_duration(left)} left)")  # fmt: skip
-    return done
 
 
 def _pending(

@@ -16,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +41,13 @@ class StageFailed(Exception):
 
 @dataclass(frozen=True)
 class Workplace:
-    """Directory of the runs, and the limit of one stage in minutes."""
+    """Where stages run: the directory of the runs, and the limit of one stage in minutes."""
 
     folder: Path
     minutes: float = 60.0
+    environment: Mapping[str, str] = field(default_factory=lambda: {"RAY_ADDRESS": ""})
+    """What is added to the environment of a stage: the Ray that it joins, or that it starts its
+    own."""
 
     def run_dir(self, cell: Cell) -> Path:
         return self.folder / f"train-{cell.training_digest[:16]}"
@@ -187,7 +190,7 @@ def _engine(
     """Runs a command of the engine; an interruption here stops it first. With a `lease`, which is
     renewed here, an engine whose runner was killed stops by itself."""
     command = [sys.executable, "-m", "engine", *arguments]
-    environment = os.environ | {"RAY_ADDRESS": ""}
+    environment = os.environ | place.environment
     deadline = time.monotonic() + 60 * place.minutes
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(

@@ -155,7 +155,7 @@ def connect(config: RunConfig, waiting: Waiting, run_dir: Path | None = None) ->
         options |= own.options | {"num_cpus": max(int(needed), machine_cores())}
         use_setup_worker()
     try:
-        _start_ray(options)
+        start_ray(options)
     except BaseException:
         close()
         raise
@@ -259,7 +259,7 @@ def _resource_text(resources: Resources) -> str:
     )
 
 
-def _start_ray(options: dict[str, Any]) -> None:
+def start_ray(options: dict[str, Any]) -> None:
     """Connects to Ray or starts it, with retries: Ray gives its own processes 30 s, which is too
     short on a busy machine."""
     deadline = time.monotonic() + RAY_START.seconds
