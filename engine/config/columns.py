@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+EMBEDDING_WIDTH = 256
 NODE_COLUMNS = {
     "agents": "name of the agent, which is its role",
     "owners": "name of the agent whose weights wrote the node",
@@ -25,9 +26,11 @@ NODE_COLUMNS = {
     "tokens": "output ids",
     "logprobs": "log-probability of each output token under the generator, in nats",
     "programs": "program, or another action; empty if there is none",
+    "embeddings": f"{EMBEDDING_WIDTH} numbers (float32) of length 1 that represent its program; "
+    "all 0 if there is none",
 }
 """Columns of a group, one value for each node; `prompts`, `tokens` and `logprobs` are arrays of
-their own."""
+their own, `embeddings` are (N, EMBEDDING_WIDTH)."""
 REWARD_COLUMNS = {
     "rewards": "reward of all parts, after shaping",
     "group_rewards": "mean reward of the scored nodes of its tree",

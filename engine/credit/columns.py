@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from engine.credit.embeddings import embeddings
 from engine.credit.shaping import ROOT
 from engine.events.states import Verdict
 
 Columns = Mapping[str, np.ndarray]
-"""(N,) each, by name. Texts, and data of tokens (an array for each node), are of dtype object."""
+"""(N,) each, by name; embeddings are (N, EMBEDDING_WIDTH). Texts, and data of tokens (an array for
+each node), are of dtype object."""
 
 
 @dataclass(frozen=True)
@@ -158,5 +160,6 @@ MAKERS: Mapping[str, Callable[[Group], np.ndarray]] = {
     "tokens": lambda group: group.ragged("tokens"),
     "logprobs": lambda group: group.ragged("logprobs"),
     "programs": lambda group: group.picked(group.further("programs"), object),
+    "embeddings": lambda group: embeddings(group.picked(group.further("programs"), object)),
 }
 """How each column is made."""

@@ -8,15 +8,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
 
+from engine.config.schema import RunConfig
 from engine.credit.assign import Credit
+from engine.evaluation.gauges.fold import needs_of
+from engine.evaluation.gauges.gauge import TAGS
+from engine.events.log import EventLog
 from engine.events.vocabulary import (
     AgentUpdated,
     LearnedNode,
+    LogLine,
     NodeCredited,
     StepEnded,
     TreeLearned,
@@ -29,8 +34,20 @@ from engine.training.compose.composer import Composition, RowKind
 NONE: Mapping[str, int] = MappingProxyType({})
 
 
+@dataclass
 class StepRecorder(TreeRecorder):
-    """Emits the events of one step: its trees as they grow, their credit, the updates."""
+    """Emits the events of one step: its trees as they grow, their credit, the updates, its end."""
+
+    agents: Sequence[str] = ()
+    """Names of the run's agents."""
+    is_deterministic: bool = False
+
+    @classmethod
+    def of(cls, config: RunConfig, log: EventLog, step: int) -> Self:
+        """Returns the recorder of a step of a run with these settings."""
+        with_tags = TAGS in needs_of(config.evaluation)
+        names = [agent.name for agent in config.agents]
+        return cls(log, step, with_tags, names, config.compute.deterministic)
 
     def credited(self, tree: GrowingTree, credit: Credit) -> None:
         for index, node in enumerate(sorted(tree.written)):
@@ -81,6 +98,16 @@ class StepRecorder(TreeRecorder):
         for tree, nodes in sorted(by_tree.items()):
             nodes.sort(key=lambda one: one.node)
             self.log.append(TreeLearned(agent, self.step, stats.version, nodes), tree=tree)
+
+    def step_ended(
+        self, trees: Sequence[GrowingTree], credits: Sequence[Credit], **others: Any
+    ) -> None:
+        """Emits the end of the step that learned from these trees; `others` are the fields of the
+        event that are no sums over their nodes."""
+        figures = StepFigures.of(trees, credits, self.agents)
+        self.log.append(figures.ended(step=self.step, **others))
+        if figures.near_limits and self.is_deterministic:
+            self.log.append(LogLine("warning", figures.near_limits_warning(self.step)))
 
 
 def _named(columns: Mapping[str, np.ndarray], index: int) -> dict[str, float] | msgspec.UnsetType:

@@ -21,7 +21,7 @@ from engine.credit.assign import Credit, assign_credit, credit_batch
 from engine.credit.columns import TreeRecord
 from engine.credit.group import CreditMemory
 from engine.events.vocabulary import LogLine
-from engine.memory.memories import Kept, Memories
+from engine.memory.memories import Memories
 from engine.memory.pass_rates import PassRates
 from engine.memory.protocol import SeenTree
 from engine.policy.learner.rows import TrainingRow, UpdateStats
@@ -35,22 +35,12 @@ from engine.run.spans import submitted
 from engine.run.timing import timed
 from engine.run.waits import of_agents
 from engine.training.buffers import AgentBuffer
-from engine.training.compose import COMPOSERS
-from engine.training.compose.composer import ComposeContext, Composition, checked, stream
+from engine.training.compose.composer import Composition
+from engine.training.compose.composing import Composing
 from engine.training.demonstrations import Demonstrations
 from engine.training.judging import judged, warning_of
 from engine.training.team import Team
-from engine.training.telemetry import StepRecorder
-
-COMPOSE = "training.compose"
-"""Setting whose method may have a memory."""
-
-
-def composer_memory(config: RunConfig) -> dict[str, Kept]:
-    """Returns the empty memory of a run's composer by its setting; nothing if it has none."""
-    name = config.training.compose
-    make = COMPOSERS[name].memory
-    return {COMPOSE: Kept(name, make(config))} if make else {}
+from engine.training.telemetry import StepRecorder, composed
 
 
 @dataclass(frozen=True)
@@ -84,7 +74,6 @@ class UpdateCoordinator:
         """`memories` are the run's (`engine.rollout.memories`), `problems` those that it trains
         on."""
         self.config = config
-        self._memories = memories
         self._memory = cast("CreditMemory | None", memories.get(ADVANTAGE))
         self._rates = cast("PassRates | None", memories.get(RATES))
         self.team = team
@@ -96,9 +85,7 @@ class UpdateCoordinator:
             name: AgentBuffer(plan.batch_nodes, plan.max_batch_nodes, plan.max_staleness)
             for name in self.learners
         }
-        self._demonstrate = Demonstrations(config, team, problems)
-        needed = COMPOSERS[plan.compose].needs | set(config.loss.row_columns)
-        self._row_columns = sorted(needed)
+        self._composing = Composing(config, memories, Demonstrations(config, team, problems))
         self.trees: list[SeenTree] = []
         """Trees of the step that was credited last, filtered ones included."""
         self.ungraded: Counter[str] = Counter()
@@ -114,7 +101,7 @@ class UpdateCoordinator:
         config = self.config.credit
         limits = {agent.name: agent.sampling.max_new_tokens for agent in self.config.agents}
         owners = {agent.name: weight_owner(agent) for agent in self.config.agents}
-        needed = self._row_columns
+        needed = self._composing.row_columns
         made = [record_of(tree, owners, self._rates) for tree in trees]
         records = self._graded(trees, made, recorder)
         credits = [
@@ -152,9 +139,7 @@ class UpdateCoordinator:
             ValueError: the composer loses rows without a reason.
         """
         batches = {name: buffer.take() for name, buffer in self.buffers.items()}
-        self.compositions = {
-            name: self._composed(name, rows, recorder.step) for name, rows in batches.items()
-        }
+        self.compositions = self._composing.composed(batches, recorder.step, self.trees)
         updates = [
             (name, update)
             for name, composition in self.compositions.items()
@@ -179,19 +164,9 @@ class UpdateCoordinator:
             [one.sampled_trees for _, one in updates],
         )
 
-    def _composed(self, owner: str, rows: list[TrainingRow], step: int) -> Composition:
-        plan = self.config.training
-        context = ComposeContext(
-            owner,
-            self.config,
-            stream(self.config.seed, step, list(self.buffers).index(owner)),
-            self.trees,
-            self._memories.get(COMPOSE),
-            self._demonstrate,
-            plan.options("compose"),
-        )
-        composition = COMPOSERS[plan.compose].compose(rows, context)
-        return checked(plan.compose, rows, composition, self.config.loss)
+    def composed(self) -> dict[str, dict[str, float]]:
+        """Returns the fields of the step's end that say what became of its rows."""
+        return composed(self.compositions.values(), self.ungraded)
 
     @property
     def calls(self) -> list[Any]:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.recipes import load_recipe, recipe_names
+
 TREES, NODES = 6, 8
 BATCH = 12
 """Nodes of an agent's own in a batch, for a recipe that asks for more than one."""
 REFILLED = "tree-single"
 """Recipe whose run replaces filtered trees; its trees are small, so that some are filtered."""
-PRETRAINED = "smollm2"
-"""Recipe of a model that has to be downloaded; it trains a starter instead."""
 RANKED = "dr-grpo"
 """Recipe whose policy learns in two ranks."""
-
-
-CLUSTERS = ("mars2-8b", "mars2-32b", "marti-mars2-32b")
+CLUSTERS = tuple(name for name in recipe_names() if load_recipe(name).compute.device == "cuda")
 """Recipes of models that need a cluster."""
 
 
@@ -40,9 +38,9 @@ def small_overrides(settings: dict[str, Any]) -> dict[str, Any]:
         "compute.lanes": 1,
         "compute.threads_per_agent": 1,
     }
-    for number in range(len(settings["agents"])):
+    for number, agent in enumerate(settings["agents"]):
         overrides[f"agents.{number}.role"] = ""  # the starters were not trained with roles
-        if settings["recipe"] == PRETRAINED:
+        if agent["model"].startswith("package:"):  # would have to be downloaded
             overrides[f"agents.{number}.model"] = "starter:oak"
         overrides[f"agents.{number}.sampling.max_prompt_tokens"] = 192
         overrides[f"agents.{number}.sampling.max_new_tokens"] = 32

@@ -47,6 +47,7 @@ KINDS: dict[str, Kind] = {
     ),
     "posterior": Kind(search.posterior, "obs", "prior dist_type"),
     "prior": Kind(search.prior, "dist_type", "reward_average_prior"),
+    "program_similarity": Kind(credit.program_similarity, "programs"),
     "total_loss": Kind(
         losses.total,
         "log_probs old_log_probs ref_log_probs advantages clip kl_coef loss",

@@ -153,6 +153,15 @@ def _groups(inputs: dict[str, Any], count: int) -> list[list[int]]:
     return list(groups.values())
 
 
+def program_similarity(case: Case) -> Any:
+    programs = case["inputs"]["programs"]
+    zeros = [0] * len(programs)
+    further = {"programs": programs}
+    tree = TreeRecord(range(1, len(programs) + 1), zeros, [""] * len(zeros), zeros, zeros, further)
+    embeddings = columns_of(Group(tree, range(len(zeros)), zeros), {"embeddings"})["embeddings"]
+    return (embeddings @ embeddings.T).astype(float).tolist()
+
+
 def overlong(case: Case) -> Any:
     inputs = case["inputs"]
     penalised = np.array(inputs["rewards"], dtype=float) + overlong_penalty(

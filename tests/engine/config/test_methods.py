@@ -18,24 +18,29 @@ from engine.recipes import load_recipe
 from webapp.experiments.run_settings.override_schema import Overrides, checked
 from webapp.experiments.run_settings.settings_schema import setting_groups
 
-FOLDERS = {
-    "advantages": "engine.credit.methods",
-    "losses": "engine.losses.methods",
-    "rewards": "engine.credit.rewards",
-    "formats": "engine.problems.formats",
-    "environments": "engine.environments.methods",
-    "gauges": "engine.evaluation.gauges.methods",
-}
-HELPERS = {"outcome", "nodes", "parts", "reward", "assertions", "fields", "input_output",
-           "numpy_shim", "packed", "pytest_shim", "references", "visible_tests",
-           "statements"}  # fmt: skip
-"""Modules beside methods that are none."""
+
+def modules_of(one):
+    """Modules of a registry's folder by name: `methods` below its package, or the package."""
+    package = import_module(one.package)
+    below = {each.name for each in pkgutil.iter_modules(package.__path__)}
+    folder = import_module(f"{one.package}.methods") if "methods" in below else package
+    return {
+        each.name: import_module(f"{folder.__name__}.{each.name}")
+        for each in pkgutil.iter_modules(folder.__path__)
+    }
 
 
-@pytest.mark.parametrize("kind", FOLDERS)
-def test_every_module_of_a_method_has_its_line(kind):
-    modules = {one.name for one in pkgutil.iter_modules(import_module(FOLDERS[kind]).__path__)}
-    assert set(registry(kind).methods.own) == modules - HELPERS
+@pytest.mark.parametrize("one", REGISTRIES, ids=lambda one: one.kind)
+def test_every_module_of_a_method_has_its_line(one):
+    def is_method(module):
+        try:
+            one.methods._adapted(module)
+        except ValueError:
+            return False
+        return True
+
+    modules = modules_of(one)
+    assert {name for name in modules if is_method(modules[name])} == set(one.methods.own)
 
 
 def test_every_registry_s_setting_exists_and_defaults_to_a_value_it_accepts():

@@ -6,9 +6,12 @@ import pytest
 from engine.config.credit import CreditConfig
 from engine.credit import ADVANTAGES
 from engine.credit.assign import TreeRecord, assign_credit
+from engine.credit.columns import Group, columns_of
 from engine.credit.filters import informative
 from engine.credit.group import BatchContext, GroupContext
 from engine.credit.rewards.overlong import overlong_penalty
+from engine.environments.types import Played
+from engine.events.states import Verdict
 from engine.memory.protocol import OnFork
 
 GROUP_METHODS = sorted(
@@ -20,17 +23,27 @@ GROUP_METHODS = sorted(
 
 
 def over_group(method, rewards, agents=None):
-    """Of a flat group of the right, whose answers are longer than the wrong ones."""
+    """Of a flat group of the right, each with the columns that the method needs."""
     rewards = np.array(rewards, dtype=float)
     count = len(rewards)
-    columns = {
-        "agents": np.array(agents or ["oak"] * count, dtype=object),
-        "scores": np.ones(count),
-        "lengths": np.full(count, 4),
-        "limits": np.full(count, 8),
-        "logprobs": np.full((count, 4), -0.5),
-    }
-    needed = {name: columns[name] for name in ADVANTAGES[method].needs}
+    flat = TreeRecord(
+        node_ids=range(1, count + 1),
+        parents=[0] * count,
+        agents=agents or ["oak"] * count,
+        scores=[1.0] * count,
+        lengths=[4] * count,
+        further={
+            "problems": [7] * count,
+            "owners": agents or ["oak"] * count,
+            "pass_rates": [0.5] * count,
+            "prompts": [[1, 2]] * count,
+            "tokens": [[3, 4, 5, 6]] * count,
+            "logprobs": [[-0.5] * 4] * count,
+            "outcomes": [Played(Verdict.PASSED)] * count,
+            "programs": [f"x = {number}" for number in range(count)],
+        },
+    )
+    needed = columns_of(Group(flat, range(count), [8] * count), ADVANTAGES[method].needs)
     options = CreditConfig(advantage=method).options("advantage")
     return ADVANTAGES[method].over_group(rewards, GroupContext(needed, options))
 

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from engine.config.columns import NODE_COLUMNS, REWARD_COLUMNS, ROW_COLUMNS
+from engine.config.columns import EMBEDDING_WIDTH, NODE_COLUMNS, REWARD_COLUMNS, ROW_COLUMNS
 from engine.config.credit import CreditConfig
 from engine.credit import ADVANTAGES
 from engine.credit.assign import assign_credit, credit_batch
 from engine.credit.columns import MAKERS, Group, TreeRecord, columns_of, concatenated
+from engine.credit.embeddings import embeddings
 from engine.credit.group import GroupContext, advantage_of
 from engine.environments.types import Played
 from engine.events.states import Verdict
@@ -45,6 +46,8 @@ def plain(column):
 def test_one_function_makes_every_column_of_the_scored_nodes():
     tree = record([1.0, 0.0, None, 0.5])
     columns = columns_of(Group(tree, [0, 1, 3], [8, 9, 8, 9]), NODE_COLUMNS)
+    vectors = columns.pop("embeddings")
+    assert vectors.dtype == np.float32 and vectors.shape == (3, EMBEDDING_WIDTH)
     assert {name: plain(column) for name, column in columns.items()} == {
         "agents": ["oak", "fern", "fern"], "owners": ["oak"] * 3, "problems": [17] * 3,
         "parents": [-1, -1, 0], "depths": [1, 1, 2], "scores": [1.0, 0.0, 0.5],
@@ -65,6 +68,7 @@ def test_a_batch_is_its_groups_one_after_the_other():
     assert together["parents"].tolist() == [-1, -1, 0, -1, -1, -1, -1, 5]
     assert together["scores"].tolist() == [1.0, 0.0, 0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
     assert plain(together["tokens"])[3:5] == [[5, 6, 8, 9], [5, 9]]
+    assert together["embeddings"].shape == (8, EMBEDDING_WIDTH)
     assert concatenated([]) == {}
 
 
@@ -86,6 +90,52 @@ def test_a_method_has_the_columns_that_it_names_and_no_others():
     assert credit.advantages_N.tolist() == [1 / 3, 0, 1 / 2, 0]
     with pytest.raises(KeyError, match="no column 'lengths': name it in NEEDS"):
         ADVANTAGES["reinforce_pp"].over_batch(np.arange(2.0), GroupContext())
+
+
+class Novelty:
+    """Centred rewards times how unlike the others of the tree a program is; a right program of the
+    step that is much like an earlier one gets nothing."""
+
+    NEEDS = {"embeddings"}
+
+    @staticmethod
+    def over_group(rewards_N, context):
+        alike_NN = context["embeddings"] @ context["embeddings"].T
+        others_N = (alike_NN.sum(axis=1) - alike_NN.diagonal()) / (len(rewards_N) - 1)
+        return (rewards_N - rewards_N.mean()) * (1.0 - others_N)
+
+    @staticmethod
+    def over_batch(advantages_N, context):
+        alike_NN = context["embeddings"] @ context["embeddings"].T
+        return np.where(np.tril(alike_NN > 0.99, -1).any(axis=1), 0.0, advantages_N)
+
+
+def test_an_advantage_compares_programs_by_their_embeddings():
+    ADVANTAGES["novelty"] = advantage_of(Novelty)
+    try:
+        config = CreditConfig(advantage="novelty", shaping_gamma=0.0)
+        # Of the five features of "a" and of "b" four are the same; without a program there is none.
+        trees = [record([1.0, 0.0, 0.0, None]), record([0.0, 1.0, 0.0, None])]
+        alone = [assign_credit(tree, config, 9) for tree in trees]
+        credits = credit_batch(alone, config)
+    finally:
+        del ADVANTAGES["novelty"]
+    unlike_N = 1 - np.array([0.8, 0.8, 0.0]) / 2
+    centred = [np.array([2, -1, -1]) / 3, np.array([-1, 2, -1]) / 3]
+    for credit, centred_N in zip(alone, centred, strict=True):
+        assert credit.advantages_N[:3] == pytest.approx(centred_N * unlike_N, abs=1e-6)
+    assert credits[0].advantages_N[:3] == pytest.approx(centred[0] * unlike_N, abs=1e-6)
+    assert credits[1].advantages_N[:3] == pytest.approx([0.0, 0.0, -1 / 3], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["f" + "(" * 5000, "x = 0x" + "f" * 9000, "x = '\ud800'", "a = '\x00", "é ∑ (", "\n "],
+)
+def test_every_text_has_an_embedding(program):
+    (vector,) = embeddings([program])
+    assert np.linalg.norm(vector) == pytest.approx(1.0 if program.strip() else 0.0)
+    assert (embeddings([program, "x", program])[2] == vector).all()
 
 
 def over_group(rewards_N, context):

@@ -9,6 +9,7 @@ import math
 import random
 from itertools import combinations, pairwise
 from statistics import mean, stdev
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -243,6 +244,45 @@ def per_agent(luck):
         for place, value in zip(mine, values, strict=True):
             expected[place] = value
     return {"rewards": raw, "agents": agents, "estimator": "per_agent"}, expected
+
+
+def cosines(features):
+    """Cosines of hashed counts of features: a place and a sign for each by its CRC-32."""
+
+    def vector(of_one):
+        places = [0] * 256
+        for feature in of_one:
+            bits = crc32(feature.encode())
+            places[bits % 256] += 1 if bits >= 1 << 31 else -1
+        return places
+
+    def cosine(one, other):
+        length = math.sqrt(sum(x * x for x in one) * sum(x * x for x in other))
+        return sum(x * y for x, y in zip(one, other, strict=True)) / length if length else 0.0
+
+    vectors = [vector(of_one) for of_one in features]
+    return [[cosine(one, other) for other in vectors] for one in vectors]
+
+
+def program_similarity(luck):
+    """Assignments of a sum or product, whose syntax is written out, and texts that do not parse."""
+    programs, features = [], []
+    for _ in range(luck.randint(1, 6)):
+        if luck.random() < 0.5:
+            words = [luck.choice(["if", "(", "x", "total"]) for _ in range(luck.randint(0, 9))]
+            words = [*words, "("] if words else []  # never closed
+            programs.append(" ".join(words))
+            features.append([*words, *(f"{one} {two}" for one, two in pairwise(words))])
+            continue
+        kind, sign = luck.choice([("Add", "+"), ("Mult", "*")])
+        bound, free, number = luck.choice("abc"), luck.choice("xyz"), luck.randint(0, 3)
+        programs.append(f"{bound} = {free} {sign} {number}  # {luck.random()}")
+        features.append([
+            "Module", "Module > Assign", "Assign", "Assign > Name", "Assign > BinOp", "Name '_0'",
+            "BinOp", "BinOp > Name", f"BinOp > {kind}", "BinOp > Constant", f"Name '{free}'", kind,
+            f"Constant 0x{number}",
+        ])  # fmt: skip
+    return {"programs": programs}, cosines(features)
 
 
 def overlong(luck):
@@ -704,6 +744,7 @@ MAKERS = {
     "shaped_reward": [shaped_reward],
     "batch_composition": [batch_composition],
     "group_advantage": [advantage], "overlong": [overlong],
+    "program_similarity": [program_similarity],
     "dynamic_filter": [dynamic_filter], "pass_at_k": [pass_at_k], "tree_select": [tree_select],
     "diversity": [diversity], "depth_weight": [depth_weight], "is_weights": [is_weights],
     "gspo_ratio": [gspo_ratio], "kl": [kl], "policy_loss": [policy_loss],

@@ -6,6 +6,11 @@ from dataclasses import replace
 
 import torch
 
+from engine.config.columns import ROW_COLUMNS
+from engine.config.heads import Reads, heads_of
+from engine.config.loss import LossConfig
+from engine.losses import POLICY_LOSSES
+from engine.losses.minibatch import MinibatchRows, over_minibatch
 from engine.losses.terms import Rows
 
 
@@ -29,19 +34,32 @@ def make_batch(rows=6, length=5, seed=0, spread=0.3):
         reference_logprobs_NL=old + spread * noise(),
         old_entropies_NL=noise().abs(),
         columns=made_columns(rows),
-        heads={"log_z": noise()[:, 0]},
+        heads=made_heads(mask),
     )
 
 
 def made_columns(rows):
-    """A number of each row for every column that a loss of the engine reads."""
+    """A number of each row for every column that a loss of the engine reads: what it names, and
+    what its hook over a minibatch gives."""
     numbers = torch.arange(rows, dtype=torch.float64)
+    named = frozenset().union(*(LossConfig(policy=one).row_columns for one in POLICY_LOSSES.own))
+    columns = {name: numbers % 2 if name in ROW_COLUMNS else numbers % 3 - 1 for name in named}
+    compared = MinibatchRows(numbers / 9 - 0.5, numbers + 1, torch.arange(rows) // 3, columns)
+    for name in POLICY_LOSSES.own:
+        config = LossConfig(policy=name)
+        if hook := over_minibatch(config):
+            columns = {**columns, **hook(compared, config)}
+    return columns
+
+
+def made_heads(mask_NL):
+    """The output of every head that a loss of the engine reads."""
+    per_row_N = torch.linspace(-1, 1, len(mask_NL), dtype=torch.float64)
+    heads = [heads_of(POLICY_LOSSES.source(name)) for name in POLICY_LOSSES.own]
     return {
-        "zero_variance": numbers % 3 - 1,
-        "value": numbers / 3,
-        "slope": numbers - 2,
-        "error": numbers / 9,
-        "scores": numbers % 2,
+        name: per_row_N[:, None].expand(mask_NL.shape) if head.reads is Reads.TOKENS else per_row_N
+        for own in heads
+        for name, head in own.items()
     }
 
 

@@ -2,7 +2,7 @@
 
 In float64, from token ids to the loss: the forward pass, the log-probs, the entropy, the policy
 loss with its rollout correction, the KL to the reference. Weights under a stopped gradient do not
-move with the others, so the objective of CISPO is written out with its weights held constant.
+move with the others: the objectives of losses that stop one are written out in `held`.
 """
 
 import random
@@ -20,7 +20,8 @@ from engine.losses.terms import Rows
 from engine.losses.total import count_units, total_loss
 from engine.policy.learner.forward import output_logprobs, pad_rows
 from engine.policy.learner.rows import TrainingRow
-from tests.engine.losses.batches import made_columns, make_batch
+from tests.engine.losses.batches import made_columns, made_heads, make_batch
+from tests.engine.losses.held import OBJECTIVES
 
 VOCABULARY, TEMPERATURE, STEP = 11, 0.9, 1e-5
 
@@ -59,7 +60,7 @@ class SmallProblem:
             reference_logprobs_NL=self.start + 0.3 * torch.randn_like(old),
             old_entropies_NL=torch.rand_like(old),
             columns=made_columns(len(rows)),
-            heads={"log_z": torch.linspace(-1, 1, len(rows), dtype=torch.float64)},
+            heads=made_heads(self.padded.mask_NL),
         )
         self.directions = [
             [torch.randn_like(weight) for weight in self.model.parameters()] for _ in range(2)
@@ -94,33 +95,19 @@ class SmallProblem:
 
     def objective(self, settings, outputs):
         """The scalar whose gradient is tested."""
-        if settings.policy == "pacs":  # linear in log pi, with what the minibatch gives it
-            moves_N = ((outputs[0] - self.start) * self.rows.mask_NL).sum(-1)
-            own = (self.rows.columns["slope"] * moves_N).sum().item() / len(moves_N)
-            return self.loss(settings, outputs).loss.item() + own
-        if settings.policy not in ("cispo", "flowrl"):
-            return self.loss(settings, outputs).loss.item()
-        rows, still = self.rows, replace(self.rows, advantages_NL=0 * self.start)
-        rest = self.loss(settings.by("ppo"), outputs, still).loss.item()
-        gaps = self.start - rows.old_logprobs_NL
-        if settings.policy == "flowrl":
-            gaps = (gaps * rows.mask_NL).sum(-1, keepdim=True)
-        held = gaps.exp().clamp(1 - settings.clip_low, 1 + settings.clip_high)
-        corrections = importance_weights(
-            rows.old_logprobs_NL, rows.rollout_logprobs_NL, rows.mask_NL,
+        if settings.policy in OBJECTIVES:
+            return OBJECTIVES[settings.policy](self, settings, outputs)
+        return self.loss(settings, outputs).loss.item()
+
+    def without_advantages(self):
+        return replace(self.rows, advantages_NL=0 * self.start)
+
+    def corrections(self, settings):
+        """Weights of the rollout correction, which every loss holds constant."""
+        return importance_weights(
+            self.rows.old_logprobs_NL, self.rows.rollout_logprobs_NL, self.rows.mask_NL,
             settings.importance_level, settings.importance_mode, settings.importance_threshold,
         )  # fmt: skip
-        weights = corrections * held * rows.mask_NL
-        if settings.policy == "cispo":
-            terms = -weights * rows.advantages_NL * outputs[0]
-            return rest + terms.sum().item() / rows.mask_NL.sum().item()
-        lengths_N = rows.mask_NL.sum(-1)
-        drift_NL = (outputs[0] - rows.reference_logprobs_NL) * rows.mask_NL
-        means_N = drift_NL.sum(-1) / lengths_N
-        targets_N = settings.options("policy").beta * rows.advantages_NL[:, 0]
-        errors_N = rows.heads["log_z"] + means_N - targets_N
-        terms_N = (weights * errors_N.square()[:, None]).sum(-1) / lengths_N
-        return rest + terms_N.mean().item()
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +129,7 @@ def test_the_gradient_of_the_weights_is_that_of_the_loss(
         entropy_coefficient=entropy, mixed_policy={"clip": True},
     )  # fmt: skip
     result = problem.loss(settings, problem.forward())
-    if policy != "pacs":
+    if settings.clips_ratios or getattr(POLICY_LOSSES[policy], "DUAL_CLIPS", False):
         assert 0 < result.clip_fraction < 1, "the batch must hold clipped and other tokens"
     gradients = torch.autograd.grad(result.loss, list(problem.model.parameters()))
     for direction, (ahead, behind) in zip(problem.directions, problem.moved, strict=True):

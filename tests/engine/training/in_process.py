@@ -12,10 +12,16 @@ from engine.problems.source import load_problem_set
 from engine.training.compatibility import RunRecord
 from engine.training.team import Team
 from engine.training.trainer import Trainer
+from engine.training.update_coordinator import UpdateCoordinator
 
 
 @contextmanager
-def a_trainer(folder: Path, config: RunConfig, address: str) -> Iterator[Trainer]:
+def a_trainer(
+    folder: Path,
+    config: RunConfig,
+    address: str,
+    coordinator: type[UpdateCoordinator] = UpdateCoordinator,
+) -> Iterator[Trainer]:
     """Yields a trainer whose team is ready, on the Ray of an address. Its events are written to the
     folder's log, which is complete after the block."""
     compute = config.compute.model_copy(update={"ray_address": address})
@@ -26,7 +32,9 @@ def a_trainer(folder: Path, config: RunConfig, address: str) -> Iterator[Trainer
     try:
         team.ready()
         record = RunRecord.of(config, problems)
-        yield Trainer(config, folder, log, team, problems, lambda: False, record)
+        yield Trainer(
+            config, folder, log, team, problems, lambda: False, record, coordinator=coordinator
+        )
     finally:
         team.close()
         log.close()

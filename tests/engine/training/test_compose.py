@@ -29,8 +29,9 @@ from engine.training.compose.composer import (
     stream,
 )
 from engine.training.compose.methods import luffy, shuffle
+from engine.training.memories import COMPOSE, composer_memory
 from engine.training.telemetry import StepRecorder, composed
-from engine.training.update_coordinator import COMPOSE, UpdateCoordinator, composer_memory
+from engine.training.update_coordinator import UpdateCoordinator
 from tests.engine.memory.runs import Run
 from tests.helpers.plugin_packages import EXAMPLE, a_package, installed
 

@@ -30,8 +30,9 @@ from engine.training.judging import (
     judged,
     warning_of,
 )
-from engine.training.telemetry import StepRecorder, composed
-from engine.training.update_coordinator import UpdateCoordinator, composer_memory
+from engine.training.memories import composer_memory
+from engine.training.telemetry import StepRecorder
+from engine.training.update_coordinator import UpdateCoordinator
 from tests.engine.memory.runs import Run
 from tests.engine.training.in_process import a_trainer
 from tests.helpers.policies import tiny_config, tiny_policy
@@ -251,7 +252,7 @@ def test_a_step_counts_what_has_no_grade_and_keeps_it_out_of_the_buffers(judge, 
     credited = [event for event in events if event.kind == "node.credit"]
     assert len(credited) == nodes - 1 == sum(len(b.take()) for b in learning.buffers.values())
     assert {event.payload["parts"]["judge"] for event in credited} == {0.45, 0.15}
-    assert composed([], learning.ungraded) == {"left": {"judge_unreadable": 1}}
+    assert learning.composed() == {"left": {"judge_unreadable": 1}}
     (line,) = (event.payload for event in events if event.kind == "log.line")
     assert line["level"] == "warning" and "judge_unreadable: 1" in line["message"]
 

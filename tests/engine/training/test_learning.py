@@ -128,8 +128,7 @@ def trained(
     folder: Path, config: RunConfig, address: str, learning=UpdateCoordinator, planted=()
 ) -> Gained:
     """A whole run by the real actors; `planted[agent]` is called in that agent's learner."""
-    with a_trainer(folder, config, address) as trainer:
-        trainer.learning = learning(config, trainer.team, trainer.memories)
+    with a_trainer(folder, config, address, learning) as trainer:
         for name, plant in dict(planted).items():
             ray.get(
                 trainer.team.agents[name].__ray_call__.remote(plant, name), timeout=120 * patience()

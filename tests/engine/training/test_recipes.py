@@ -28,6 +28,7 @@ from engine.events.log import read_all
 from engine.losses import POLICY_LOSSES
 from engine.policy.models.load import model_directory
 from engine.recipes import FOLDER, load_recipe, recipe_data, recipe_names
+from tests.engine.training.claims import claims_of, names
 from tests.helpers.large import large_but
 from tests.helpers.small_recipes import CLUSTERS, RANKED, REFILLED, TREES, small_overrides
 from tests.helpers.waiting import patience
@@ -162,6 +163,17 @@ class Trees:
             np.array([k["node.credit"]["advantage"] for k in kinds]),
         )
 
+    def shaped(self, tree, config):
+        """Rewards of one tree's scored nodes, after shaping."""
+        scores, parents, *_ = self.columns(tree)
+        shaping = config.credit.shaping_gamma, config.credit.shaping_lambda
+        return tree_shaping(scores, parents, *shaping)
+
+    def by_step(self):
+        """The trees of the first step, and those of the second."""
+        steps = (1, 2)
+        return [[t for t, s in zip(self.trees, self.steps, strict=True) if s == n] for n in steps]
+
 
 def is_uniform(tree):
     return len({kinds["node.close"]["score"] for kinds in tree.values()}) < 2
@@ -208,75 +220,19 @@ def by_its_method(tree, config):
     return assign_credit(record, config.credit, of_nodes).advantages_N
 
 
-def over_the_run(log, decay):
-    """For rae, over all nodes of each agent so far: (expected, actual) for every tree."""
-    baselines = {}
+def of_trees(log, config):
+    """(expected, actual) advantages of every tree by itself."""
+    if config.credit.overlong_buffer_tokens:
+        return  # the penalty is in its golden cases
+    formula = CREDIT.get(config.credit.advantage)
     for tree in log.trees:
-        scores, _, agents, advantages = log.columns(tree)
-        expected = []
-        for agent, score in zip(agents, scores, strict=True):
-            before = baselines.get(agent, 0.0)
-            baselines[agent] = decay * before + (1 - decay) * score
-            expected.append(score - before)
-        yield expected, advantages
+        _, _, agents, actual = log.columns(tree)
+        rewards = log.shaped(tree, config)
+        yield formula(rewards, agents) if formula else by_its_method(tree, config), actual
 
 
-def over_the_step(log):
-    """For reinforce-pp, over all tokens of a step: (expected, actual) for both steps."""
-    for step in (1, 2):
-        kinds = [
-            k for t, s in zip(log.trees, log.steps, strict=True) if s == step for k in t.values()
-        ]
-        scores = np.array([k["node.close"]["score"] for k in kinds])
-        tokens = np.repeat(scores, [k["node.close"]["tokens"] for k in kinds])
-        spread = np.sqrt(max(tokens.var(), 1e-8))
-        yield (scores - tokens.mean()) / spread, [k["node.credit"]["advantage"] for k in kinds]
-
-
-def over_the_deviation_of_the_step(log):
-    """For lite-ppo, for both steps: (expected, actual)."""
-    for step in (1, 2):
-        trees = [t for t, s in zip(log.trees, log.steps, strict=True) if s == step]
-        columns = [log.columns(tree) for tree in trees]
-        spread = np.concatenate([scores for scores, *_ in columns]).std(ddof=1) + 1e-6
-        expected = [(scores - scores.mean()) / spread for scores, *_ in columns]
-        yield np.concatenate(expected), np.concatenate([column[3] for column in columns])
-
-
-def with_values_of_prefixes(rewards, tree):
-    """For tempo: means over tokens. The values' differences add up to the node's reward less that
-    of its agent's answers to the problem, since equal answers have equal rewards."""
-    if not np.ptp(rewards):
-        return 0 * rewards
-    agents = np.array([kinds["node.open"]["agent"] for kinds in tree.values()])
-    tokens = np.array([kinds["node.close"]["tokens"] for kinds in tree.values()])
-    of_agent = np.array([rewards[agents == agent].mean() for agent in agents])
-    gains = rewards - rewards.mean() + (rewards - of_agent) / tokens
-    return gains / (rewards.std(ddof=1) + 1e-6)
-
-
-def each_part_by_itself(log, config):
-    """For gdpo, over all nodes of a step: (expected, actual) for both steps."""
-    weights = {"tests": 1.0, "format": config.credit.format.weight}
-    for step in (1, 2):
-        sums, advantages = [], []
-        for tree in (t for t, s in zip(log.trees, log.steps, strict=True) if s == step):
-            closed = [kinds["node.close"] for kinds in tree.values()]
-            credits = [kinds["node.credit"] for kinds in tree.values()]
-            parts = {
-                "tests": np.array([one["score"] for one in closed]),
-                "format": np.array([float(bool(one["program"])) for one in closed]),
-            }
-            for one, *values in zip(credits, *parts.values(), strict=True):
-                own = {n: weights[n] * v for n, v in zip(parts, values, strict=True)}
-                assert one["parts"] == own and one["shaped"] == sum(own.values())
-            sums.append(sum(weights[name] * z_of(values) for name, values in parts.items()))
-            advantages += [one["advantage"] for one in credits]
-        yield z_of(np.concatenate(sums)), advantages
-
-
-def z_of(values):
-    return (values - values.mean()) / (values.std(ddof=1) + 1e-4)
+def test_a_claim_is_of_a_recipe():
+    assert names() and names() <= set(recipe_names())
 
 
 @pytest.mark.slow
@@ -289,64 +245,22 @@ def test_the_recipe_trains_as_it_claims(runs, name):
     ends = log.payloads("step.end")
     refilled = sum(end["refilled_trees"] for end in ends)
     assert len(log.trees) == 2 * config.training.trees_per_step + refilled
-    formula = CREDIT.get(config.credit.advantage)
-    if name == "reinforce-pp":
-        for expected, advantages in over_the_step(log):
-            assert advantages == pytest.approx(expected, abs=1e-4)
-    elif name == "lite-ppo":
-        for expected, advantages in over_the_deviation_of_the_step(log):
-            assert advantages == pytest.approx(expected, abs=1e-4)
-    elif name == "gdpo":
-        for expected, advantages in each_part_by_itself(log, config):
-            assert advantages == pytest.approx(expected, abs=1e-4)
-    elif name == "rae":
-        for expected, advantages in over_the_run(log, config.credit.options("advantage").decay):
-            assert advantages == pytest.approx(expected, abs=1e-4)
-        (state,) = (run_dir / "checkpoints").glob("step-000002/state.json")
-        assert json.loads(state.read_text())["memory"]["credit.advantage"]["method"] == "rae"
-    elif not config.credit.overlong_buffer_tokens:
-        for tree in log.trees:
-            scores, parents, agents, advantages = log.columns(tree)
-            assert config.search.max_depth != 1 or (parents == -1).all(), "a flat group"
-            shaping = config.credit.shaping_gamma, config.credit.shaping_lambda
-            rewards = tree_shaping(scores, parents, *shaping)
-            if name == "tempo":
-                expected = with_values_of_prefixes(rewards, tree)
-            else:
-                expected = formula(rewards, agents) if formula else by_its_method(tree, config)
-            assert advantages == pytest.approx(expected, abs=1e-4)
+    for tree in log.trees:
+        assert config.search.max_depth != 1 or (log.columns(tree)[1] == -1).all(), "a flat group"
+    claims = claims_of(name)
+    for expected, advantages in getattr(claims, "advantages", of_trees)(log, config):
+        assert advantages == pytest.approx(expected, abs=1e-4)
     uniform = sum(map(is_uniform, log.trees))
     filtered = sum(end["filtered_trees"] for end in ends)
     assert filtered == (uniform if config.credit.dynamic_filter else 0) < len(log.trees)
 
     updates = log.payloads("agent.update")
-    if name == "shuffle-r1":
-        assert all(set(end["left"]) <= {"unpaired", "low_contrast", "not_drawn"} for end in ends)
-        assert all(end["left"]["low_contrast"] > 0 and "rows" not in end for end in ends)
-        learned_from = sum(update["nodes"] for update in updates)
-        assert 0 < learned_from <= sum(map(len, log.trees)) / 2
-    elif name == "luffy":
-        assert all(set(end.get("left", {})) <= {"reference_too_long"} for end in ends)
-        for end in ends:
-            mine = [update for update in updates if update["step"] == end["step"]]
-            trees = sum(len(update["trees"]) for update in mine)
-            shown = trees - sum(end.get("left", {}).values())
-            nodes = sum(update["nodes"] for update in mine)
-            assert end["rows"] == {"rollout": nodes, "demonstration": shown} and shown > 0
-        for figures in (update["figures"] for update in updates):
-            assert 0 <= figures["unlikely_probability"] <= figures["unlikely_weight"]
-            assert figures["unlikely_probability"] < figures["shown_probability"] < 1
-        assert any(update["figures"]["unlikely_probability"] > 0 for update in updates)
-    else:
-        assert not any("left" in end for end in ends)
+    assert {reason for end in ends for reason in end.get("left", {})} <= getattr(
+        claims, "REASONS", set()
+    )
     assert all(update["mismatch"] < 1e-3 for update in updates)
-    if name == "rl-zvp":
-        assert any(0 < update["figures"]["by_entropy"] < 1 for update in updates)
-    if name == "pacs":
-        assert all(0 < update["figures"]["label_error"] < 1 for update in updates)
-    if name == "flowrl":
-        assert all(update["figures"]["flow_gap"] > 0 for update in updates)
-        assert all(update["figures"]["log_z"] != 0 for update in updates)
+    if hasattr(claims, "check"):
+        claims.check(log, config, run_dir)
     assert all(update["nodes"] >= config.training.batch_nodes for update in updates)
     warned = {line["message"] for line in log.payloads("log.line") if line["level"] == "warning"}
     assert {str(one) for one in setting_warnings(config)} <= warned
