@@ -91,18 +91,16 @@ def assign_credit(
     method = ADVANTAGES[config.advantage]
     limits = np.broadcast_to(np.asarray(max_new_tokens), count).tolist()
     group = Group(tree, scored, limits)
-    own_columns = ROW_COLUMNS & NODE_COLUMNS.keys()
-    made = columns_of(group, {*_REWARD, *method.needs, *(own_columns & set(row_columns))})
-    own = {name: values_N for name, values_N in made.items() if name in method.needs}
-
+    made = _node_columns(group, method, row_columns)
     nodes = _nodes(group, made)
     rewards = tree_rewards(nodes, config)
+    own = {name: values_N for name, values_N in made.items() if name in method.needs}
     context = GroupContext(own, config.options("advantage"), rewards.parts, rewards.weights)
 
     advantages_N = (memory or method).over_group(rewards.total_N, context)
-    made.update(_of_rewards(rewards.total_N))
+    made |= _of_rewards(rewards.total_N)
     if method.row_columns:
-        made.update(method.row_columns(context))
+        made |= method.row_columns(context)
 
     def spread(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {name: _spread(one_N, scored, count) for name, one_N in columns.items()}
@@ -116,6 +114,14 @@ def assign_credit(
         terms=spread(rewards.terms),
         gates=spread(rewards.gates),
     )
+
+
+def _node_columns(
+    group: Group, method: Advantage, row_columns: Collection[str]
+) -> dict[str, np.ndarray]:
+    """Returns the columns of scored nodes that rewards, the method and the rows are made of."""
+    of_rows = ROW_COLUMNS & NODE_COLUMNS.keys() & set(row_columns)
+    return columns_of(group, {*_REWARD, *method.needs, *of_rows})
 
 
 def _of_rewards(rewards_N: np.ndarray) -> dict[str, np.ndarray]:
