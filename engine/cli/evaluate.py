@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.cli.progress import LINE_SECONDS, Progress
 from engine.cli.search import (
@@ -27,6 +27,9 @@ from engine.config.schema import RunConfig
 from engine.problems.problem import Problem
 from engine.recipes import parse_override
 from engine.resources.whole_files import save_json
+
+if TYPE_CHECKING:
+    from engine.evaluation.measurement import Measurement
 
 GENERATED = "generated"
 SAMPLES, NODES, IN_FLIGHT, GENERATED_PROBLEMS = 1, 8, 4, 300
@@ -88,9 +91,6 @@ class _ProblemSet:
 
 def _evaluate(arguments: argparse.Namespace) -> int:
     from engine.evaluation.figures import compare, read_report, report
-    from engine.evaluation.measurement import measure, samples_planned
-    from engine.problems.identity import set_hash
-    from engine.rollout.long_statements import divided_by_length
 
     against = read_report(arguments.against) if arguments.against else None
     config = _config(arguments)
@@ -100,30 +100,11 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         check_writable(arguments.json)
     if note := temperature_note(config):
         print(note, file=sys.stderr)
-    search, problems = not arguments.no_search, problem_set.problems
-    planned = samples_planned(config, len(problems), search=search)
-    progress = Progress(STARTING, arguments.progress_seconds)
-    long: list[tuple[Problem, str]] = []
-    with started_team(config, "measuring", progress, planned) as (team, scorer):
-        problems, long = divided_by_length(problems, team.too_long)
-        if not problems:
-            raise ValueError(f"no problem is left: {_left_out(*long[0])}")
-        measured = measure(
-            team,
-            config,
-            problems,
-            [config.seed, 0xEA1],
-            search=search,
-            scorer=scorer,
-        )
+    measured, long = _measured(arguments, config, problem_set.problems)
     for problem, why in long:
         print(f"left out: {_left_out(problem, why)}", file=sys.stderr)
-    about = problem_set.about
-    if long:
-        left_out = about["left_out"] + len(long)
-        size = {"problems": len(problems), "hash": set_hash(problems), "left_out": left_out}
-        about = {**about, **size}
-    result = report(measured, {"dataset": about, **_about(config)})
+    dataset = _measured_set(problem_set, measured, len(long))
+    result = report(measured, {"dataset": dataset, **_about(config)})
     if against:
         result["against"] = {"file": str(arguments.against), **compare(against, result)}
     if to_stdout:
@@ -135,6 +116,38 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     if arguments.json:  # last: a full disk takes no figures away
         save_json(arguments.json, result)
     return 0
+
+
+def _measured(
+    arguments: argparse.Namespace, config: RunConfig, problems: list[Problem]
+) -> tuple[Measurement, list[tuple[Problem, str]]]:
+    """Returns the measurement, and the problems that it leaves out, each with the reason."""
+    from engine.evaluation.measurement import measure, samples_planned
+    from engine.rollout.long_statements import divided_by_length
+
+    search = not arguments.no_search
+    planned = samples_planned(config, len(problems), search=search)
+    progress = Progress(STARTING, arguments.progress_seconds)
+    with started_team(config, "measuring", progress, planned) as (team, scorer):
+        fitting, long = divided_by_length(problems, team.too_long)
+        if not fitting:
+            raise ValueError(f"no problem is left: {_left_out(*long[0])}")
+        seed = [config.seed, 0xEA1]
+        return measure(team, config, fitting, seed, search=search, scorer=scorer), long
+
+
+def _measured_set(problem_set: _ProblemSet, measured: Measurement, long: int) -> dict[str, Any]:
+    """Returns the description of the problems that were measured: without the `long` ones."""
+    from engine.problems.identity import set_hash
+
+    if not long:
+        return problem_set.about
+    return {
+        **problem_set.about,
+        "problems": len(measured.problems),
+        "hash": set_hash(measured.problems),
+        "left_out": problem_set.about["left_out"] + long,
+    }
 
 
 def _left_out(problem: Problem, why: str) -> str:

@@ -9,9 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.cli.search import count, whole
+
+if TYPE_CHECKING:
+    from engine.inference.reward_data import Examples
+    from engine.inference.reward_model import Quality
 
 
 def add_reward_model(command: Any) -> None:
@@ -45,8 +49,6 @@ def _share(text: str) -> float:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from engine.hub.pins import pinned_reference
     from engine.hub.reference import RepoType
     from engine.inference.agents import team_of
@@ -59,6 +61,24 @@ def _run(arguments: argparse.Namespace) -> int:
     model = team_of([arguments.model or str(arguments.run_dir)])[0]["model"]
     model = pinned_reference(model, RepoType.MODEL)
     check_model_directory(model)
+    description, measured = _trained(arguments, model, parts)
+    if arguments.json:
+        print(json.dumps({"directory": str(arguments.out), **description}))
+    else:
+        print(
+            f"{arguments.out}: trained on {len(parts.training)} programs; on "
+            f"{measured.programs} of other problems AUC {measured.auc:.3f}, cross-entropy "
+            f"{measured.bce:.3f} (constant: {measured.constant_bce:.3f})"
+        )
+    return 0 if measured.bce < measured.constant_bce else 1
+
+
+def _trained(
+    arguments: argparse.Namespace, model: str, parts: Examples
+) -> tuple[dict[str, Any], Quality]:
+    """Trains on a model, measures and saves it; returns its description and quality."""
+    from rich.console import Console
+
     with Console(stderr=True).status("loading the policy") as status:
         import torch
 
@@ -83,12 +103,4 @@ def _run(arguments: argparse.Namespace) -> int:
     source = {"run": str(arguments.run_dir), "model": model, "programs": len(parts.training)}
     description = about(plan, measured, epochs_bce=epochs, **source)
     reward_model.save(arguments.out, description)
-    if arguments.json:
-        print(json.dumps({"directory": str(arguments.out), **description}))
-    else:
-        print(
-            f"{arguments.out}: trained on {len(parts.training)} programs; on "
-            f"{measured.programs} of other problems AUC {measured.auc:.3f}, cross-entropy "
-            f"{measured.bce:.3f} (constant: {measured.constant_bce:.3f})"
-        )
-    return 0 if measured.bce < measured.constant_bce else 1
+    return description, measured

@@ -83,39 +83,46 @@ def assign_credit(
             root nor a scored node of the record, or a column that the record lacks.
     """
     tree.check()
-    count = len(tree.node_ids)
-    scored = [row for row in range(count) if tree.scores[row] is not None]
-    if not scored:
-        return Credit(np.full(count, np.nan), np.full(count, np.nan), filtered=True)
+    group = _scored(tree, max_new_tokens)
+    if not group.rows:
+        nothing_N = np.full(len(tree.node_ids), np.nan)
+        return Credit(nothing_N, nothing_N.copy(), filtered=True)
 
     method = ADVANTAGES[config.advantage]
-    limits = np.broadcast_to(np.asarray(max_new_tokens), count).tolist()
-    group = Group(tree, scored, limits)
-    own_columns = ROW_COLUMNS & NODE_COLUMNS.keys()
-    made = columns_of(group, {*_REWARD, *method.needs, *(own_columns & set(row_columns))})
-    own = {name: values_N for name, values_N in made.items() if name in method.needs}
-
+    made = _node_columns(group, method, row_columns)
     nodes = _nodes(group, made)
     rewards = tree_rewards(nodes, config)
+    own = {name: values_N for name, values_N in made.items() if name in method.needs}
     context = GroupContext(own, config.options("advantage"), rewards.parts, rewards.weights)
 
     advantages_N = (memory or method).over_group(rewards.total_N, context)
-    made.update(_of_rewards(rewards.total_N))
+    made |= _of_rewards(rewards.total_N)
     if method.row_columns:
-        made.update(method.row_columns(context))
-
-    def spread(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {name: _spread(one_N, scored, count) for name, one_N in columns.items()}
-
+        made |= method.row_columns(context)
     return Credit(
-        _spread(rewards.total_N, scored, count),
-        _spread(advantages_N, scored, count),
+        _spread(rewards.total_N, group),
+        _spread(advantages_N, group),
         filtered=not usable(nodes.scores_N, config),
         context=context,
-        row_columns=spread({name: made[name] for name in row_columns}),
-        terms=spread(rewards.terms),
-        gates=spread(rewards.gates),
+        row_columns=_spread_each({name: made[name] for name in row_columns}, group),
+        terms=_spread_each(rewards.terms, group),
+        gates=_spread_each(rewards.gates, group),
     )
+
+
+def _scored(tree: TreeRecord, max_new_tokens: int | Sequence[int]) -> Group:
+    """Returns the group of a tree's scored nodes, with a limit of output tokens for each node."""
+    count = len(tree.node_ids)
+    limits = np.broadcast_to(np.asarray(max_new_tokens), count).tolist()
+    return Group(tree, [row for row in range(count) if tree.scores[row] is not None], limits)
+
+
+def _node_columns(
+    group: Group, method: Advantage, row_columns: Collection[str]
+) -> dict[str, np.ndarray]:
+    """Returns the columns of scored nodes that rewards, the method and the rows are made of."""
+    of_rows = ROW_COLUMNS & NODE_COLUMNS.keys() & set(row_columns)
+    return columns_of(group, {*_REWARD, *method.needs, *of_rows})
 
 
 def _of_rewards(rewards_N: np.ndarray) -> dict[str, np.ndarray]:
@@ -147,11 +154,15 @@ def _nodes(group: Group, columns: Mapping[str, np.ndarray]) -> Nodes:
     )
 
 
-def _spread(values_N: np.ndarray, scored: list[int], count: int) -> np.ndarray:
+def _spread(values_N: np.ndarray, group: Group) -> np.ndarray:
     """Returns a column of the scored nodes as one of all nodes, NaN elsewhere."""
-    column_N = np.full(count, np.nan)
-    column_N[scored] = values_N
+    column_N = np.full(len(group.tree.node_ids), np.nan)
+    column_N[group.rows] = values_N
     return column_N
+
+
+def _spread_each(columns: Mapping[str, np.ndarray], group: Group) -> dict[str, np.ndarray]:
+    return {name: _spread(values_N, group) for name, values_N in columns.items()}
 
 
 def credit_batch(credits: Sequence[Credit], config: CreditConfig) -> list[Credit]:

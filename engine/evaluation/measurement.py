@@ -11,6 +11,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
@@ -66,7 +67,7 @@ class Measurement:
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall-clock seconds of `single_agent`, `tree` and `samples`."""
     score: PublicScore = PublicScore.FRACTION
-    """PublicScore of an answer by its public tests, by which one of them is selected."""
+    """How public tests score an answer; the answer with the best score is selected."""
 
     def grown(self) -> list[list[Judged]]:
         """Returns the trees' answers in the order of creation."""
@@ -207,14 +208,9 @@ def defined_values(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-class _timed:
-    """Context manager that records the seconds of a block."""
-
-    def __init__(self, seconds: dict[str, float], name: str):
-        self.seconds, self.name = seconds, name
-
-    def __enter__(self) -> None:
-        self.started = time.monotonic()
-
-    def __exit__(self, *_: object) -> None:
-        self.seconds[self.name] = time.monotonic() - self.started
+@contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    """Records the wall-clock seconds of a block under `name`."""
+    started = time.monotonic()
+    yield
+    seconds[name] = time.monotonic() - started

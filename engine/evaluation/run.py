@@ -18,21 +18,11 @@ from pathlib import Path
 from engine.config.generator_support import start_deadline
 from engine.config.problems import ProblemsConfig
 from engine.config.schema import RunConfig, read_config
-from engine.evaluation.figures import Figure, figures
-from engine.evaluation.measurement import (
-    CONTENT_CHARS,
-    Measurement,
-    defined_values,
-    mean,
-    measure,
-    no_program_shares,
-)
-from engine.evaluation.metrics import standard_error
+from engine.evaluation.figures import figures
+from engine.evaluation.measurement import Measurement, measure
+from engine.evaluation.result_events import outcomes_event, result_event
 from engine.events.log import EventLog
 from engine.events.vocabulary import (
-    ErrorRaised,
-    EvaluationOutcomes,
-    EvaluationResult,
     LogLine,
     RunState,
     RunStateChanged,
@@ -43,7 +33,6 @@ from engine.inference.local_team import LocalTeam
 from engine.inference.sources import Interrupted
 from engine.policy.models.load import check_agent, model_warnings
 from engine.problems.generator import GeneratedProblems, Split
-from engine.problems.identity import content_hash
 from engine.problems.load import load_dataset
 from engine.problems.problem import Problem
 from engine.problems.source import GENERATED
@@ -51,17 +40,17 @@ from engine.problems.splits import shuffled
 from engine.resources.requirements import require_bounds
 from engine.rollout.long_statements import divided_by_length
 from engine.run.clock import run_clock
+from engine.run.exit_status import ExitCode, isolation_line, log_refusal
+from engine.run.failure import error_raised
 from engine.run.lease import LeaseGuard
 from engine.run.system_samples import sampling
 from engine.sandbox.limits import SandboxCaps
 
 SPLIT = "test"
 REPORT_SECONDS = 5.0
-FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 3
-"""Exit status, as in `engine.run.exit_status.ExitCode`."""
 
 
-def evaluate_run(run_dir: Path, lease_seconds: float | None = None) -> int:
+def evaluate_run(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
     """Measures as the run directory specifies; returns the exit status."""
     stop = threading.Event()
     signals = (signal.SIGTERM, signal.SIGINT)
@@ -79,7 +68,7 @@ def evaluate_run(run_dir: Path, lease_seconds: float | None = None) -> int:
             signal.signal(number, handler)
 
 
-def _evaluate(run_dir: Path, log: EventLog, stop: threading.Event) -> int:
+def _evaluate(run_dir: Path, log: EventLog, stop: threading.Event) -> ExitCode:
     try:
         config = pin_run(read_config(run_dir / "config.json"), run_dir)
         require_bounds(SandboxCaps.from_environment().of_run(config))
@@ -87,26 +76,24 @@ def _evaluate(run_dir: Path, log: EventLog, stop: threading.Event) -> int:
             check_agent(agent)
         problems = _problems(config.problems)
     except (ValueError, OSError) as error:
-        return _fail(log, error, REFUSED)
+        log_refusal(log, error)
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return ExitCode.REFUSED
     try:
         measurement, seconds = _measured(run_dir, config, problems, log, stop)
     except Interrupted:
         log.append(RunStateChanged(RunState.STOPPED, "stop requested"))
-        return STOPPED
+        return ExitCode.STOPPED
     except Exception as error:
-        return _fail(log, error, FAILED)
-    for payload in _result_events(config, measurement, seconds):
-        log.append(payload)
+        log.append(error_raised(error))
+        log.append(RunStateChanged(RunState.FAILED, str(error)))
+        return ExitCode.FAILED
+    values = {name: figure.values for name, figure in figures(measurement).items()}
+    outcomes = outcomes_event(measurement, values, 0, SPLIT)
+    log.append(result_event(measurement, outcomes, config.evaluation.tree_nodes, seconds))
+    log.append(outcomes)
     log.append(RunStateChanged(RunState.FINISHED))
-    return FINISHED
-
-
-def _fail(log: EventLog, error: Exception, code: int) -> int:
-    message = f"{type(error).__name__}: {error}"
-    log.append(ErrorRaised(message))
-    log.append(RunStateChanged(RunState.FAILED, message))
-    print(message, file=sys.stderr)
-    return code
+    return ExitCode.FINISHED
 
 
 def _problems(config: ProblemsConfig) -> list[Problem]:
@@ -132,6 +119,7 @@ def _measured(
         threading.Thread(target=_leave, args=(team, stop), daemon=True).start()
         team.ready()
         log.append(RunWaiting(""))
+        log.append(isolation_line(team.sandbox.tier()))
         for line in model_warnings(config.agents):
             log.append(LogLine("warning", line))
         for cut in team.sandbox.caps.cuts(config.sandbox, problems):
@@ -166,32 +154,3 @@ class _ProgressLog:
         if time.monotonic() - self._reported >= REPORT_SECONDS:
             self._reported = time.monotonic()
             self.log.append(LogLine("info", text))
-
-
-def _result_events(
-    config: RunConfig, measurement: Measurement, seconds: float
-) -> tuple[EvaluationResult, EvaluationOutcomes]:
-    all_figures = figures(measurement)
-    pass_at_1 = {name: all_figures[f"pass@1/{name}"] for name in measurement.single_agent}
-    answers = [answer for answer, _ in measurement.all()]
-    result = EvaluationResult(
-        step=0,
-        split=SPLIT,
-        agents={name: mean(figure.values) for name, figure in pass_at_1.items()},
-        standard_errors={n: standard_error(defined_values(f.values)) for n, f in pass_at_1.items()},
-        problems=len(measurement.problems),
-        tree=_value(all_figures, "tree/pass@1"),
-        samples=_value(all_figures, "samples/pass@1"),
-        tree_nodes=config.evaluation.tree_nodes if measurement.trees else 0,
-        rollouts=len(answers),
-        tokens=sum(answer.generation.tokens for answer in answers),
-        seconds=seconds,
-        no_program=no_program_shares(answers),
-    )
-    contents = [content_hash(problem)[:CONTENT_CHARS] for problem in measurement.problems]
-    values = {name: figure.values for name, figure in all_figures.items()}
-    return result, EvaluationOutcomes(0, SPLIT, contents, values)
-
-
-def _value(all_figures: dict[str, Figure], name: str) -> float | None:
-    return mean(all_figures[name].values) if name in all_figures else None

@@ -169,15 +169,7 @@ def train(
     share = sum(example.right for example in examples) / len(examples)
     nn.init.constant_(reward_model.head.bias, math.log(share / (1 - share)))
     model = reward_model.policy.model
-    groups = [
-        {"params": list(model.base_model.parameters()), "lr": plan.learning_rate},
-        {"params": list(reward_model.head.parameters()), "lr": 10 * plan.learning_rate},
-    ]
-    optimizer = torch.optim.AdamW(groups, weight_decay=plan.weight_decay)
-    steps = plan.epochs * math.ceil(len(examples) / plan.batch)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: max(0.0, 1 - step / steps) * min(1.0, (step + 1) / (0.05 * steps))
-    )
+    optimizer, schedule = _optimizer(reward_model, plan, math.ceil(len(examples) / plan.batch))
     losses: list[float] = []
     best: dict[str, Tensor] = {}
     trained_modules = nn.ModuleList([model, reward_model.head])
@@ -197,6 +189,23 @@ def train(
     trained_modules.load_state_dict(best)
     model.eval()
     return losses
+
+
+def _optimizer(
+    reward_model: RewardModel, plan: TrainingPlan, steps_per_epoch: int
+) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LambdaLR]:
+    """Returns AdamW and its schedule: up over the first 20th of all steps, and down to 0."""
+    model = reward_model.policy.model
+    groups = [
+        {"params": list(model.base_model.parameters()), "lr": plan.learning_rate},
+        {"params": list(reward_model.head.parameters()), "lr": 10 * plan.learning_rate},
+    ]
+    optimizer = torch.optim.AdamW(groups, weight_decay=plan.weight_decay)
+    steps = plan.epochs * steps_per_epoch
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: max(0.0, 1 - step / steps) * min(1.0, (step + 1) / (0.05 * steps))
+    )
+    return optimizer, schedule
 
 
 def _step(

@@ -14,18 +14,16 @@ from dataclasses import dataclass
 from engine.config.schema import RunConfig
 from engine.config.search import SearchConfig
 from engine.evaluation.families import by_family
-from engine.evaluation.measurement import (
-    CONTENT_CHARS,
-    defined_values,
-    mean,
-    measure,
-    no_program_shares,
-    solved_shares,
+from engine.evaluation.measurement import Measurement, measure, solved_shares
+from engine.evaluation.result_events import (
+    SAMPLES,
+    TREE,
+    outcomes_event,
+    pass_at_1,
+    result_event,
 )
-from engine.evaluation.metrics import standard_error
 from engine.events.vocabulary import EvaluationOutcomes, EvaluationResult, RunWaiting
 from engine.policy.types import Request, Stream
-from engine.problems.identity import content_hash
 from engine.problems.problem import Problem
 from engine.rollout.episodes import next_turn
 from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode
@@ -63,11 +61,12 @@ class Evaluator:
         A figure leaves out the problems of which a verification failed technically.
         """
         started = time.monotonic()
-        total = program_count(self.config.evaluation, len(self.team.agents), len(problems), search)
         name = _names(split, starting_weights)
+        total = program_count(self.config.evaluation, len(self.team.agents), len(problems), search)
         wait = EvaluationWait(self.report, name, total)
-        stream = (split, step)
-        bench = TeamBench(self.team, self.should_stop, starting_weights, stream, wait.add)
+        bench = TeamBench(
+            self.team, self.should_stop, starting_weights, stream=(split, step), judged=wait.add
+        )
         seed = [self.config.seed, 0xEA1, step]
         config = self.config.model_copy(update={"search": without_limits(self.config.search)})
         with self.team.wait_as(wait.waiting):
@@ -77,33 +76,21 @@ class Evaluator:
                 measurement = measure(bench, config, problems, seed, search=search)
             finally:
                 wait.end()
-        agents = {name: solved_shares(rows) for name, rows in measurement.single_agent.items()}
-        rollouts = list(measurement.all())
-        by_problem: dict[str, list[float | None]] = {
-            f"pass@1/{name}": shares for name, shares in agents.items()
-        }
-        if search:
-            by_problem["tree/pass@1"] = measurement.solved_by_tree()
-            by_problem["samples/pass@1"] = measurement.solved_by_samples()
-        result = EvaluationResult(
-            step=step,
-            split=split,
-            agents={name: mean(shares) for name, shares in agents.items()},
-            standard_errors={
-                name: standard_error(defined_values(shares)) for name, shares in agents.items()
-            },
-            problems=len(problems),
-            tree=mean(by_problem["tree/pass@1"]) if search else None,
-            samples=mean(by_problem["samples/pass@1"]) if search else None,
-            tree_nodes=self.config.evaluation.tree_nodes if search else 0,
-            rollouts=len(rollouts),
-            tokens=sum(answer.generation.tokens for answer, _ in rollouts),
-            seconds=time.monotonic() - started,
-            families=by_family(problems, agents, by_problem),
-            no_program=no_program_shares([answer for answer, _ in rollouts]),
-        )
-        contents = [content_hash(problem)[:CONTENT_CHARS] for problem in problems]
-        return result, EvaluationOutcomes(step, split, contents, by_problem)
+        values = _values(measurement, search=search)
+        outcomes = outcomes_event(measurement, values, step, split)
+        families = by_family(problems, {n: values[pass_at_1(n)] for n in bench.names}, values)
+        nodes, seconds = self.config.evaluation.tree_nodes, time.monotonic() - started
+        return result_event(measurement, outcomes, nodes, seconds, families), outcomes
+
+
+def _values(measurement: Measurement, *, search: bool) -> dict[str, list[float | None]]:
+    """Returns Pass@1 per problem of every agent and, with `search`, of the team, by figure."""
+    agents = measurement.single_agent.items()
+    values = {pass_at_1(name): solved_shares(rows) for name, rows in agents}
+    if search:
+        values[TREE] = measurement.solved_by_tree()
+        values[SAMPLES] = measurement.solved_by_samples()
+    return values
 
 
 def without_limits(search: SearchConfig) -> SearchConfig:

@@ -91,12 +91,30 @@ def _log_left_out(log: EventLog, issues: Sequence[DatasetIssue]) -> None:
         log.append(LogLine("warning", f"problem left out: {issue}"))
 
 
+def _log_warnings(log: EventLog, config: RunConfig, problems: ProblemSet) -> None:
+    for line in (*map(str, setting_warnings(config)), *model_warnings(config.agents)):
+        log.append(LogLine("warning", line))
+    for cut in SandboxCaps.from_environment().cuts(config.sandbox, _of_a_file(problems)):
+        log.append(LogLine("warning", cut))
+
+
 def _of_a_file(problems: ProblemSet) -> list[Problem]:
     """Returns all problems that may have their own limits; generated ones have none, and are not
     made before they are needed."""
     if not problems.locations:
         return []
     return [*problems.train, *problems.validation, *problems.test]
+
+
+def _usable(
+    problems: ProblemSet, config: RunConfig, run_dir: Path, team: Team, stop: threading.Event
+) -> ProblemSet:
+    """Returns the problems whose statements fit into the models' contexts and, where actions are
+    programs, whose references pass their tests; `left_out` has the others too."""
+    fitting = without_long_statements(problems, team.too_long)
+    if not config.environment.judges_programs:  # no reference of a program is an action elsewhere
+        return fitting
+    return without_failing_references(fitting, run_dir, _verifying(team, stop))
 
 
 def _verifying(team: Team, stop: threading.Event) -> Verify:
@@ -120,10 +138,7 @@ def _train(
     try:
         log.append(RunStateChanged(RunState.STARTING))
         _log_left_out(log, problems.left_out)
-        for line in (*map(str, setting_warnings(config)), *model_warnings(config.agents)):
-            log.append(LogLine("warning", line))
-        for cut in SandboxCaps.from_environment().cuts(config.sandbox, _of_a_file(problems)):
-            log.append(LogLine("warning", cut))
+        _log_warnings(log, config, problems)
         record = RunRecord.of(config, problems)
         checkpoint = _checkpoint(config, run_dir, record, log)
         team = Team(
@@ -136,14 +151,11 @@ def _train(
         sizes = ", ".join(f"{name} {size}" for name, size in team.ready().items())
         log.append(LogLine("info", f"agents are ready: {sizes}"))
         log.append(isolation_line(team.verifier.tier()))
-        fitting = without_long_statements(problems, team.too_long)
-        trusted = fitting
-        if config.environment.judges_programs:  # no reference of a program is an action elsewhere
-            trusted = without_failing_references(fitting, run_dir, _verifying(team, stop))
-        _log_left_out(log, trusted.left_out[len(problems.left_out) :])
+        usable = _usable(problems, config, run_dir, team, stop)
+        _log_left_out(log, usable.left_out[len(problems.left_out) :])
         log.append(RunStateChanged(RunState.RUNNING))
         with sampling(log, run_dir):
-            Trainer(config, run_dir, log, team, trusted, stop.is_set, record, checkpoint).run()
+            Trainer(config, run_dir, log, team, usable, stop.is_set, record, checkpoint).run()
         log.append(RunStateChanged(RunState.FINISHED))
         return ExitCode.FINISHED
     except Stopped:

@@ -38,8 +38,9 @@ from engine.run.own_ray import run_nodes
 from engine.run.spans import submitted
 from engine.run.waits import Waiting, of_agents, wait_for, wait_for_any
 from engine.training.actors import PolicyActor
-from engine.training.cluster import Seat, connect, gpus_of, reserve, seated, seats_of
+from engine.training.cluster import connect, gpus_of, reserve, seated
 from engine.training.judging import Judge
+from engine.training.seats import Seat, seats_of
 
 
 class Team:

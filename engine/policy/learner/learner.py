@@ -25,6 +25,7 @@ from engine.config.training import TrainingConfig
 from engine.losses.minibatch import OverMinibatch, over_minibatch
 from engine.losses.terms import Rows, masked_log_ratio
 from engine.losses.total import count_units, total_loss
+from engine.policy.learner.figure_sums import FigureSums
 from engine.policy.learner.forward import (
     PackedRows,
     PaddedRows,
@@ -46,11 +47,6 @@ from engine.policy.models.heads import captured
 from engine.policy.models.precision import MasterWeights
 from engine.policy.models.weights import Weights
 from engine.resources.shapes import logits_at_once
-
-_SUMS = ("loss", "policy", "kl", "clip", "mismatch", "entropy")
-"""Figures of every update that micro-batches and ranks add up."""
-_OWN = "own:"
-"""Prefix of the policy loss's own figures among them."""
 
 
 @dataclass
@@ -111,49 +107,49 @@ class Learner:
         """
         self.progress = progress
         self.loss = self._configured.by(objective.loss) if objective.loss else self._configured
-        oldest = self.version - self.training.max_staleness
-        fresh = [row for row in rows if row.is_demonstration or row.policy_version >= oldest]
+        fresh = self._fresh(rows)
         nodes = [row for row in fresh if not row.is_demonstration]
-        rate = self.optimizers.use(objective.optimizer, progress)
-        totals = dict.fromkeys((*_SUMS, "norm"), 0.0)
-        own: dict[str, float] = {}
-        cut = self._cut(fresh)
-        batches = self._together(cut)
-        if len(batches) > 1:
-            self._score_old(batches)
-        (forwarded,) = self.rank_group.sum([sum(one.forwarded for one in cut)])
         lag = sum(row.lag(self.version) for row in nodes) / max(1, len(nodes))
-        seen: list[TokenStats] = []
-        for number, batch in enumerate(batches):
-            with self.weights.current() as model:
-                if hook := over_minibatch(self.loss):
-                    self._compare_rows(hook, model, batch, moved=number > 0)
-                figures = self._step(model, batch, seen)
-            for name, value in figures.items():
-                sums = totals if name in totals else own
-                sums[name] = sums.get(name, 0.0) + value / len(batches)
-        if batches:
-            self.version += 1
+        rate = self.optimizers.use(objective.optimizer, progress)
+        cut = self._cut(fresh)
+        (forwarded,) = self.rank_group.sum([sum(one.forwarded for one in cut)])
+        figures, seen = self._steps(self._together(cut))
         return UpdateStats(
+            **figures.shared,
             version=self.version,
             nodes=len(nodes),
-            loss=totals["loss"],
-            policy_loss=totals["policy"],
-            kl=totals["kl"],
-            clip_fraction=totals["clip"],
-            entropy=totals["entropy"],
-            gradient_norm=totals["norm"],
+            gradient_norm=figures.gradient_norm,
             learning_rate=rate,
             lag=lag,
-            mismatch=totals["mismatch"],
             stale_nodes=len(rows) - len(fresh),
             layout=" and ".join(sorted({one.layout for one in cut})),
             layout_reason=self.layout.reason,
             row_tokens=sum(len(inputs_of(row)) for row in fresh),
             forwarded_tokens=int(forwarded),
             tokens=tuple(seen),
-            figures={name.removeprefix(_OWN): value for name, value in own.items()},
+            figures=figures.own,
         )
+
+    def _fresh(self, rows: Sequence[TrainingRow]) -> list[TrainingRow]:
+        """Returns the demonstrations, and the nodes of at most `max_staleness` versions ago."""
+        oldest = self.version - self.training.max_staleness
+        return [row for row in rows if row.is_demonstration or row.policy_version >= oldest]
+
+    def _steps(self, batches: list[list[MicroBatch]]) -> tuple[FigureSums, list[TokenStats]]:
+        """Runs one optimizer step per minibatch; returns their mean figures and the statistics of
+        their tokens. The weights get a new version if there was a step."""
+        if len(batches) > 1:
+            self._score_old(batches)
+        figures = FigureSums()
+        seen: list[TokenStats] = []
+        for number, batch in enumerate(batches):
+            with self.weights.current() as model:
+                if hook := over_minibatch(self.loss):
+                    self._compare_rows(hook, model, batch, moved=number > 0)
+                figures.add_step(self._step(model, batch, seen), len(batches))
+        if batches:
+            self.version += 1
+        return figures, seen
 
     def _cut(self, rows: Sequence[TrainingRow]) -> list[MicroBatches]:
         """Returns this rank's part of each minibatch."""
@@ -202,34 +198,14 @@ class Learner:
 
     def _step(
         self, model: PreTrainedModel, batch: list[MicroBatch], seen: list[TokenStats]
-    ) -> dict[str, float]:
+    ) -> FigureSums:
         """Runs one optimizer step; appends its token statistics to `seen`."""
         model.train()
-        masks = [micro.rows.mask_NL for micro in batch]
-        shown = [micro.rows.demonstrations_N for micro in batch]
-        units = count_units(masks, self.loss, self.rank_group.sum, shown)
-        totals = dict.fromkeys(_SUMS, 0.0)
         self.optimizers.forget_gradients()
         heads = self.heads.of(self.loss)
         if heads:
             heads.optimizer.zero_grad(set_to_none=True)
-        for micro in batch:
-            self._score_reference(micro)
-            logprobs_NL, entropy_NL, outputs = self._forward(model, micro, heads)
-            rows = self._loss_rows(micro, logprobs_NL, outputs)
-            terms = total_loss(logprobs_NL, rows, units, self.loss, entropy_NL)
-            terms.loss.backward()
-            self.precise.take_gradients()
-            totals["loss"] += terms.loss.item()
-            totals["policy"] += terms.policy.item()
-            totals["kl"] += terms.kl.item()
-            totals["clip"] += float(terms.clip_fraction)
-            totals["mismatch"] += float(terms.mismatch)
-            for name, value in terms.figures.items():
-                totals[_OWN + name] = totals.get(_OWN + name, 0.0) + float(value)
-            seen += token_stats(micro.rows, logprobs_NL.detach(), entropy_NL.detach())
-            entropy = (entropy_NL.detach() * micro.rows.mask_NL).sum()
-            totals["entropy"] += float(entropy) / units.tokens
+        figures = self._gradients(model, batch, heads, seen)
         norm = self.optimizers.clip()
         if not math.isfinite(norm):
             raise FloatingPointError(
@@ -241,8 +217,33 @@ class Learner:
         self.optimizers.step()
         self.precise.round()
         model.eval()
-        totals = dict(zip(totals, self.rank_group.sum(list(totals.values())), strict=True))
-        return {**totals, "norm": norm}
+        figures.add_ranks(self.rank_group.sum)
+        figures.gradient_norm = norm
+        return figures
+
+    def _gradients(
+        self,
+        model: PreTrainedModel,
+        batch: list[MicroBatch],
+        heads: LossHeads | None,
+        seen: list[TokenStats],
+    ) -> FigureSums:
+        """Adds up the gradients of a minibatch; returns this rank's shares of its figures."""
+        masks = [micro.rows.mask_NL for micro in batch]
+        shown = [micro.rows.demonstrations_N for micro in batch]
+        units = count_units(masks, self.loss, self.rank_group.sum, shown)
+        figures = FigureSums()
+        for micro in batch:
+            self._score_reference(micro)
+            logprobs_NL, entropy_NL, outputs = self._forward(model, micro, heads)
+            rows = self._loss_rows(micro, logprobs_NL, outputs)
+            share = total_loss(logprobs_NL, rows, units, self.loss, entropy_NL)
+            share.loss.backward()
+            self.precise.take_gradients()
+            seen += token_stats(micro.rows, logprobs_NL.detach(), entropy_NL.detach())
+            entropy = (entropy_NL.detach() * micro.rows.mask_NL).sum()
+            figures.add_micro_batch(share, float(entropy) / units.tokens)
+        return figures
 
     def _forward(
         self, model: PreTrainedModel, micro: MicroBatch, heads: LossHeads | None

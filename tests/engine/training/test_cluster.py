@@ -25,7 +25,8 @@ from engine.rollout.generation_dispatcher import GenerationDispatcher
 from engine.rollout.scheduler import Demand, Task
 from engine.rollout.verification import VerifierPool
 from engine.run.waits import TeamError, wait_for, wait_for_any
-from engine.training.cluster import Bundle, connect, reserve
+from engine.training.cluster import connect, reserve
+from engine.training.seats import Bundle
 from engine.training.team import Team
 from tests.engine.rollout.scheduling import scheduling_errors
 from tests.engine.training.test_overlap import payloads, settings, train

@@ -25,7 +25,8 @@ from engine.rollout.verification import VerifierPool
 from engine.run.cluster_readings import ClusterReader
 from engine.run.own_ray import LOOPBACK, enter_environment
 from engine.run.waits import TeamError
-from engine.training.cluster import Bundle, reserve
+from engine.training.cluster import reserve
+from engine.training.seats import Bundle
 from engine.training.team import Team
 from tests.engine.training.joining import NOBODY
 from tests.helpers.clusters import BARE

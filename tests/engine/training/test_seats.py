@@ -3,7 +3,7 @@
 import pytest
 
 from engine.run.waits import TeamError
-from engine.training.cluster import Bundle, misfit, seats_of
+from engine.training.seats import Bundle, misfit, seats_of
 from tests.helpers.policies import tiny_config
 
 AGENTS = ("oak", "fern")

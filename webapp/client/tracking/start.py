@@ -56,26 +56,15 @@ def start(
     Raises:
         InitRefused: an argument is invalid, or the server refuses.
     """
-    mode = mode or os.environ.get("GROVE_MODE") or "online"
-    if mode == "shared":
-        raise InitRefused(
-            "mode = 'shared': one process logs to a run; give each its own id and a common group"
-        )
-    mode = _one_of("mode", _FORMER_MODES.get(mode, mode), MODES)
+    mode = _mode(mode)
     if mode == "disabled":
         disabled = Run(None, None, key=key or "disabled")
         disabled.config.update(config)
         return disabled
-    policy = _policy(resume if resume is not None else os.environ.get("GROVE_RESUME"))
     folder = Path(directory or os.environ.get("GROVE_DIR") or DEFAULT_DIRECTORY)
-    key = key or os.environ.get("GROVE_RUN_ID") or None
     project = str(project if project is not None else os.environ.get("GROVE_PROJECT", ""))
-    if policy == "auto":
-        key = key or _interrupted(folder, project)
-        policy = "allow"
-    elif policy == "must" and not key:
-        raise InitRefused("resume = 'must': give the id of the run to resume")
-    given, key = key, usable_id(key or new_key())
+    given, policy = _identity(key, resume, folder, project)
+    key = usable_id(given or new_key())
     client = _client() if mode == "online" else None
     _end_former(folder, key, client)
     name = values.text_of(
@@ -88,15 +77,38 @@ def start(
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     spool = Spool.create(folder, header, stamp)
     run = _begun(spool, client)
-    place = spool.path.resolve()
-    _live.add(place)
-    run.after_end(lambda: _live.discard(place))
+    live = spool.path.resolve()
+    _live.add(live)
+    run.after_end(lambda: _live.discard(live))
     run.begin()
     if spool.problem:
         say(f"{folder} cannot be written ({spool.problem}): records wait in memory alone")
     run.config.update(config)
     run.describe(tags=tags, notes=notes)
     return run
+
+
+def _mode(mode: str | None) -> str:
+    mode = mode or os.environ.get("GROVE_MODE") or "online"
+    if mode == "shared":
+        raise InitRefused(
+            "mode = 'shared': one process logs to a run; give each its own id and a common group"
+        )
+    return _one_of("mode", _FORMER_MODES.get(mode, mode), MODES)
+
+
+def _identity(
+    key: str | None, resume: str | bool | None, folder: Path, project: str
+) -> tuple[str | None, str]:
+    """Returns the id of the run to resume or create, None for a new one, and how it may resume:
+    `allow`, `must` or `never`."""
+    policy = _policy(resume if resume is not None else os.environ.get("GROVE_RESUME"))
+    key = key or os.environ.get("GROVE_RUN_ID") or None
+    if policy == "auto":
+        return key or _interrupted(folder, project), "allow"
+    if policy == "must" and not key:
+        raise InitRefused("resume = 'must': give the id of the run to resume")
+    return key, policy
 
 
 def _begun(spool: Spool, client: Grove | None) -> Run:

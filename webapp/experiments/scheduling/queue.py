@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -110,51 +112,79 @@ def take_next(owner: str, seconds: float) -> Taken | None:
 def next_run() -> Run | None:
     """Returns the next queued run. None if no run is queued whose project and user are both below
     their limits of active runs."""
-    active = _active_runs().values_list(_WORKSPACE, _PROJECT, "created_by")
-    of_workspaces: Counter[int] = Counter()
-    of_projects: Counter[int] = Counter()
-    of_users: Counter[int] = Counter()
-    for workspace, project, user, runs in active.annotate(runs=Count("pk")).order_by():
-        of_workspaces[workspace] += runs
-        of_projects[project] += runs
-        of_users[user] += runs
-    waiting = (
-        Run.objects.filter(unheld(), state=RunState.QUEUED, outside=False)
-        .exclude(**{f"{_PROJECT}__in": _full(of_projects, settings.PROJECT_RUNNING)})
-        .exclude(created_by__in=_full(of_users, settings.USER_RUNNING))
-    )
-    first_of_each = (
-        waiting.order_by(_WORKSPACE, "created_by", "-priority", "queued_at", "created")
-        .distinct(_WORKSPACE, "created_by")
-        .select_related(_PROJECT)
-        .defer("config", "experiment__config", "notes")
-    )
-    workspace_turns = dict(Turn.objects.values_list("workspace", "at"))
-    people_turns = last_turns(_QUEUE)
-
-    def workspace_of(run: Run) -> int:
-        return run.experiment.project.workspace_id
-
-    def counted(run: Run) -> int:
-        return max(of_workspaces[workspace_of(run)], of_users[run.created_by_id])
-
-    def turn(run: Run) -> tuple[float, ...]:
-        last = workspace_turns.get(workspace_of(run)), people_turns.get(run.created_by_id)
-        times = [at.timestamp() if at else 0.0 for at in last]
-        # The others distinguish the workspaces of one person, and the people of one workspace.
-        both = of_workspaces[workspace_of(run)] + of_users[run.created_by_id]
-        return max(times), both, min(times), (run.queued_at or run.created).timestamp()
-
-    candidates = list(first_of_each)
-    best = min(candidates, key=lambda run: (counted(run), *turn(run)), default=None)
+    active = _Active.now()
+    candidates = list(_first_of_each(active))
+    order = _Order(active, dict(Turn.objects.values_list("workspace", "at")), last_turns(_QUEUE))
+    best = min(candidates, key=lambda run: (order.counted(run), *order.turn(run)), default=None)
     if best is None:
         return None
     equals = [
         run
         for run in candidates
-        if workspace_of(run) == workspace_of(best) and counted(run) == counted(best)
+        if _workspace_of(run) == _workspace_of(best) and order.counted(run) == order.counted(best)
     ]
-    return min(equals, key=lambda run: (-run.priority, *turn(run)))
+    return min(equals, key=lambda run: (-run.priority, *order.turn(run)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Active:
+    """Numbers of active runs, by primary key."""
+
+    of_workspaces: Counter[int]
+    of_projects: Counter[int]
+    of_users: Counter[int]
+
+    @classmethod
+    def now(cls) -> _Active:
+        active = cls(Counter(), Counter(), Counter())
+        rows = _active_runs().values_list(_WORKSPACE, _PROJECT, "created_by")
+        for workspace, project, user, runs in rows.annotate(runs=Count("pk")).order_by():
+            active.of_workspaces[workspace] += runs
+            active.of_projects[project] += runs
+            active.of_users[user] += runs
+        return active
+
+
+def _first_of_each(active: _Active) -> QuerySet[Run]:
+    """Returns the first queued run of every person in every workspace, of those below limits."""
+    waiting = (
+        Run.objects.filter(unheld(), state=RunState.QUEUED, outside=False)
+        .exclude(**{f"{_PROJECT}__in": _full(active.of_projects, settings.PROJECT_RUNNING)})
+        .exclude(created_by__in=_full(active.of_users, settings.USER_RUNNING))
+    )
+    return (
+        waiting.order_by(_WORKSPACE, "created_by", "-priority", "queued_at", "created")
+        .distinct(_WORKSPACE, "created_by")
+        .select_related(_PROJECT)
+        .defer("config", "experiment__config", "notes")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Order of queued runs: by active runs, then by the time since the last turns."""
+
+    active: _Active
+    workspace_turns: Mapping[int, datetime]
+    people_turns: Mapping[int, datetime]
+
+    def counted(self, run: Run) -> int:
+        """Returns the active runs of the run's person or workspace, whichever are more."""
+        of_workspace = self.active.of_workspaces[_workspace_of(run)]
+        return max(of_workspace, self.active.of_users[run.created_by_id])
+
+    def turn(self, run: Run) -> tuple[float, ...]:
+        """Returns the sort key of runs with equal counts: smaller is served longer ago."""
+        workspace, user = _workspace_of(run), run.created_by_id
+        last = self.workspace_turns.get(workspace), self.people_turns.get(user)
+        times = [at.timestamp() if at else 0.0 for at in last]
+        # The others distinguish the workspaces of one person, and the people of one workspace.
+        both = self.active.of_workspaces[workspace] + self.active.of_users[user]
+        return max(times), both, min(times), (run.queued_at or run.created).timestamp()
+
+
+def _workspace_of(run: Run) -> int:
+    return run.experiment.project.workspace_id
 
 
 def _active_runs() -> QuerySet[Run]:

@@ -163,48 +163,21 @@ _COLUMNS = ("at", "from", "to", "min", "max", "mean", "count")
 def _query(axis: Axis, scale: Scale) -> str:
     """Returns the query of buckets, levels from coarse to fine: what does not fit into a bucket,
     extends beyond the range, or is in no chunk yet, is read one level deeper."""
-
-    def scaled(x: str) -> str:
-        return f"ln(greatest({x}, 1.0))" if scale is Scale.LOG else f"{x}::float8"
-
-    columns = f"index, least, most, total, {axis}_from AS a, {axis}_to AS b"
-    fits = f"a >= %(first)s AND b <= %(last)s AND {scaled('b')} - {scaled('a')} <= %(width)s"
-    overlaps = f"{axis}_to >= %(first)s AND {axis}_from <= %(last)s"
-    parts, withs = [], []
-    for level in range(LEVELS, 0, -1):
-        chunks = f"FROM telemetry_chunk WHERE metric_id = %(metric)s AND level = {level}"
-        tail = 0 if level == LEVELS else f"%(tail{level + 1})s * {FANOUT}"
-        query = f"SELECT {columns} {chunks} AND {overlaps} AND index >= {tail}"
-        query += f" AND index < %(tail{level})s"
-        if level < LEVELS:
-            query += f""" UNION ALL SELECT deeper.* FROM level{level + 1} AS up, LATERAL (
-                SELECT {columns} {chunks} AND {overlaps}
-                AND index >= up.index * {FANOUT} AND index < (up.index + 1) * {FANOUT} OFFSET 0
-            ) AS deeper WHERE NOT up.fits"""
-        withs.append(f"level{level} AS MATERIALIZED (SELECT *, {fits} AS fits FROM ({query}) AS q)")
-        size = FANOUT**level
-        parts.append(
-            f"SELECT a, b, least, most, total, {size} AS count FROM level{level} WHERE fits"
-        )
-    inside = "x >= %(first)s AND x <= %(last)s"
-    points = f"""SELECT x AS a, x AS b, y AS least, y AS most, y AS total, 1 AS count
-        FROM telemetry_block AS block,
-             unnest(block.{axis}, block.value) WITH ORDINALITY AS point (x, y, position)
-        WHERE metric_id = %(metric)s AND {inside}"""
-    parts.append(f"{points} AND index = %(tail1)s AND index * {FANOUT} + position <= %(stored)s")
-    parts.append(
-        f"""SELECT deeper.* FROM level1 AS up, LATERAL (
-            {points} AND block.index = up.index OFFSET 0
-        ) AS deeper WHERE NOT up.fits"""
-    )
-    parts.append(f"SELECT x, x, y, y, y, 1 FROM ({_taken(axis)}) AS taken WHERE {inside}")
-    at = f"least(%(top)s, greatest(0, floor(({scaled('a')} - %(origin)s) / %(width)s)))::int"
+    levels = range(LEVELS, 0, -1)
+    withs = [_level(axis, scale, level) for level in levels]
+    parts = [
+        f"SELECT a, b, least, most, total, {FANOUT**level} AS count FROM level{level} WHERE fits"
+        for level in levels
+    ]
+    parts += _points(axis)
     # A gap counts as no point.
     parts.append(
         f"""SELECT {axis}, {axis}, NULL, NULL, NULL, 0 FROM telemetry_gap
         WHERE metric_id = %(metric)s AND position <= %(stored)s
           AND (%(until)s = 0 OR seq <= %(until)s) AND {axis} >= %(first)s AND {axis} <= %(last)s"""
     )
+    at = _scaled("a", scale)
+    at = f"least(%(top)s, greatest(0, floor(({at} - %(origin)s) / %(width)s)))::int"
     start, end = (
         f"coalesce({one} FILTER (WHERE count > 0), {one})" for one in ("min(a)", "max(b)")
     )
@@ -213,6 +186,46 @@ def _query(axis: Axis, scale: Scale) -> str:
         SELECT {at}, {start}, {end}, min(least), max(most), sum(total) / nullif(sum(count), 0),
                sum(count)::bigint
         FROM ({" UNION ALL ".join(parts)}) AS part GROUP BY 1 ORDER BY 1"""
+
+
+def _scaled(x: str, scale: Scale) -> str:
+    return f"ln(greatest({x}, 1.0))" if scale is Scale.LOG else f"{x}::float8"
+
+
+def _level(axis: Axis, scale: Scale, level: int) -> str:
+    """Returns the expression of the chunks of one level that a coarser one does not cover: (a, b)
+    is the range of x of each, `fits` says whether it is in the range and in one bucket."""
+    columns = f"index, least, most, total, {axis}_from AS a, {axis}_to AS b"
+    width = f"{_scaled('b', scale)} - {_scaled('a', scale)}"
+    fits = f"a >= %(first)s AND b <= %(last)s AND {width} <= %(width)s"
+    overlaps = f"{axis}_to >= %(first)s AND {axis}_from <= %(last)s"
+    chunks = f"FROM telemetry_chunk WHERE metric_id = %(metric)s AND level = {level}"
+    tail = 0 if level == LEVELS else f"%(tail{level + 1})s * {FANOUT}"
+    query = f"SELECT {columns} {chunks} AND {overlaps} AND index >= {tail}"
+    query += f" AND index < %(tail{level})s"
+    if level < LEVELS:
+        query += f""" UNION ALL SELECT deeper.* FROM level{level + 1} AS up, LATERAL (
+            SELECT {columns} {chunks} AND {overlaps}
+            AND index >= up.index * {FANOUT} AND index < (up.index + 1) * {FANOUT} OFFSET 0
+        ) AS deeper WHERE NOT up.fits"""
+    return f"level{level} AS MATERIALIZED (SELECT *, {fits} AS fits FROM ({query}) AS q)"
+
+
+def _points(axis: Axis) -> list[str]:
+    """Returns the queries of single points: in no chunk yet, in a chunk that does not fit into a
+    bucket, or discarded since."""
+    inside = "x >= %(first)s AND x <= %(last)s"
+    points = f"""SELECT x AS a, x AS b, y AS least, y AS most, y AS total, 1 AS count
+        FROM telemetry_block AS block,
+             unnest(block.{axis}, block.value) WITH ORDINALITY AS point (x, y, position)
+        WHERE metric_id = %(metric)s AND {inside}"""
+    return [
+        f"{points} AND index = %(tail1)s AND index * {FANOUT} + position <= %(stored)s",
+        f"""SELECT deeper.* FROM level1 AS up, LATERAL (
+            {points} AND block.index = up.index OFFSET 0
+        ) AS deeper WHERE NOT up.fits""",
+        f"SELECT x, x, y, y, y, 1 FROM ({_taken(axis)}) AS taken WHERE {inside}",
+    ]
 
 
 def _taken(axis: Axis) -> str:
