@@ -156,9 +156,9 @@ def test_wandb_online_gets_each_row_once_though_its_server_goes(live, tmp_path):
         wandb.is_gone = False
         live.finish()
         assert ended(process)[0] == 0
-        # Against this server the client learns its step late: what is sent again, it leaves out.
-        status, _, stderr = ended(mirroring(run_id, "wandb", tmp_path, **environment))
+        status, stdout, stderr = ended(mirroring(run_id, "wandb", tmp_path, **environment))
     assert status == 0, stderr
+    assert f"{run_id}: 0 events to wandb, finished" in stdout
     assert losses_of(wandb) == [(number, pytest.approx(1 / (number + 1))) for number in range(8)]
     assert json.loads(wandb.config)["lr"]["value"] == 0.5 and wandb.exit_code == 0
     kinds = {row["trees/1"]["_type"] for row in wandb.rows if "trees/1" in row}

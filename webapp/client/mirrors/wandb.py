@@ -16,7 +16,7 @@ import wandb
 from webapp.client.mirrors import Entry, Mirrored
 from webapp.client.mirrors.entries import samples
 from webapp.client.mirrors.pictures import pictures
-from webapp.client.wandb_files import HISTORY, files, records, step_of
+from webapp.client.mirrors.wandb_position import offline_head, online_head
 
 _STEP = "grove/step"
 
@@ -33,10 +33,8 @@ class Tracker:
     def head(self) -> int:
         if not self._is_offline:
             self._open()
-            return max(0, self._run.step - 1) if self._run.resumed else 0
-        folder = Path(os.environ.get("WANDB_DIR") or ".") / "wandb"
-        found = [path for path in files(folder) if path.name == f"run-{self._id}.wandb"]
-        return max((_last(path) for path in found), default=0)
+            return online_head(self._run)
+        return offline_head(Path(os.environ.get("WANDB_DIR") or ".") / "wandb", self._id)
 
     def write(self, entries: list[Entry]) -> None:
         if self._run is None:
@@ -61,11 +59,6 @@ class Tracker:
                                     disable_git=True, disable_code=True),
         )  # fmt: skip
         self._run.define_metric("*", step_metric=_STEP)
-
-
-def _last(path: Path) -> int:
-    rows = (one.message(HISTORY) for one in records(path) if HISTORY in one)
-    return max(map(step_of, rows), default=0)
 
 
 def _values(entry: Entry) -> dict[str, Any]:
