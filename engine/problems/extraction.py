@@ -122,10 +122,11 @@ class _Reader:
     def found(self, text: str) -> Extraction:
         """Returns the program of an answer without thoughts."""
         own = turn(text)
-        readings = [without_marks(one) for one in (wrapped(own), own)]
-        others = text, with_ticks(readings[-1]), without_controls(readings[-1])
+        inside, outside = (without_marks(one) for one in (wrapped(own), own))
+        readings = inside, outside
+        others = text, with_ticks(outside), without_controls(outside)
         part: _Candidate | None = None
-        tail = "" if readings[0].strip() else after_elements(own)
+        tail = "" if inside.strip() else after_elements(own)
         chosen = self._chosen(tail) if codes.may_define(tail, self.entry_point) else None
         if chosen and chosen.is_whole and not chosen.code.missing:
             return self.extraction(chosen)
@@ -133,15 +134,16 @@ class _Reader:
             if not reading.strip() or not (chosen := self._chosen(reading)):
                 continue
             if chosen.grade == Grade.WHOLE or not self.entry_point:
-                return self.extraction(chosen)
+                whole = self._chosen(outside) if reading is inside and chosen.code.missing else None
+                return self.extraction(_completed(chosen, whole))
             part = part or chosen
-        for reading in further(readings[-1], self.entry_point):
+        for reading in further(outside, self.entry_point):
             if not codes.may_define(reading, self.entry_point):
                 continue
             chosen = self._chosen(reading)
             if chosen and (chosen.grade == Grade.WHOLE or not part):
                 return self.extraction(chosen)
-        return self.extraction(part) if part else _rest(readings[-1], self.parser)
+        return self.extraction(part) if part else _rest(outside, self.parser)
 
     def candidate(self, code: Code, text: str, block: Block | None = None) -> _Candidate:
         """Returns the candidate of a piece of code of a text, or of a block of it."""
@@ -199,6 +201,12 @@ class _Reader:
             return None
         rank, best = max(ranked, key=lambda one: one[0])
         return replace(best, code=parts.completed(rank[-1])) if self.entry_point else best
+
+
+def _completed(chosen: _Candidate, whole: _Candidate | None) -> _Candidate:
+    """Returns the program that a wrapper holds, with what it lacks from around the wrapper."""
+    same = whole and chosen.code.text.strip() in whole.code.text
+    return whole if whole and same else chosen
 
 
 def _loose(text: str, parser: Parser, cut: bool) -> Iterator[Code]:

@@ -234,8 +234,13 @@ _QUOTE_FENCE = re.compile(r"^[ \t]*(?:'''|\"\"\")py(?:thon)?3?[ \t]*$", re.MULTI
 
 
 _REJECTED = re.compile(
-    r"[\s>#*_]*(?:❌|✗|✘|(?:[Ii]ncorrect|[Ww]rong|[Bb]ad|[Bb]uggy|[Bb]roken)"
-    r"(?: (?:answer|approach|attempt|code|example|solution|version|way))?[\s:.*_]*$)"
+    r"[\s>#*_]*(?:❌|✗|✘|(?:(?:(?:an?|the|this is(?: an?)?|this would be(?: an?)?) )?"
+    r"(?:incorrect|wrong|bad|buggy|broken)"
+    r"(?: (?:answer|approach|attempt|code|example|solution|version|way))?"
+    r"|(?:(?:an?|one|the|another) )?(?:common|frequent|typical) (?:mistake|error|pitfall)s?"
+    r"(?: (?:is|are|would be))?(?: (?:this|to write))?"
+    r"|(?:do not|don't|never|avoid) (?:(?:do|write|use) )?this|what not to do)[\s:.*_]*$)",
+    re.IGNORECASE,
 )
 """Labels that consist of the judgement alone."""
 

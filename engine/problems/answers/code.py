@@ -266,13 +266,18 @@ def _is_made_of(value: ast.expr | None, own: frozenset[str]) -> bool:
 
 
 def _is_stub(body: Sequence[ast.stmt]) -> bool:
-    """Returns whether a function does nothing: `pass`, `...`, a docstring."""
+    """Returns whether a function does nothing: `pass`, `...`, `return ...`, a docstring."""
     return all(
         isinstance(node, ast.Pass)
         or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        or (isinstance(node, ast.Return) and _is_ellipsis(node.value))
         or (isinstance(node, ast.Raise) and "NotImplementedError" in _loaded_names(node))
         for node in body
     )
+
+
+def _is_ellipsis(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is ...
 
 
 def _used_names(tree: ast.AST) -> Iterator[str]:
@@ -369,7 +374,8 @@ def _global_names(module: symtable.SymbolTable) -> Iterator[str]:
     while tables:
         table = tables.pop()
         for symbol in table.get_symbols():
-            if symbol.is_referenced() and (table is module or symbol.is_global()):
+            used = symbol.is_referenced() or symbol.is_declared_global()  # `global n; n += 1`
+            if used and (table is module or symbol.is_global()):
                 yield symbol.get_name()
         tables += table.get_children()
 

@@ -57,6 +57,8 @@ class Parts:
         for name in sorted(names):
             other = self._binding(name, index)
             if other is None:
+                name, other = "*", self._binding("*", index)  # `from string import *`
+            if other is None:
                 continue
             # A later block may bind other values in a use of the program; constants it does not.
             with_values = other < index or name.isupper()

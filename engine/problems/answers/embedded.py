@@ -70,11 +70,16 @@ def of_triple_quotes(text: str) -> str:
 
 # JSON.
 
-_VALUE = re.compile(r"^[ \t]*(?=[{\[]\s*[\"{\[])", re.MULTILINE)
+_VALUE = re.compile(
+    r"^[ \t]*(?:(?:\[[A-Z_]{1,20}\](?:\w{1,40}\[ARGS\])?|<[^<>\n]{1,60}>|functools)[ ]?)?"
+    r"(?=[{\[]\s*[\"{\[])",
+    re.MULTILINE,
+)
 
 
 def json_values(text: str) -> Iterator[Any]:
-    """Yields the values of JSON that begin on a line of their own, within prose."""
+    """Yields the values of JSON that begin a line, or follow a mark there (`[TOOL_CALLS]`,
+    `<tool_call>`), within prose."""
     decoder, position = json.JSONDecoder(strict=False), 0
     for count, beginning in enumerate(_VALUE.finditer(text)):
         if count == _MOST_VALUES:

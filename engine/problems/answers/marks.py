@@ -5,8 +5,9 @@ others), `<thought>`, `<reasoning>`, `<seed:think>` (Seed-OSS), `<longcat_think>
 (Kimi), `[THINK]` (Magistral), `<|begin_of_thought|>` (Sky-T1), `<|START_THINKING|>` (Command A),
 `<|inner_prefix|>` (Apertus), `<|channel|>analysis<|message|>` (gpt-oss), `<|channel>thought`
 (Gemma 4), `<unused94>thought` (MedGemma), `<|im_start|>think` (a turn of its own), "Here is my
-thought process:" (Granite 3), `<details type="reasoning">` (Open WebUI), `<start_working_out>`
-(Unsloth); and the words that prompts in other languages ask for: `【思考】`, `<pensamiento>`.
+thought process:" (Granite 3), "Here are my reasoning steps:" (Apriel), `<details
+type="reasoning">` (Open WebUI), `<start_working_out>` (Unsloth); and the words that prompts in
+other languages ask for: `【思考】`, `<pensamiento>`.
 
 A mark that stands within quotes, as code or prose cites it, is no mark.
 """
@@ -14,9 +15,12 @@ A mark that stands within quotes, as code or prose cites it, is no mark.
 from __future__ import annotations
 
 import re
+import textwrap
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from engine.problems.answers.code import parsed
 
 _KIND = r"(?!begin|start|end|of)[a-z]{1,20}"
 _PART = r"(?:process|steps?|trace|chain|content|block|section|mode|on|aloud|out[_ -]loud)"
@@ -45,17 +49,17 @@ _THOUGHT_MARK = re.compile(
       | <\|im_start\|>\s*think(?:ing)?(?=[ \t]*(?:\n|\Z))
       | <\|channel\|>\s*(?!final\b)\w(?:(?!<\|message)[^\n]){{0,200}}<\|message\|>
       | <\|channel>\s*(?!final\b)\w+
-      | here\ is\ my\ thought\ process:
+      | here\ (?:is\ my\ thought\ process|are\ my\ reasoning\ steps):
     ) | (?P<close>
-        {_LESS}\s?[|｜]?[/／\\]\s?[|｜]?{_THOUGHT}\s?[|｜]?\s?{_MORE}
+        {_LESS}\s?[|｜]?(?:\\?/|[／\\])\s?[|｜]?{_THOUGHT}\s?[|｜]?\s?{_MORE}
       | {_LESS}[|｜]?end[_-]?(?:of[_-]?)?{_THOUGHT}[|｜]?{_MORE}
       | {_LESS}[|｜]?{_THOUGHT}[_-]end[|｜]?{_MORE}
       | [【［\[]\s?[/／]\s?{_HEADING}\s?[】］\]]
       | <\|inner_suffix\|> | <unused95> | <\|im_start\|>\s*answer[ \t]*\n
       | (?-i:\[END_(?:OF_)?{_WORD}\])
-      | <\|channel\|>\s*final\b[^<\n]{{0,100}}<\|message\|>
+      | <\|channel\|>\s*final\b[^<\n]{{0,100}}(?:<\|constrain\|>[^<\n]{{0,100}})?<\|message\|>
       | <channel\|> | <\|channel>\s*final\b
-      | here\ is\ my\ response:
+      | here\ is\ my\ response: | (?-i:\[BEGIN\ FINAL\ RESPONSE\])
     ) | (?P<square>(?-i:\[(?P<slash>/?)(?:(?:BEGIN|START)_(?:OF_)?)?{_WORD}\]))
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -86,9 +90,8 @@ _HEADING_END = re.compile(
     rf"[【［\[]\s?(?:[/／]\s?{_HEADING}|{_HEADING}(?:结束|結束)|{_ANSWER_HEADING})\s?[】］\]]"
 )
 _BEGINNING = re.compile(r"[<◁⟨＜\[【［]|&lt;")
-_SENTENCE = re.compile(
-    rf"{_BEGINNING.pattern}|(?<=\n)[ \t]*(?=[Hh]ere is my )|\A\s*(?=[Hh]ere is my )"
-)
+_HERE = "[Hh]ere (?:is|are) my "
+_SENTENCE = re.compile(rf"{_BEGINNING.pattern}|(?<=\n)[ \t]*(?={_HERE})|\A\s*(?={_HERE})")
 """Where a mark may begin, so that the patterns of marks are tried there alone."""
 # What is left of gpt-oss's channels when its special tokens are not decoded.
 _BARE_CHANNELS = re.compile(r"\A\s*analysis.*assistantfinal", re.DOTALL)
@@ -98,6 +101,8 @@ _OLLAMA = re.compile(
 """How Ollama shows the thought of a model."""
 _BARE_THOUGHT = re.compile(r"\A\s*analysis[A-Z][\w']* ")
 
+_LONGEST_CITING = 20_000
+"""Characters of a block whose marks may be cited."""
 _LONGEST_MARK = _LINE = 200
 """Characters in which a mark, and what cites it, are looked for."""
 
@@ -114,10 +119,13 @@ _WRAPPER = re.compile(
 
 _END = re.compile(
     r"<[|｜](?:im_)?(?:end(?!_header)|eo[a-z](?![a-z]))[\w▁]*[|｜]>"
-    r"|<[|｜](?:return|call|user|im_start|im_sep|start)[|｜]>"
+    r"|<[|｜](?:return|call|user|im_start|im_sep|start)[|｜]>|\[\|endofturn\|\]"
     r"|<(?:end_of_turn|end_of_text|end_of_utterance|eo[dst]|start_of_turn|turn\|)>"
     r"|(?<![^\n'\"])\[DONE\](?=\s*(?:\Z|\n))"
-    r"|(?:</s>|\[EOS\]|\[/INST\]|\[INST\])(?=\s*(?:\Z|\n|<|\[))",
+    r"|(?:</s>|\[EOS\]|\[/INST\]|\[INST\])(?=\s*(?:\Z|\n|<|\[))"
+    # A base model ends a file of its training data, and goes on with the next one.
+    r"|<(?:file_sep|repo_?name|gh_stars|issue_start|commit_before|jupyter_start|jupyter_output"
+    r"|empty_output)>|<[|｜](?:file_sep(?:arator)?|repo_name)[|｜]>",
     re.IGNORECASE,
 )
 _HEADER = re.compile(
@@ -125,7 +133,10 @@ _HEADER = re.compile(
     r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|start\|>|<\|turn>)\s*"
     r"(?:assistant|model)[ \t]*(?:<\|end_header_id\|>|\n)?"
 )
-_SPECIAL = re.compile(r"<[|｜][\w▁]{1,40}[|｜]>|</?s>(?=[ \t]*$)|<(?:bos|pad|unk)>", re.MULTILINE)
+_SPECIAL = re.compile(
+    r"<[|｜][\w▁]{1,40}[|｜]>|</?s>(?=[ \t]*$)|<(?:bos|pad|unk|jupyter_(?:code|text|script))>",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +174,7 @@ def without_thoughts(answer: str) -> Spoken:
             continue
         elif thought:
             position, thought = mark.end(), False
-        elif not _in_comment(answer, mark):
+        elif not _in_comment(answer, mark) and not fences.cite(mark):
             spoken.clear()
             position = mark.end()
     if thought and (final := _final_answer(answer, position)):
@@ -227,7 +238,7 @@ def _own_turn(text: str, begins: int) -> str:
     for speaker in _SPEAKER.finditer(text):
         if speaker.start() <= begins or fences.hold(0, speaker):
             continue
-        if speaker["person"]:
+        if speaker["person"] or speaker["instruction"]:
             person = speaker.start() if person is None else person
         elif person is not None:
             return text[:person]
@@ -235,7 +246,8 @@ def _own_turn(text: str, begins: int) -> str:
 
 
 _SPEAKER = re.compile(
-    r"^(?:#{1,4}[ ]|\*\*)?(?:(?P<person>User|Human)|Assistant|AI)(?:\*\*:|:\*\*|:)(?=[ \t\n]|\Z)",
+    r"^(?:(?:#{1,4}[ ]|\*\*)?(?:(?P<person>User|Human|USER|HUMAN)|Assistant|ASSISTANT|AI)"
+    r"(?:\*\*:|:\*\*|:)|(?:#{2,4}|@@) (?:(?P<instruction>Instruction)|Response):?)(?=[ \t\n]|\Z)",
     re.MULTILINE,
 )
 
@@ -295,7 +307,7 @@ def _marks(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 def _thought_marks(text: str) -> Iterator[re.Match[str]]:
     ends: dict[str, int] = {}
-    beginnings = _SENTENCE if "ere is my " in text else _BEGINNING
+    beginnings = _SENTENCE if re.search(_HERE, text) else _BEGINNING
     for beginning in beginnings.finditer(text):
         is_sentence = beginnings is _SENTENCE and not _BEGINNING.match(text, beginning.start())
         start = beginning.end() if is_sentence else beginning.start()
@@ -351,7 +363,8 @@ class _Fences:
     def __init__(self, text: str):
         self._text, self._marked = text, "```" in text or "~~~" in text
         self._opening = -1, False
-        fences = list(_FENCE.finditer(text)) if self._marked else []
+        self._fences = fences = list(_FENCE.finditer(text)) if self._marked else []
+        self._cited = -1, False
         self._starts = [fence.start(1) for fence in fences]
         self._last_close = max((f.start() for f in fences if not f["info"]), default=-1)
 
@@ -361,6 +374,18 @@ class _Fences:
             return False
         before = bisect_left(self._starts, mark.start()) - bisect_left(self._starts, start)
         return (before + self._opens(start)) % 2 == 1 and self._last_close >= mark.end()
+
+    def cite(self, mark: re.Match[str]) -> bool:
+        """Returns whether a mark stands within a fenced block of Python, as in a docstring."""
+        after = bisect_left(self._starts, mark.start())
+        if after == 0 or after == len(self._fences) or self._fences[after]["info"]:
+            return False
+        if self._cited[0] != after:
+            block = self._text[self._fences[after - 1].end() : self._starts[after]]
+            code = block.partition("\n")[2].rpartition("\n")[0]
+            is_code = len(code) <= _LONGEST_CITING and parsed(textwrap.dedent(code)) is not None
+            self._cited = after, is_code
+        return self._cited[1]
 
     def _opens(self, start: int) -> bool:
         """Returns whether a fence stands there, within a line."""

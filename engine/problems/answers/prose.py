@@ -64,9 +64,11 @@ _KEYWORDS = frozenset(
 )  # fmt: skip
 _CODE_LIKE = re.compile(r"^[\w.\[\], ]+[-+*/%]?=[^=]|[;{]$|^(?:[\w.]+\.)?\w+\(.*\)$")
 _MARKUP = re.compile(
-    r"#{1,6} \S|[-*+•>] |\d+[.)] |[*_]{2}\S|\||[-=*_#~]+$|</?\w[^<>]*>$|\\|[^\x00-\x7f]"
+    r"#{1,6} \S|[-*+•>] |\d+[.)] |[*_]{2}\S|\||[-=*_#~]+$|[-=*~$<>]{3}|[-=]>"
+    r"|</?\w[^<>]*>$|\\|[^\x00-\x7f]"
 )
-"""Headings, items, bold text, tables, rules, tags, and what is written in no Latin letters."""
+"""Headings, items, bold text, tables, rules, arrows, tags, and what is written in no Latin
+letters."""
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _WORDS_IN_A_ROW = re.compile(r"\b[^\W\d_](?:['’]?[^\W\d_])+[,:;.]?\s+[(\"'`*]*[^\W\d_]")
 _SURELY_CODE = re.compile(

@@ -71,7 +71,8 @@ def further(text: str, entry_point: str | None) -> Iterator[str]:
 
 _TAG = re.compile(
     r"(?P<block></?pre\b[^<>]{0,200}>(?:\s{0,9}</?code\b[^<>]{0,200}>)?|</code>\s{0,9}</pre>"
-    r"|</?(?:code|tt)\b[^<>]{0,200}>|\{noformat\}|\[/?code(?:=\w{0,20})?\]|\{code(?::\w{0,20})?\})"
+    r"|</?(?:code|tt)\b[^<>]{0,200}>|\{noformat\}|\[/?(?:code(?:=\w{0,20})?|python3?|py)\]|\{code(?::\w{0,20})?\}"
+    r"|\{%-?[ ]?(?:end)?(?:highlight|raw|code)\b[^%\n]{0,60}%\})"
     r"|(?P<line><br\s?/?>|</?(?:p|div|li|ul|ol|h[1-6]|table|tr|section|article|body|html)\b"
     r"[^<>]{0,200}>|<!--|-->)"
     r"|(?P<nothing></?(?:span|font|b|i|em|strong|a|td|th|mark|var|kbd)\b[^<>]{0,200}>"
@@ -261,8 +262,8 @@ def _of_spans(text: str) -> str:
 # Numbered lines.
 
 _NUMBER = re.compile(
-    r"[ \t]*(?:L(?:ine[ \t])?|\[)?(?P<number>\d{1,6})"
-    r"(?:[ \t]*(?:[|→│┃]|[:.)\]](?=[ \t]|$))|[ \t]|$)(?P<rest>.*)"
+    r"[ \t]*(?:L(?:ine[ \t])?|[\[(#]|/\*[ \t]?)?(?P<number>\d{1,6})"
+    r"(?:[ \t]*(?:[|→│┃:]|\*/|[.)\]-](?=[ \t]|$))|[ \t]|$)(?P<rest>.*)"
 )
 
 
@@ -300,6 +301,11 @@ _LABEL = re.compile(
     r"[ \t]*[:(]|import[ \t]+\w|from[ \t]+[\w.]+[ \t]+import\b|@\w)",
     re.MULTILINE,
 )
+_OPENED = re.compile(
+    r"^[ \t]*<[A-Za-z][^<>\n]{0,80}>[ \t]*(?=(?:async[ ]def|def|class|import|from)[ ]|@\w)",
+    re.MULTILINE,
+)
+_CLOSED = re.compile(r"</[A-Za-z][\w:-]{0,40}>[ \t]*$", re.MULTILINE)
 _TAGGED = re.compile(
     r"^([ \t]*(?:`{3,}|~{3,})[ \t]*(?:python3?|py))(?=(?:async def|def|class|import|from) |@\w)",
     re.MULTILINE,
@@ -307,8 +313,11 @@ _TAGGED = re.compile(
 
 
 def _of_labels(text: str) -> str:
-    """Returns the text with code that follows a label (`Answer: def ...`) on a line of its own."""
+    """Returns the text with code that follows a label (`Answer: def ...`), or stands in an element
+    (`<arg_value>def ...`), on lines of its own."""
     changed = _TAGGED.sub(r"\1\n", _LABEL.sub("\n\n", text))
+    if _OPENED.search(changed):
+        changed = _CLOSED.sub("\n", _OPENED.sub("\n", changed))
     return changed if changed != text else ""
 
 
@@ -326,7 +335,7 @@ def _of_quotes(text: str) -> str:
     return changed if changed != plain else ""
 
 
-_MARGIN = re.compile(r"^[ \t]*[>|│┃][ ]?", re.MULTILINE)
+_MARGIN = re.compile(r"^[ \t]*(?:>!|[>|│┃])[ ]?", re.MULTILINE)
 
 
 _QUOTE_FENCE = re.compile(
