@@ -1,6 +1,6 @@
 """Containers of data sets: rows of local files and folders.
 
-A path is a file (JSON, JSONL, each plain, gzip or zstd; Parquet; Arrow), or a folder: one that
+A path is a file (JSON, JSONL, CSV, each plain, gzip or zstd; Parquet; Arrow), or a folder: one that
 `datasets` saved, a copy of a repository with shards anywhere below it, or the original folders of
 APPS with one folder per problem.
 
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.problems.containers import columns, text
+from engine.problems.containers import columns, delimited, text
 from engine.problems.containers.wrappers import is_viewer_page, is_viewer_row
 from engine.problems.errors import DatasetError, DatasetIssue
 
-_SUFFIXES = (".jsonl", ".json", ".ndjson", ".parquet", ".arrow")
+_SUFFIXES = (".jsonl", ".json", ".ndjson", ".parquet", ".arrow", ".csv", ".tsv")
 _PACKED = ("", ".gz", ".zst")
 _NO_ROWS = frozenset(
     {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "config.json"}
@@ -113,7 +113,8 @@ def is_jsonl(path: Path) -> bool:
     first = next(text.lines_of(path), (0, b""))[1].strip()
     is_one_value = first == b"{" or first.startswith(b"[")
     row = text.row_of(first)
-    return not (is_one_value or is_viewer_row(row) or is_viewer_page(row))
+    is_table = bool(delimited.delimiter_of(first))
+    return not (is_one_value or is_table or is_viewer_row(row) or is_viewer_page(row))
 
 
 def _holds_rows(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Rows of text files: JSON or JSONL; plain, gzip or zstd by their first bytes, not their name.
+"""Rows of text files: JSON, JSONL or CSV; plain, gzip or zstd by their first bytes, not their name.
 
 Invariant: a file is read line by line; no line may be longer than MAX_LINE_BYTES after
 decompression, so a small file cannot use up all memory.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from engine.config import bounded_json, git_lfs
+from engine.problems.containers import delimited
 from engine.problems.containers.wrappers import is_viewer_page, rows_inside, unwrapped
 from engine.problems.errors import DatasetError, DatasetIssue
 
@@ -120,8 +121,15 @@ def rows_of(path: Path) -> Iterator[tuple[int, Any]]:
 def _wrapped_rows_of(path: Path) -> Iterator[tuple[int, Any]]:
     lines = lines_of(path)
     number, first = next(lines, (0, b""))
-    if first.strip() in (b"{", b"[{") or first.lstrip().startswith(b"["):
-        yield from enumerate(rows_inside(_whole(path, first, lines)), start=1)
+    if first.strip() == b"{":
+        yield from _printed_over_lines(path, number, first, lines)
+        return
+    if first.lstrip().startswith(b"["):
+        text = b"".join([first, *(line for _, line in _within_limit(path, len(first), lines))])
+        yield from enumerate(_rows_of_value(path, first, _value(text)), start=1)
+        return
+    if delimiter := delimited.delimiter_of(first):
+        yield from _table(path, delimiter)
         return
     if not number:
         return
@@ -134,6 +142,46 @@ def _wrapped_rows_of(path: Path) -> Iterator[tuple[int, Any]]:
         yield following[0], row_of(following[1])
     for number, line in lines:
         yield number, row_of(line)
+
+
+def _table(path: Path, delimiter: str) -> Iterator[tuple[int, Any]]:
+    number = 0
+    try:
+        with _opened(path) as file:
+            for number, row in delimited.rows_of(file, delimiter, MAX_LINE_BYTES):
+                yield number, row
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        issue = DatasetIssue(str(path), number, "file", str(path), f"cannot be read: {error}")
+        raise DatasetError([issue]) from None
+
+
+def _printed_over_lines(
+    path: Path, number: int, first: bytes, lines: Iterator[tuple[int, bytes]]
+) -> Iterator[tuple[int, Any]]:
+    """Yields the rows of a file whose first line is `{`: one object, which is or holds rows, or
+    several that were printed one after another, as `jq` prints them; each ends with a line that is
+    `}`, and has the number of its first line."""
+    numbered = [(number, first), *_within_limit(path, len(first), lines)]
+    value = _value(b"".join(line for _, line in numbered))
+    if isinstance(value, ValueError) and "Extra data" in str(value):
+        yield from _objects(numbered)
+    else:
+        yield from enumerate(_rows_of_value(path, first, value), start=1)
+
+
+def _objects(lines: list[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
+    start, whole = 0, list[bytes]()
+    for number, line in lines:
+        if whole and line.rstrip() == b"{":  # the one before is torn
+            yield start, row_of(b"".join(whole))
+            whole = []
+        start = start if whole else number
+        whole.append(line)
+        if line.rstrip() == b"}":
+            yield start, row_of(b"".join(whole))
+            whole = []
+    if whole:
+        yield start, row_of(b"".join(whole))
 
 
 def row_of(line: bytes) -> Any:
@@ -166,18 +214,57 @@ def parsed(text: bytes | str) -> Any:
         return ValueError(f"is not JSON: {error}")
 
 
-def _whole(path: Path, first: bytes, lines: Iterator[tuple[int, bytes]]) -> Any:
-    parts, size = [first], len(first)
-    for _, line in lines:
-        parts.append(line)
+class _Twice(dict[str, Any]):
+    """An object of JSON of which a field comes twice."""
+
+
+def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns an object; of one with a field that comes twice, one that says so, since its row
+    alone is left out."""
+    data = dict(pairs)
+    return _Twice(data) if len(data) < len(pairs) else data
+
+
+def _value(text: bytes) -> Any:
+    """Returns the JSON value of a file, or a ValueError with the reason why it cannot be parsed."""
+    try:
+        return bounded_json.loads(text, object_pairs_hook=_marked)
+    except (ValueError, RecursionError):
+        value = parsed(text)
+        return value if isinstance(value, ValueError) else ValueError("is not JSON")
+
+
+def _rows_of_value(path: Path, first: bytes, value: Any) -> Iterator[Any]:
+    """Yields the rows in the JSON value of a file; of one that has a field twice, the reason."""
+    if isinstance(value, ValueError):
+        raise DatasetError([DatasetIssue(str(path), 0, "file", first[:80], str(value))])
+    for row in rows_inside(value):
+        yield _twice(row) or row
+
+
+def _twice(row: Any) -> ValueError | None:
+    """Returns why a row is none: an object in it has a field twice; None if it is one."""
+    pending = [row]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, _Twice):
+            names = ", ".join(map(repr, one))[:_SHOWN_BYTES]
+            return ValueError(f"a field comes twice, of {names}; {LINE_REMEDY}")
+        if isinstance(one, dict | list):
+            pending += one.values() if isinstance(one, dict) else one
+    return None
+
+
+def _within_limit(
+    path: Path, size: int, lines: Iterator[tuple[int, bytes]]
+) -> Iterator[tuple[int, bytes]]:
+    """Yields the lines after the first, of `size` bytes, of a file that is one JSON value."""
+    for number, line in lines:
         size += len(line)
         if size > MAX_LINE_BYTES:
             remedy = f"one JSON value of more than {MAX_LINE_BYTES >> 20} MiB; write it as JSONL"
             raise DatasetError([DatasetIssue(str(path), 0, "file", str(path), remedy)])
-    value = parsed(b"".join(parts))
-    if isinstance(value, ValueError):
-        raise DatasetError([DatasetIssue(str(path), 0, "file", parts[0][:80], str(value))])
-    return value
+        yield number, line
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -10,6 +10,8 @@ from typing import Any
 _WRAPPER_FIELDS = 4  # an object with more fields is a row
 _VIEWER_FIELDS = frozenset({"row_idx", "row", "truncated_cells"})
 _SPLIT_FIELDS = frozenset({"columns", "index", "data"})
+_LIST_NAMES = ("data", "rows", "records", "problems", "instances")
+"""Of a list that is the rows, however many fields say what they are."""
 _SHOWN_CELLS = 5
 
 
@@ -52,11 +54,18 @@ def rows_inside(value: Any) -> list[Any]:
     if value.keys() <= _SPLIT_FIELDS and (rows := _of_split(value)):
         return rows
     lists = [one for one in value.values() if _is_list_of_objects(one)]
-    if len(lists) == len(value) and len({frozenset(one[0]) for one in lists}) == 1:
+    empty = [one for one in value.values() if one == []]
+    if lists and len(lists) + len(empty) == len(value) and _share_a_field(lists):
         return [row for one in lists for row in one]
-    if len(lists) == 1 and len(value) <= _WRAPPER_FIELDS:
+    named = any(_is_list_of_objects(value.get(name)) for name in _LIST_NAMES)
+    if len(lists) == 1 and (named or len(value) <= _WRAPPER_FIELDS):
         return lists[0]
     return _of_columns(value) or [value]
+
+
+def _share_a_field(lists: list[list[Any]]) -> bool:
+    """Returns whether the first rows of splits have a field in common."""
+    return bool(set.intersection(*(set(one[0]) for one in lists)))
 
 
 def _is_list_of_objects(value: Any) -> bool:

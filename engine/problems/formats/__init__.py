@@ -19,11 +19,16 @@ from engine.problems.formats import (
     apps,
     codecontests,
     cruxeval,
+    deepcoder,
+    eurus,
     evalplus,
     humaneval,
     kodcode,
+    leetcode,
     livecodebench,
     mbpp,
+    primeintellect,
+    rstar,
     taco,
 )
 from engine.problems.formats.fields import Fields
@@ -62,6 +67,7 @@ FORMATS: Methods[Format] = Methods(
     "formats",
     published_format,
     evalplus,
+    leetcode,
     humaneval,
     mbpp,
     taco,
@@ -71,6 +77,10 @@ FORMATS: Methods[Format] = Methods(
     acecode,
     kodcode,
     cruxeval,
+    primeintellect,
+    deepcoder,
+    eurus,
+    rstar,
 )
 
 

@@ -1,7 +1,7 @@
 """AceCode-87K (TIGER-Lab): questions with tests written by models.
 
-Row: `id`, `source`, `question`, `test_cases` (assertions), `inferences` (answers of models:
-`completion`, `pass_rate`).
+Row: `id`, `source`, `question`, `test_cases`, in V2 `tests` (assertions), `inferences`
+(answers of models: `completion`, `pass_rate`).
 
 The entry point is the function that the assertions call. The reference is the program of an answer
 that passed all tests, if there is one.
@@ -18,21 +18,22 @@ from engine.problems.formats.fields import Fields, RowError
 from engine.problems.formats.visible_tests import normalized, shows_call, split_tests
 from engine.problems.problem import CodeTest, Problem
 
-FIELDS = ("id", "source", "question", "test_cases", "inferences")
+FIELDS = ("id", "source", "question", "test_cases", "tests", "inferences")
 
 
 def recognises(row: Mapping[str, Any]) -> bool:
-    return {"question", "test_cases"} <= row.keys()
+    return "question" in row and bool({"test_cases", "tests"} & row.keys())
 
 
 def problem(fields: Fields) -> Problem:
-    question, tests = fields.text("question"), fields.texts("test_cases")
+    field = "test_cases" if "test_cases" in fields.data else "tests"
+    question, tests = fields.text("question"), fields.texts(field)
     if not tests:
-        raise RowError("test_cases", tests, "holds no test; a problem without tests is no problem")
+        raise RowError(field, tests, "holds no test; a problem without tests is no problem")
     reference = _reference(fields)
-    name = assertions.function_under_test("test_cases", tests, reference)
-    assertions.refuse_changes_in_place("test_cases", tests, name)
-    assertions.refuse_own_objects("test_cases", tests, name)
+    name = assertions.function_under_test(field, tests, reference)
+    assertions.refuse_changes_in_place(field, tests, name)
+    assertions.refuse_own_objects(field, tests, name)
     statement = normalized(question)
     calls = [assertions.called(test, name) for test in tests]
     shown = [bool(call) and shows_call(statement, name, call) for call in calls]

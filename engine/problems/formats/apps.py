@@ -108,5 +108,8 @@ def _arguments(test: CallTest) -> str:
 
 
 def _solutions(fields: Fields) -> list[str]:
+    value = fields.data.get("solutions")
+    if isinstance(value, str) and value.strip() and not value.lstrip().startswith(("[", '"')):
+        return [value]  # one program
     value = fields.json("solutions")
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []

@@ -344,7 +344,9 @@ def _asserts_nothing(node: ast.AST) -> bool:
     if not isinstance(node, ast.Assert):
         return False
     tested = node.test
-    return isinstance(tested, ast.Constant) or (isinstance(tested, ast.Tuple) and bool(tested.elts))
+    if isinstance(tested, ast.Constant):  # `assert False` says that it must not be reached
+        return bool(tested.value)
+    return isinstance(tested, ast.Tuple) and bool(tested.elts)
 
 
 def _splits(body: Sequence[ast.stmt], units: Sequence[int]) -> bool:

@@ -31,6 +31,8 @@ FIELDS = (
 )  # fmt: skip
 _PYTHON3 = (3, "3", "PYTHON3", "Python3", "python3")
 _MIB = 1 << 20
+_STANDARD = frozenset({"", "stdin", "stdout", "standard input", "standard output"})
+"""Names of input and output that are no file."""
 
 
 def recognises(row: Mapping[str, Any]) -> bool:
@@ -39,7 +41,8 @@ def recognises(row: Mapping[str, Any]) -> bool:
 
 def problem(fields: Fields) -> Problem:
     for field in ("input_file", "output_file"):
-        if name := fields.text_or_empty(field):
+        name = fields.text_or_empty(field)
+        if name.strip().lower() not in _STANDARD:
             raise RowError(field, name, "the program would use a file; only stdin can be given")
     description = fields.text("description")
     shown, hidden = _tests(fields, "public_tests"), _tests(fields, "private_tests")

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.problems.containers.text import parsed
 from engine.problems.problem import Limits
-from engine.sandbox.guest.literals import LiteralError, to_literal
+from engine.sandbox.guest.literals import LiteralError, read_literal, to_literal
 
 _SHOWN_CHARS = 200
 _BEYOND = 1e18  # no limit is that large; a larger int may exceed all floats
@@ -30,10 +30,11 @@ class RowError(ValueError):
 
 
 class Fields:
-    """Fields of one row, by name and kind."""
+    """Fields of one row, by name and kind. NaN, which tables of pandas have where a cell is empty,
+    is null."""
 
     def __init__(self, data: dict[str, Any], position: int):
-        self.data = data
+        self.data = {name: None if value != value else value for name, value in data.items()}
         self.position = position
         """Number of the row in its file, from 1; used as id of rows that have none."""
 
@@ -50,26 +51,28 @@ class Fields:
         return next((v for n in (name, *others) if isinstance(v := self.data.get(n), str)), "")
 
     def texts(self, name: str) -> list[str]:
-        """Returns a list of texts; empty if the field is missing or null."""
+        """Returns a list of texts, which may be written as JSON or as a Python literal; empty if
+        the field is missing, null or a blank text."""
         value = self.data.get(name)
+        if isinstance(value, str):
+            value = _written(value) if value.strip() else None
         if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise RowError(name, value, "must be a list of texts")
+            raise RowError(name, self.data.get(name), "must be a list of texts")
         return value
 
     def json(self, name: str) -> Any:
         """Returns the parsed JSON of a text field, and any other value unchanged.
 
         Returns None if the field is missing, null or a blank text. JSON of a JSON text, as tables
-        have it whose writer encoded twice, is parsed twice.
+        have it whose writer encoded twice, is parsed twice; a Python literal, as the CSV of pandas
+        has it for lists and dicts, is read as well.
         """
         value = self.data.get(name)
         if not isinstance(value, str) or not value.strip():
             return None if isinstance(value, str) else value
-        result = parsed(value)
-        if isinstance(result, str):
-            result = parsed(result)
+        result = _written(value)
         if isinstance(result, ValueError):
             raise RowError(name, value, f"the text {result}")
         return result
@@ -93,6 +96,20 @@ class Fields:
             items = value if isinstance(value, list) else [value]
             texts += [item for item in items if isinstance(item, str) and item]
         return tuple(dict.fromkeys(texts))
+
+
+def _written(text: str) -> Any:
+    """Returns the value of a text in JSON, encoded once or twice, or of a list or dict as Python
+    writes it; the ValueError of JSON if it is neither."""
+    value = parsed(text)
+    if isinstance(value, str):
+        value = parsed(value)
+    if isinstance(value, ValueError) and text.lstrip()[:1] in ("[", "{"):
+        try:
+            return read_literal(text.strip())
+        except LiteralError:
+            return value
+    return value
 
 
 def function_name(field: str, value: Any) -> str:

@@ -1,7 +1,10 @@
-"""HumanEval (openai/human-eval) and the table of HumanEval+ (evalplus/humanevalplus).
+"""HumanEval (openai/human-eval), the table of HumanEval+ (evalplus/humanevalplus), and the Python
+problems of HumanEvalPack and HumanEval-X.
 
 Row: `task_id`, `prompt` (imports, helpers and a signature with its docstring), `entry_point`,
-`canonical_solution` (the body), `test` (Python that defines `check(candidate)`).
+`canonical_solution` (the body, or the whole function), `test` (Python that defines
+`check(candidate)`, or assertions that call the function). HumanEval-X has no `entry_point`, but a
+`declaration`, whose last function it is. Problems of other languages are left out.
 
 The prompt's imports and helpers are the prelude. `check` is split into its assertions if that is
 safe, and called whole otherwise. Assertions whose call appears in the docstring are public.
@@ -11,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,16 +23,19 @@ from engine.problems.formats.fields import Fields, RowError
 from engine.problems.formats.visible_tests import normalized, shows_call, split_tests
 from engine.problems.problem import CodeTest, Problem
 
-FIELDS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
+FIELDS = ("task_id", "prompt", "declaration", "entry_point", "canonical_solution", "test")
+_OF_PYTHON = ("HumanEval", "Python")
 
 
 def recognises(row: Mapping[str, Any]) -> bool:
-    return {"prompt", "entry_point", "canonical_solution", "test"} <= row.keys()
+    return {"prompt", "test"} <= row.keys() and bool({"entry_point", "declaration"} & row.keys())
 
 
 def problem(fields: Fields) -> Problem:
-    prompt, name = fields.text("prompt"), fields.text("entry_point")
-    tests = _tests(fields.text("test"))
+    _refuse_other_languages(fields)
+    prompt = fields.text("prompt")
+    name = _entry_point(fields)
+    tests = tests_of(fields.text("test"), name)
     assertions.refuse_changes_in_place("test", tests, "candidate")
     assertions.refuse_own_objects("test", tests, "candidate", prelude(prompt, name))
     statement = normalized(prompt)
@@ -44,6 +51,27 @@ def problem(fields: Fields) -> Problem:
         reference=reference_of(prompt, fields),
         prelude=prelude(prompt, name),
     )
+
+
+def _refuse_other_languages(fields: Fields) -> None:
+    """Raises `RowError` for a problem of HumanEvalPack or HumanEval-X in another language, whose
+    `task_id` begins with it."""
+    task = fields.data.get("task_id")
+    language = (
+        task.partition("/")[0] if isinstance(task, str) and "declaration" in fields.data else ""
+    )
+    if language and language not in _OF_PYTHON:
+        raise RowError("task_id", task, f"is a problem in {language}; only Python is run")
+
+
+def _entry_point(fields: Fields) -> str:
+    if fields.data.get("entry_point") is not None or "declaration" not in fields.data:
+        return fields.text("entry_point")
+    declared = fields.text("declaration")
+    names = re.findall(r"^(?:async )?def (\w+)", declared, re.MULTILINE)
+    if not names:
+        raise RowError("declaration", declared, "declares no function, and there is no entry_point")
+    return names[-1]
 
 
 def reference_of(prompt: str, fields: Fields) -> str:
@@ -68,11 +96,15 @@ def prelude(prompt: str, name: str) -> str:
     raise RowError("prompt", prompt, f"has no function {name}, which entry_point names")
 
 
-def _tests(test: str) -> list[str]:
+def tests_of(test: str, name: str) -> list[str]:
+    """Returns the tests of a text for the function `name`, which they call `candidate`. Raises
+    `RowError`."""
     body = numpy_shim.without_numpy(assertions.parsed("test", test).body)
-    check = next((n for n in body if isinstance(n, ast.FunctionDef) and n.name == "check"), None)
-    if check is None:
-        raise RowError("test", test, "defines no check(candidate)")
+    checks = [n for n in body if isinstance(n, ast.FunctionDef) and n.name == "check"]
+    if not checks:
+        return _assertions(test, body, name)
+    check = checks[-1]
+    body = [node for node in body if node not in checks[:-1]]
     parameters = [argument.arg for argument in check.args.args]
     if len(parameters) != 1:
         raise RowError("test", ast.unparse(check.args), "check must take the function, no more")
@@ -87,6 +119,31 @@ def _tests(test: str) -> list[str]:
     if not tests:
         raise RowError("test", test, "asserts nothing; a problem without tests cannot be judged")
     return tests
+
+
+def _assertions(test: str, body: list[ast.stmt], name: str) -> list[str]:
+    """Returns the tests of a text without `check`: assertions that call the function `name`."""
+    if any(isinstance(node, ast.ClassDef) for node in body):
+        remedy = "tests in a class, as unittest does; only check(candidate) and assertions are run"
+        raise RowError("test", test, remedy)
+    renamed = [_Renamed(name).visit(node) for node in body]
+    tests = assertions.split(renamed)
+    if tests is None:
+        tests = [ast.unparse(ast.Module(renamed, []))]
+    if not any(assertions.called(one, "candidate") for one in tests):
+        raise RowError("test", test, f"defines no check(candidate), and asserts nothing of {name}")
+    return tests
+
+
+class _Renamed(ast.NodeTransformer):
+    """Transformer that gives the function under test the name that `check` gives it."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        new = "candidate" if node.id == self._name else node.id
+        return ast.copy_location(ast.Name(new, node.ctx), node)
 
 
 def _callers_of_check(body: list[ast.stmt]) -> set[str]:

@@ -32,14 +32,14 @@ _SETUP = ("setup_function", "teardown_function", "setup_module", "teardown_modul
 
 
 def recognises(row: Mapping[str, Any]) -> bool:
-    return {"question", "solution"} <= row.keys() and bool({"test", "test_code"} & row.keys())
+    return "question" in row and bool({"test", "test_code"} & row.keys())
 
 
 def problem(fields: Fields) -> Problem:
-    question, solution = fields.text("question"), fields.text("solution")
+    question, solution = fields.text("question"), fields.text_or_empty("solution")
     field = "test" if fields.data.get("test") else "test_code"
     tree = assertions.parsed(field, fields.text(field))
-    imported = _from_solution(field, tree)
+    imported = _used(tree, _from_solution(field, tree))
     body = _WithoutSolution().visit(tree).body
     local, name = _function(fields, field, imported)
     tests = _tests(field, body, local, name)
@@ -70,6 +70,18 @@ def _from_solution(field: str, tree: ast.Module) -> list[ast.ImportFrom]:
     return [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module == "solution"]
 
 
+def _used(tree: ast.Module, imported: Sequence[ast.ImportFrom]) -> list[ast.ImportFrom]:
+    """Returns imports of the names alone that the tests use; all if they use none."""
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | {"*"}
+    used = [
+        ast.ImportFrom(node.module, [alias], node.level)
+        for node in imported
+        for alias in node.names
+        if (alias.asname or alias.name) in read
+    ]
+    return used or list(imported)
+
+
 class _WithoutSolution(ast.NodeTransformer):
     """Transformer that removes every `from solution import ...`: the judge defines the name."""
 
@@ -91,8 +103,8 @@ def _function(fields: Fields, field: str, imported: Sequence[ast.ImportFrom]) ->
         raise RowError(
             field, None, "imports nothing from solution, and test_info names no function"
         )
-    solution = fields.text("solution")
-    if not statements.signature_of(solution, name):
+    solution = fields.text_or_empty("solution")
+    if solution.strip() and not statements.signature_of(solution, name):
         remedy = "is no function at the top of the solution; only functions can be judged"
         raise RowError("solution", name, remedy)
     return local, name

@@ -1,7 +1,8 @@
 """Shim of numpy for tests of EvalPlus: the judge has only the standard library.
 
-They use numpy only to compare floats (`numpy.testing.assert_allclose`, `numpy.allclose`, defaults
-rtol 1e-7 and 1e-5), for which a few lines of Python suffice with plain values.
+They use numpy only to compare floats (`numpy.testing.assert_allclose`, `numpy.allclose`,
+`numpy.isclose` of numbers, defaults rtol 1e-7 and 1e-5), for which a few lines of Python
+suffice with plain values.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class np:
     nan = float("nan")
     def allclose(actual, expected, rtol=1e-5, atol=1e-8):
         return _close(actual, expected, rtol, atol)
+    isclose = allclose
     class testing:
         def assert_allclose(actual, expected, rtol=1e-7, atol=0):
             assert _close(actual, expected, rtol, atol), f"{actual!r} is not close to {expected!r}"

@@ -14,8 +14,8 @@ import zlib
 from engine.problems.formats.fields import RowError
 
 MAX_BYTES = 1 << 30
-_TEXTS = frozenset({"BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"})
-_FRAMES = frozenset({"PROTO", "FRAME", "MEMOIZE", "BINPUT", "LONG_BINPUT", "STOP"})
+_TEXTS = frozenset({"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"})
+_FRAMES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 
 
 def text_of(field: str, packed: str) -> str:
@@ -26,7 +26,7 @@ def text_of(field: str, packed: str) -> str:
             anything but one text.
     """
     try:
-        compressed = base64.b64decode(packed, validate=True)
+        compressed = base64.b64decode("".join(packed.split()), validate=True)
         stream = zlib.decompressobj()
         data = stream.decompress(compressed, MAX_BYTES)
     except (binascii.Error, zlib.error, ValueError) as error:

@@ -257,3 +257,77 @@ CRUXEVAL_CALL = {
     "output": "[1, 3]",
     "id": "sample_1",
 }
+HUMANEVAL_X = {
+    "task_id": "Python/7",
+    "prompt": 'def total(values):\n    """ Sum. """\n',
+    "declaration": "def total(values):\n",
+    "canonical_solution": "    return sum(values)\n",
+    "test": (
+        "def check(total):\n    assert total([1, 2]) == 3\n    assert total([]) == 0\n\n"
+        "check(total)\n"
+    ),
+    "example_test": "def check(total):\n    assert total([]) == 0\ncheck(total)\n",
+}
+_CASES = [
+    {"type": "stdin_stdout", "fn_name": None, "input": "2\n", "output": "6\n"},
+    {"type": "stdin_stdout", "fn_name": None, "input": "5\n", "output": "15\n"},
+]
+PRIMEINTELLECT = {
+    "problem_id": "vcp_3",
+    "source": "apps",
+    "task_type": "verifiable_code",
+    "prompt": "Multiply the number by three.",
+    "gold_standard_solution": "```python\nprint(3 * int(input()))\n```",
+    "verification_info": str({"language": "python", "test_cases": _CASES}),
+    "metadata": "{}",
+}
+DEEPCODER = {
+    "problem": "Print three times the number.",
+    "solutions": ["```python\nprint(3 * int(input()))\n```"],
+    "tests": json.dumps({"inputs": ["2\n", "5\n"], "outputs": ["6\n", "15\n"]}),
+}
+DEEPCODER_CASES = {**DEEPCODER, "problem": "Treble the number.", "tests": json.dumps(_CASES)}
+DEEPCODER_CALL = {
+    "problem": "Return three times the number.",
+    "starter_code": "class Solution:\n    def thrice(self, n: int) -> int:\n        ",
+    "tests": json.dumps(
+        [
+            {"input": i, "output": o, "testtype": "functional", "metadata": {"func_name": "thrice"}}
+            for i, o in (("2", "6"), ("5", "15"))
+        ]
+    ),
+}
+EURUS = {
+    "data_source": "taco",
+    "prompt": [
+        {"role": "system", "content": "Think."},
+        {"role": "user", "content": "Print thrice the number.\n\nWrite Python code."},
+    ],
+    "ability": "code",
+    "reward_model": {"ground_truth": DEEPCODER["tests"], "style": "rule"},
+    "extra_info": {"split": "train", "index": 3},
+}
+RSTAR = {
+    "question_id": "seed_5",
+    "question": "Print the threefold of the number.",
+    "starter_code": "",
+    "inputs": json.dumps(["2\n", "5\n"]),
+    "outputs": json.dumps(["6\n", "15\n"]),
+    "is_synthesized": "[0, 0]",
+    "func_name": "",
+}
+LEETCODE = {
+    "task_id": "three-times",
+    "question_id": 9,
+    "difficulty": "Easy",
+    "tags": ["Math"],
+    "problem_description": "Return three times the number.",
+    "starter_code": "class Solution:\n    def thrice(self, n: int) -> int:\n        ",
+    "prompt": "import math\nfrom typing import *\n",
+    "completion": "class Solution:\n    def thrice(self, n: int) -> int:\n        return 3 * n",
+    "entry_point": "Solution().thrice",
+    "test": (
+        "def check(candidate):\n    assert candidate(n = 2) == 6\n"
+        "    assert candidate(n = 5) == 15\n"
+    ),
+}

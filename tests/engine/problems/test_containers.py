@@ -84,6 +84,10 @@ WRAPPED = {
     "splits": json.dumps({"train": ROWS[:40], "test": ROWS[40:]}).encode(),
     "columns": json.dumps(COLUMNS).encode(),
     "columns of pandas": json.dumps(NUMBERED, indent=1).encode(),
+    "splits of which one is empty": json.dumps({"train": ROWS, "validation": []}).encode(),
+    "rows among many fields": json.dumps(
+        {"name": "a", "version": 1, "license": "MIT", "authors": ["b"], "data": ROWS}).encode(),
+    "objects over lines": "".join(json.dumps(row, indent=2) + "\n" for row in ROWS).encode(),
     "columns by their name": json.dumps(
         {"columns": [*COLUMNS], "index": [*range(100)], "data": [[*row.values()] for row in ROWS]}
     ).encode(),
@@ -275,3 +279,48 @@ def test_an_error_can_be_printed_and_stored_with_any_content():
     text = str(DatasetIssue("\udcff.jsonl", 1, "a\0b", 10**20_000, "\ud800"))
     assert "\0" not in text and text.encode()
     assert "(int)" in text
+
+
+CSV = ''',id,text,tests
+0,a/1,"two
+lines, and ""quotes""","['x', 'y']"
+1,a/2,,[]
+2,a/3
+'''
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd])
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_a_table_of_text_is_read_row_by_row(tmp_path, pack, delimiter):
+    text = CSV if delimiter == "," else CSV.replace(",", "\t").replace("lines\t", "lines,")
+    text = text.replace("['x'\t", "['x',")
+    (tmp_path / "data").write_bytes(pack(b"\xef\xbb\xbf" + text.encode()))
+    first, second, short = containers.rows_of(tmp_path / "data")
+    assert first.data == {
+        "id": "a/1", "text": 'two\nlines, and "quotes"', "tests": "['x', 'y']"}  # fmt: skip
+    assert (first.line, second.line, short.line) == (2, 4, 5)
+    assert second.data == {"id": "a/2", "text": None, "tests": "[]"}
+    assert "has 2 cells, and the first line names 4 columns" in str(short.data)
+
+
+def test_a_table_that_is_no_text_is_refused_with_its_name(tmp_path):
+    (tmp_path / "a.csv").write_bytes("id,text\n1,é\n".encode("latin-1"))
+    with pytest.raises(DatasetError, match=r"a\.csv.*cannot be read: 'utf-8' codec"):
+        found(tmp_path / "a.csv")
+
+
+def test_of_a_list_the_row_with_a_field_twice_is_left_out(tmp_path):
+    file = tmp_path / "rows.json"
+    file.write_text('[{"a": 1}, {"a": 2, "b": [{"c": 1, "c": 2}]}, {"a": 3}]')
+    one, twice, three = found(file)
+    assert (one, three) == ({"a": 1}, {"a": 3})
+    assert "a field comes twice, of 'c'" in str(twice)
+
+
+def test_of_objects_over_lines_a_torn_one_hides_no_other(tmp_path):
+    file = tmp_path / "rows.json"
+    file.write_text('{\n  "a": 1\n}\n{\n  "a":\n{\n  "a": 3\n}\n')
+    rows = list(containers.rows_of(file))
+    assert [(row.line, row.data) for row in rows if isinstance(row.data, dict)] == [
+        (1, {"a": 1}), (6, {"a": 3})]  # fmt: skip
+    assert isinstance(rows[1].data, ValueError) and rows[1].line == 4

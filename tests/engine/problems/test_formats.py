@@ -36,6 +36,14 @@ ROWS = {
     "KODCODE": "kodcode",
     "CRUXEVAL": "cruxeval",
     "CRUXEVAL_CALL": "cruxeval",
+    "HUMANEVAL_X": "humaneval",
+    "PRIMEINTELLECT": "primeintellect",
+    "DEEPCODER": "deepcoder",
+    "DEEPCODER_CASES": "deepcoder",
+    "DEEPCODER_CALL": "deepcoder",
+    "EURUS": "eurus",
+    "RSTAR": "rstar",
+    "LEETCODE": "leetcode",
 }
 FROM = "from solution import divide\nimport pytest\n"
 REFERENCES = {
@@ -44,6 +52,9 @@ REFERENCES = {
         "        d = deque(nums)\n        d.rotate(k)\n        return tuple(d)\n"
     ),
     "LIVECODEBENCH_STDIN": "print(int(input()) + 1)",
+    "DEEPCODER_CALL": "class Solution:\n    def thrice(self, n):\n        return 3 * n",
+    "EURUS": "print(3 * int(input()))",
+    "RSTAR": "print(3 * int(input()))",
 }
 
 
@@ -473,3 +484,84 @@ def test_a_limit_that_no_machine_can_keep_is_none(name, field, value, limits):
 def test_a_prompt_that_is_no_unicode_is_refused():
     error = refusal({**rows.HUMANEVAL, "prompt": rows.HUMANEVAL["prompt"] + "# \ud800"})
     assert error.field == "prompt" and "parsed" in error.remedy
+
+
+WITHOUT = {
+    "HUMANEVAL": "canonical_solution", "MBPP": "code", "KODCODE": "solution",
+    "APPS_CALL": "solutions", "CODECONTESTS": "solutions",
+    "PRIMEINTELLECT": "gold_standard_solution", "LEETCODE": "completion",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+@pytest.mark.parametrize("how", ["absent", None, "", float("nan")], ids=str)
+def test_a_row_without_its_solution_is_a_problem_without_a_reference(name, how):
+    row = {key: value for key, value in getattr(rows, name).items() if key != WITHOUT[name]}
+    problem = read(row if how == "absent" else {**row, WITHOUT[name]: how})
+    assert problem.reference == "" and problem.public_tests
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "written"),
+    [
+        ("MBPP", "test_list", json.dumps), ("MBPP", "test_list", repr),
+        ("ACECODE", "test_cases", json.dumps), ("ACECODE", "test_cases", repr),
+        ("CODECONTESTS", "public_tests", repr), ("CODECONTESTS", "solutions", json.dumps),
+        ("EVALPLUS", "plus_input", repr), ("KODCODE", "test_info", repr),
+        ("APPS_STDIN", "solutions", lambda text: repr(json.loads(text))),
+        ("APPS_STDIN", "input_output", lambda text: repr(json.loads(text))),
+        ("APPS_STDIN", "solutions", lambda text: json.loads(text)[1]),
+        ("LIVECODEBENCH_CALL", "private_test_cases",
+         lambda text: "\n".join(text[i : i + 60] for i in range(0, len(text), 60))),
+        ("LIVECODEBENCH_CALL", "private_test_cases", lambda _: base64.b64encode(
+            zlib.compress(pickle.dumps(rows._PRIVATE, protocol=0))).decode()),
+        ("CODECONTESTS", "input_file", lambda _: "stdin"),
+        ("CODECONTESTS", "output_file", lambda _: "Standard output"),
+    ],
+)  # fmt: skip
+def test_a_field_that_was_written_as_text_is_the_same(name, field, written):
+    row = getattr(rows, name)
+    assert read({**row, field: written(row[field])}) == read(row)
+
+
+def test_missing_cells_of_a_table_are_null():
+    nothing = float("nan")
+    row = {**rows.MBPP, "test_setup_code": nothing, "challenge_test_list": nothing}
+    assert read(row) == read({**row, "test_setup_code": "", "challenge_test_list": []})
+
+
+def test_assertions_without_check_are_tests(sandbox):
+    row = {**rows.HUMANEVAL, "test": "assert total([1, 2]) == 6\nassert total([]) == 0\n"}
+    problem = read(row)
+    right, wrong = verify(sandbox, [(problem, problem.reference), (problem, "def total(x): pass")])
+    assert right.passed and wrong.fraction == 0
+    assert "asserts nothing of total" in refusal({**row, "test": "assert other(1) == 2"}).remedy
+    unit = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n"
+    assert "tests in a class" in refusal({**row, "test": unit}).remedy
+
+
+def test_what_must_not_be_reached_is_a_test(sandbox):
+    code = "def half(n):\n    if n % 2: raise ValueError(n)\n    return n // 2"
+    odd = "try:\n    half(3)\n    assert False\nexcept ValueError:\n    pass"
+    problem = read({**rows.MBPP, "code": code, "test_list": ["assert half(4) == 2", odd],
+                    "challenge_test_list": []})  # fmt: skip
+    wrong = "def half(n):\n    return n // 2"
+    right, other = verify(sandbox, [(problem, code), (problem, wrong)])
+    assert right.passed and other.fraction == 0.5
+
+
+def test_problems_of_other_languages_and_kinds_are_left_out_with_that_reason():
+    java = refusal({**rows.HUMANEVAL_X, "task_id": "Java/7"})
+    assert (java.field, java.remedy) == ("task_id", "is a problem in Java; only Python is run")
+    truth = {"ground_truth": "2", "style": "rule"}
+    maths = refusal({**rows.EURUS, "reward_model": truth})
+    assert maths.field == "reward_model.ground_truth" and "holds no tests" in maths.remedy
+    other = {"language": "rust", "test_cases": []}
+    assert "no other is run" in refusal({**rows.PRIMEINTELLECT, "verification_info": other}).remedy
+    uneven = json.dumps({"inputs": ["1"], "outputs": []})
+    assert refusal({**rows.DEEPCODER, "tests": uneven}).field == "tests"
+
+
+def test_a_name_that_no_test_uses_is_no_second_function():
+    test = rows.KODCODE["test"].replace("import divide", "import divide, helper", 1)
+    assert read({**rows.KODCODE, "test": test}).entry_point == "divide"

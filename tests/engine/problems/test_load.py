@@ -139,7 +139,7 @@ def test_a_format_can_be_named(tmp_path):
     assert load_dataset(file).problems[0].limits == Limits(2.0, 256)
     assert load_dataset(file, "apps").problems[0].limits == Limits(4.0)
     with pytest.raises(DatasetError, match="one of auto, grove, evalplus"):
-        load_dataset(file, "leetcode")
+        load_dataset(file, "leet")
     assert {"auto", "grove", "humaneval", "kodcode"} <= set(format_names())
 
 
