@@ -8,7 +8,7 @@ settings (`engine.config.method_needs`); of the others a run warns before it sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +26,6 @@ class Misfit:
     """Names the method's own setting, and the remedy."""
     refused: bool = True
     """Whether no run may begin so; otherwise it is a warning."""
-
-
-Misfits = Callable[[Any], Iterator[Misfit]]
-"""(`RunConfig`) -> misfits."""
 
 
 def misfits(config: Any) -> list[Misfit]:

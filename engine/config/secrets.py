@@ -18,11 +18,6 @@ def bare(secret: str) -> str:
     return secret
 
 
-def without_user(address: str) -> str:
-    """Returns an address with `***` for the user and the password that it holds."""
-    return _USER.sub("***", address)
-
-
 def refuse_user(model: str) -> None:
     """Raises `ValueError` if a model is an address that holds a user or a password."""
     if model.startswith(("http://", "https://")) and _USER.search(model):
