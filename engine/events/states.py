@@ -92,4 +92,4 @@ HEALTH_RULES = (
     "mismatch", "gradient_spike", "held_out_falls", "unshaped", "repeated_answers", "answer_loops",
     "truncated_answers", "no_programs", "slow_step", "idle_agent",
 )  # fmt: skip
-"""Names of the rules of `engine.health`, for the site, which does not import them."""
+"""Names of the rules of `engine.health`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ MOST_OTHER = 0.5
 class Answer:
     agent: str
     program: int
-    """Hash of the program; 0 without one."""
+    """Number that equal programs have in common in every process; 0 without one."""
     cut: bool
     """Whether it reached a limit before its end."""
     loops: bool
@@ -34,7 +35,7 @@ class Answer:
         program = payload["program"]
         return cls(
             agent=tree.agents.pop(event.node, ""),
-            program=hash(program) or 1 if program else 0,
+            program=fingerprint(program) if program else 0,
             cut=payload["stop"] != StopReason.END_OF_TEXT,
             loops=payload["stop"] == StopReason.MAX_TOKENS and repeats(text),
         )
@@ -87,6 +88,12 @@ class AnswerFacts:
     """Problems that this program answers."""
     problems: int
     """Problems with a program of the agent."""
+
+
+def fingerprint(text: str) -> int:
+    """Returns a number from 1 to 2**63 - 1 that follows from the text alone."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) >> 1 or 1
 
 
 def facts_by_agent(trees: Sequence[TreeAnswers]) -> dict[str, AnswerFacts]:

@@ -47,6 +47,10 @@ class Step:
     """Those of `differing` in which some shaped reward is not the score."""
     answers: dict[str, AnswerFacts]
     """By agent."""
+    flat_share: float = math.nan
+    """Share of groups with equal rewards, of a run that reports it instead of its trees."""
+    cut_share: float = math.nan
+    """Share of answers that reached a limit, of such a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +71,30 @@ class Validation:
     rewards: dict[str, float] = field(default_factory=dict)
     """Mean reward of each agent over the steps since the previous validation; empty until the
     step of this one has ended."""
+    measure: str = "Pass@1"
+    """What `agents` holds: a share, or of another trainer whatever it measures."""
 
 
 class History:
     """Fold of a run's events, in the order of its log."""
 
-    def __init__(self, setup: Setup | None = None):
-        self.setup = setup or Setup()
+    def __init__(self, setup: Setup | None = None, kept: int = KEPT):
+        """`kept` is the number of newest steps, updates and validations that stay."""
+        self.setup, self.kept = setup or Setup(), kept
         self.agents: list[str] = []
-        self.steps: deque[Step] = deque(maxlen=KEPT)
+        self.steps: deque[Step] = deque(maxlen=kept)
         self.updates: dict[str, deque[Update]] = {}
         self.baselines: dict[str, list[Update]] = {}
         """First updates of each agent, at most `BASELINE`."""
         self.highest_rates: dict[str, float] = {}
         """Highest learning rate of each agent so far."""
-        self.validations: deque[Validation] = deque(maxlen=KEPT)
-        self._open: dict[int | None, TreeAnswers] = {}
-        self._credited: list[TreeAnswers] = []
-        self._rewards: dict[str, list[float]] = {}
+        self.validations: deque[Validation] = deque(maxlen=kept)
+        self.growing: dict[int | None, TreeAnswers] = {}
+        """Trees that are not credited yet."""
+        self.credited: list[TreeAnswers] = []
+        """Credited trees of the step that has not ended."""
+        self.rewards: dict[str, list[float]] = {}
+        """Rewards of each agent since the last validation."""
 
     def apply(self, event: Event) -> None:
         """Folds one event."""
@@ -102,39 +112,41 @@ class History:
         self.agents = list(event.payload["agents"])
 
     def _tree_opened(self, event: Event) -> None:
-        self._open[event.tree] = TreeAnswers(event.payload["problem"])
+        self.growing[event.tree] = TreeAnswers(event.payload["problem"])
 
     def _node_opened(self, event: Event) -> None:
-        if tree := self._open.get(event.tree):
+        if tree := self.growing.get(event.tree):
             tree.agents[event.node] = event.payload["agent"]
 
     def _node_text(self, event: Event) -> None:
-        if tree := self._open.get(event.tree):
+        if tree := self.growing.get(event.tree):
             tree.text = event.payload["tokens"]
 
     def _node_closed(self, event: Event) -> None:
-        if tree := self._open.get(event.tree):
+        if tree := self.growing.get(event.tree):
             tree.answers.append(Answer.of(event, tree))
             if event.payload["score"] is not None:
                 tree.scores[event.node] = event.payload["score"]
 
     def _node_credited(self, event: Event) -> None:
-        if tree := self._open.get(event.tree):
+        if tree := self.growing.get(event.tree):
             tree.has_advantage |= bool(event.payload["advantage"])
             tree.is_reshaped |= event.payload["shaped"] != tree.scores.get(event.node)
 
     def _tree_closed(self, event: Event) -> None:
-        if tree := self._open.pop(event.tree, None):
-            self._credited.append(tree)
+        if tree := self.growing.pop(event.tree, None):
+            self.credited.append(tree)
 
     def _updated(self, event: Event) -> None:
         payload = event.payload
         names = ("entropy", "clip_fraction", "gradient_norm", "learning_rate", "mismatch")
         update = Update(payload["step"], *(number(payload, name) for name in names))
-        if not payload["nodes"]:
-            return  # every node was stale: nothing was learned
-        agent = payload["agent"]
-        self.updates.setdefault(agent, deque(maxlen=KEPT)).append(update)
+        if payload["nodes"]:  # else every node was stale: nothing was learned
+            self.add_update(payload["agent"], update)
+
+    def add_update(self, agent: str, update: Update) -> None:
+        """Adds an update of an agent that learned from some node."""
+        self.updates.setdefault(agent, deque(maxlen=self.kept)).append(update)
         first = self.baselines.setdefault(agent, [])
         if len(first) < BASELINE:
             first.append(update)
@@ -148,12 +160,13 @@ class History:
             self.validations.append(Validation(payload["step"], agents, errors))
 
     def _step_ended(self, event: Event) -> None:
-        payload, trees = event.payload, self._credited
+        payload, trees = event.payload, self.credited
         phases = numbers(payload, "phases")
         flat = [tree for tree in trees if tree.is_flat()]
         differing = [tree for tree in trees if tree.differs()]
         rewards = numbers(payload, "reward_by_agent")
-        self.steps.append(
+        self.credited = []
+        self.add_step(
             Step(
                 step=payload["step"],
                 time=event.time,
@@ -169,13 +182,16 @@ class History:
                 answers=facts_by_agent(trees),
             )
         )
-        self._credited = []
-        for agent, reward in rewards.items():
-            self._rewards.setdefault(agent, []).append(reward)
+
+    def add_step(self, step: Step) -> None:
+        """Adds a step that has ended, after its updates and its validation."""
+        self.steps.append(step)
+        for agent, reward in step.reward_by_agent.items():
+            self.rewards.setdefault(agent, []).append(reward)
         last = self.validations[-1] if self.validations else None
-        if last and last.step == payload["step"]:
-            last.rewards = {agent: sum(r) / len(r) for agent, r in self._rewards.items()}
-            self._rewards = {}
+        if last and last.step == step.step:
+            last.rewards = {agent: sum(r) / len(r) for agent, r in self.rewards.items()}
+            self.rewards = {}
 
 
 def number(payload: Payload, name: str) -> float:

@@ -9,7 +9,7 @@ goes on where the log does and repeats nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from engine.events.states import HealthState
 from engine.events.vocabulary import Event, HealthChanged
@@ -28,11 +28,17 @@ Key = tuple[str, str]
 class Monitor:
     """Fold of a log, and a watcher of it (`engine.events.watched_log`)."""
 
-    def __init__(self, setup: Setup | None = None, rules: Mapping[str, Rule] = RULES):
-        self.history = History(setup)
+    def __init__(
+        self,
+        setup: Setup | None = None,
+        rules: Mapping[str, Rule] = RULES,
+        history: History | None = None,
+    ):
+        self.history = history or History(setup)
         self._rules = dict(rules)
-        self._open: dict[Key, HealthChanged] = {}
-        self._calm: dict[Key, int] = {}
+        self.open: dict[Key, HealthChanged] = {}
+        """Open warnings."""
+        self.calm: dict[Key, int] = {}
         """Steps without a finding, by open warning."""
 
     def apply(self, event: Event) -> None:
@@ -42,14 +48,26 @@ class Monitor:
         else:
             self.history.apply(event)
 
+    def judges(self, rule: str) -> bool:
+        """Returns whether it has a rule of this name."""
+        return rule in self._rules
+
+    def drop(self, rules: Iterable[str]) -> None:
+        """Takes rules and their open warnings away; another monitor has them from here on."""
+        for name in rules:
+            self._rules.pop(name, None)
+            for key in [key for key in self.open if key[0] == name]:
+                del self.open[key]
+                self.calm.pop(key, None)
+
     def after_step(self) -> list[HealthChanged]:
         """Returns the warnings that open and close with the step that has ended; called once per
         step. They take effect when they are applied, as events."""
         findings = dict(self._findings())
-        for key in self._open:
-            self._calm[key] = 0 if key in findings else self._calm.get(key, 0) + 1
-        closing = [key for key in self._open if self._calm[key] >= CALM]
-        opening = [key for key in findings if key not in self._open]
+        for key in self.open:
+            self.calm[key] = 0 if key in findings else self.calm.get(key, 0) + 1
+        closing = [key for key in self.open if self.calm[key] >= CALM]
+        opening = [key for key in findings if key not in self.open]
         return [*map(self._closed, closing), *(self._opened(key, findings[key]) for key in opening)]
 
     def _findings(self) -> Iterator[tuple[Key, Finding]]:
@@ -78,7 +96,7 @@ class Monitor:
         )
 
     def _closed(self, key: Key) -> HealthChanged:
-        opened = self._open[key]
+        opened = self.open[key]
         return HealthChanged(
             rule=opened.rule,
             state=HealthState.CLOSED,
@@ -97,8 +115,8 @@ class Monitor:
         if not isinstance(change := event.typed(), HealthChanged):
             return
         key = change.rule, change.agent
-        self._calm.pop(key, None)
+        self.calm.pop(key, None)
         if change.state is HealthState.OPENED:
-            self._open[key] = change
+            self.open[key] = change
         else:
-            self._open.pop(key, None)
+            self.open.pop(key, None)

@@ -30,6 +30,8 @@ class Rule(Protocol):
     @property
     def ADVICE(self) -> str: ...
 
+    # GENERAL_ADVICE, where the rule can judge runs of other trainers: without Grove's settings.
+
     def find(self, history: History) -> Iterable[Finding]:
         """Yields at most one finding per agent, or one of the whole run; a pure function."""
         ...

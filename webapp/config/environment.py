@@ -46,7 +46,9 @@ _PASSWORD = re.compile(
 _NO_URL = "is no URL; write @ : / # ? and [ of a password as %40 %3A %2F %23 %3F and %5B"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_THE_SITE = re.compile(r"DATABASE_URL$|BROKER_URL$|DJANGO_|GROVE_|PG[A-Z]+$")
-_POOL = {"min_size": 0, "max_size": 16}
+# After an outage of minutes psycopg would try again as long after the one before: so each attempt
+# ends after 5 s, and the next request begins another.
+_POOL = {"min_size": 0, "max_size": 16, "reconnect_timeout": 5.0}
 
 
 class SettingError(ValueError):
@@ -387,7 +389,7 @@ def database(url: str) -> dict[str, Any]:
     if not named["NAME"]:
         raise SettingError("DATABASE_URL", url, "name the database after the last slash")
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "webapp.config.database",
         "CONN_HEALTH_CHECKS": True,  # a pooled connection may have ended with a restarted server
         **named,
         "OPTIONS": {**parts, "pool": {**_POOL, "timeout": DATABASE_CONNECTION.seconds}},

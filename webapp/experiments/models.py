@@ -146,8 +146,8 @@ class InRunQuerySet(InProjectQuerySet):
 class Tracking(models.Model):
     """What identifies a run that another program logs, and which of its processes does so now.
 
-    Invariant: at most one process writes, the one of `session`; the line n that it logs is the
-    event of seq `base` + n.
+    Invariant: at most one process writes, the one of `session`. To it, the line n that it logs is
+    the event of seq `base` + n; the stored event is `added` further for those that it sends next.
     """
 
     run = models.OneToOneField(
@@ -162,6 +162,8 @@ class Tracking(models.Model):
     config = models.JSONField(default=dict)
     """The program's settings, of any shape."""
     base = models.BigIntegerField(default=0)
+    added = models.BigIntegerField(default=0, db_default=0)
+    """Events that the server has added to the log since this process began: its health warnings."""
 
     objects = InRunQuerySet.as_manager()
 

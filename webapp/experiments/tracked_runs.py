@@ -2,8 +2,10 @@
 
 Invariants: `Tracking.key` identifies a run in its project. At most one process, a session, writes;
 another one takes its place only when the run has ended or its process has been silent for
-`TAKEOVER_SECONDS`, and then every batch of the former is refused. Line n of a session is the event
-of seq `base` + n, so a line that is sent again is stored once, regardless of who wrote in between.
+`TAKEOVER_SECONDS`, and then every batch of the former is refused. Line n of a session is to it the
+event of seq `base` + n, so a line that is sent again is stored once, regardless of who wrote in
+between. What the server itself adds to the log (`Tracking.added`) changes no seq that a session
+knows: `head_of` is the log's head as its process numbers the events.
 """
 
 from __future__ import annotations
@@ -137,7 +139,7 @@ def _attach_again(tracking: Tracking, user: User, process: Process) -> Attached:
         is_new = True
     else:
         is_new = False
-    lines = run.head_seq - tracking.base
+    lines = _lines(run, tracking)
     if run.run_state in ENDED and process.lines > lines:
         run = services.reopen_tracked(run.pk, user)
     elif is_new and run.run_state not in ENDED:
@@ -163,9 +165,24 @@ def _refuse_busy(run: Run, tracking: Tracking) -> None:
 def _take_over(run: Run, tracking: Tracking, process: Process) -> None:
     """Records where the former process was, and continues this one where it was, if it was here."""
     TrackingSession.objects.update_or_create(
-        run=run, session=tracking.session, defaults={"lines": run.head_seq - tracking.base}
+        run=run, session=tracking.session, defaults={"lines": _lines(run, tracking)}
     )
     before = TrackingSession.objects.filter(run=run, session=process.session).first()
     tracking.session, tracking.host = process.session, process.host
-    tracking.base = run.head_seq - (before.lines if before else 0)
-    tracking.save(update_fields=["session", "host", "base"])
+    tracking.base, tracking.added = run.head_seq - (before.lines if before else 0), 0
+    tracking.save(update_fields=["session", "host", "base", "added"])
+
+
+def head_of(run: Run) -> int:
+    """Returns the log's head as the process that writes it numbers the events."""
+    return run.head_seq - (run.tracking.added if run.tracked else 0)
+
+
+def count_added(run: Run, events: int) -> None:
+    """Counts events that the server adds to the log of a tracked run. The caller holds its row."""
+    run.tracking.added += events
+    run.tracking.save(update_fields=["added"])
+
+
+def _lines(run: Run, tracking: Tracking) -> int:
+    return run.head_seq - tracking.added - tracking.base

@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from webapp import disk
-from webapp.rest.problem_details import log_busy_database, problem
+from webapp.rest.problem_details import DATABASE_RETRY_SECONDS, log_busy_database, problem
 
 
 @never_cache
@@ -77,7 +77,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
         )
         if request.path.startswith("/api/"):  # such an answer has no title of ours
             detail = f"{title}. {detail}"
-        return _error(request, 503, title, detail)
+        response = _error(request, 503, title, detail)
+        response.headers["Retry-After"] = DATABASE_RETRY_SECONDS
+        return response
     if disk.is_full(sys.exc_info()[1]):
         return _error(request, disk.STATUS, "The disk is full", disk.FULL)
     detail = "Try again. If it happens again, see logs/web.log in the server's data directory."

@@ -269,6 +269,10 @@ def _too_many(error: TooMany) -> HttpResponse:
     return response
 
 
+DATABASE_RETRY_SECONDS = "5"
+"""`Retry-After` of a response that says that the database does not answer."""
+
+
 def log_busy_database(error: BaseException | None) -> None:
     """Logs the setting if all connections to the database were in use for too long."""
     if error and isinstance(error.__cause__, PoolTimeout):
@@ -278,9 +282,11 @@ def log_busy_database(error: BaseException | None) -> None:
 def _no_database(error: Exception) -> HttpResponse:
     logger.error("the database does not answer", exc_info=error)
     log_busy_database(error)
-    return problem(
+    response = problem(
         503, "The database does not answer. Nothing is lost; try again in a few seconds."
     )
+    response.headers["Retry-After"] = DATABASE_RETRY_SECONDS
+    return response
 
 
 def _failed(error: Exception) -> HttpResponse:

@@ -197,6 +197,17 @@ class LoggedValue(models.Model):
     objects = OfLoggedNameQuerySet.as_manager()
 
 
+class TrackedHealth(models.Model):
+    """What the health of a run that another program logs was judged by so far; only
+    `telemetry.ingest.health` writes it."""
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, primary_key=True, related_name="+")
+    state = models.BinaryField()
+    """`engine.health.tracked.State` as MessagePack."""
+
+    objects = InRunQuerySet.as_manager()
+
+
 class Drafts(models.Model):
     """What the nodes in flight of a run have so far, for the users who watch now. Not a part of the
     log: `telemetry.drafts` says who writes it."""

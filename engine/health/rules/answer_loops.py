@@ -18,6 +18,10 @@ ADVICE = (
     "ends answers with the model's end token, or penalise long answers: "
     "credit.overlong_buffer_tokens."
 )
+GENERAL_ADVICE = (
+    "Raise the temperature or lower the learning rate, check that the chat template ends answers "
+    "with the model's end token, or penalise long answers."
+)
 STEPS = 5
 SHARE = 0.25
 """Single loops occur in any model; of a quarter of the answers nothing is learned."""

@@ -17,6 +17,10 @@ ADVICE = (
     "Lower optimizer.learning_rate, raise loss.clip_high above loss.clip_low, add "
     "loss.entropy_coefficient or loss.kl_coefficient, or go back to an earlier checkpoint and fork."
 )
+GENERAL_ADVICE = (
+    "Lower the learning rate, raise the upper clip range above the lower one, add an entropy bonus "
+    "or a KL penalty, or go back to an earlier checkpoint."
+)
 UPDATES = 10
 """One update of a small batch says little: its answers may all be of easy problems."""
 FLOOR = 0.02

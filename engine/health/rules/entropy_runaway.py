@@ -18,6 +18,11 @@ ADVICE = (
     "loss.kl_coefficient, and look at the answers of the last steps: a policy that writes noise "
     "does not recover; fork from an earlier checkpoint."
 )
+GENERAL_ADVICE = (
+    "Lower the learning rate or the entropy bonus, lower the upper clip range, add a KL penalty, "
+    "and look at the answers of the last steps: a policy that writes noise does not recover; go "
+    "back to an earlier checkpoint."
+)
 UPDATES = 10
 """As many as the baseline has, so that both means are equally noisy."""
 TIMES = 2.0

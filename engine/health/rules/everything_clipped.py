@@ -17,6 +17,10 @@ ADVICE = (
     "training.minibatches and training.max_staleness: the policy leaves the clip range within one "
     "batch."
 )
+GENERAL_ADVICE = (
+    "Lower the learning rate, widen the clip range, or make fewer optimizer steps per batch of "
+    "answers: the policy leaves the clip range within one batch."
+)
 UPDATES = 5
 SHARE = 0.8
 """GSPO's narrow range clips up to half of the sequences in runs that learn; a fifth of the

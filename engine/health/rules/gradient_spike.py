@@ -18,6 +18,11 @@ ADVICE = (
     "optimizer.max_gradient_norm, truncate more (loss.importance_threshold), or use dual_clip. One "
     "spike is harmless, several in a row precede divergence."
 )
+GENERAL_ADVICE = (
+    "Look at the answers with the largest advantages; lower the learning rate or the limit of the "
+    "gradient norm, or truncate importance ratios. One spike is harmless, several in a row precede "
+    "divergence."
+)
 BEFORE = 20
 TIMES = 10.0
 """Norms of small batches vary: runs that learn have up to 17 times the median, at norms below 3."""

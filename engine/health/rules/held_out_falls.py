@@ -22,6 +22,11 @@ ADVICE = (
     "loss.kl_coefficient, lower optimizer.learning_rate, and look for answers that pass the tests "
     "without solving the problem."
 )
+GENERAL_ADVICE = (
+    "Keep the best checkpoint by validation and stop, or go back to it; add problems or a KL "
+    "penalty, lower the learning rate, and look for answers that are rewarded without solving the "
+    "problem."
+)
 WINDOW = 3
 """Measurements in a mean: one alone is too noisy."""
 ERRORS = 3.0
@@ -44,8 +49,8 @@ def find(history: History) -> Iterator[Finding]:
         fell = before - after > max(FALL, ERRORS * error)
         if fell and reward_after - reward_before >= RISE:
             yield Finding(
-                f"Validation Pass@1 fell from {before:.1%} to {after:.1%} (± {error:.1%}) while "
-                f"the reward rose from {reward_before:.2f} to {reward_after:.2f}.",
+                f"Validation {_fall(now[-1].measure, before, after, error)} while the reward rose "
+                f"from {reward_before:.2f} to {reward_after:.2f}.",
                 best[-1].step,
                 agent,
                 {
@@ -56,6 +61,12 @@ def find(history: History) -> Iterator[Finding]:
                     "reward": reward_after,
                 },
             )
+
+
+def _fall(measure: str, before: float, after: float, error: float) -> str:
+    if measure == "Pass@1":
+        return f"{measure} fell from {before:.1%} to {after:.1%} (± {error:.1%})"
+    return f"{measure} fell from {before:.3g} to {after:.3g} (± {error:.2g})"
 
 
 def _pass1(window: list[Validation], agent: str) -> float:

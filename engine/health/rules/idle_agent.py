@@ -17,6 +17,10 @@ ADVICE = (
     "Look at its reward and at its last answers; a much weaker agent can be trained alone first, "
     "or chosen uniformly (search.agent_choice), or removed from the team."
 )
+GENERAL_ADVICE = (
+    "Look at its reward and at its last answers; a much weaker agent can be trained alone first, "
+    "or removed from the team."
+)
 STEPS = 5
 FEWEST = 50
 """Nodes per agent. Thompson sampling starts anew in every tree: an agent with a share of 5 % has

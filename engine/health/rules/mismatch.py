@@ -18,6 +18,10 @@ ADVICE = (
     "same precision (compute.dtype); lower training.max_staleness, or turn on "
     "loss.importance_correction."
 )
+GENERAL_ADVICE = (
+    "Check that the generator has the learner's newest weights, the same chat template and the "
+    "same precision; train on fresher answers, or turn on importance sampling correction."
+)
 UPDATES = 5
 """One update after a resume may learn from older nodes."""
 LIMIT = 0.1

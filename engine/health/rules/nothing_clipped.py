@@ -17,6 +17,9 @@ ADVICE = (
     "Raise optimizer.learning_rate, or narrow loss.clip_low and loss.clip_high: the updates are "
     "too small to reach the clip range."
 )
+GENERAL_ADVICE = (
+    "Raise the learning rate, or narrow the clip range: the updates are too small to reach it."
+)
 UPDATES = 20
 """An update has thousands of ratios; that none of twenty is outside is no chance."""
 LEAST_RATE = 0.1

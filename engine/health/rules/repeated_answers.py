@@ -18,6 +18,11 @@ ADVICE = (
     "credit.score = binary); if not, the policy has collapsed: raise sampling.temperature, lower "
     "optimizer.learning_rate, or fork from an earlier checkpoint."
 )
+GENERAL_ADVICE = (
+    "Look at that answer: if it is rewarded, the reward can be gamed; if not, the policy has "
+    "collapsed: raise the temperature, lower the learning rate, or go back to an earlier "
+    "checkpoint."
+)
 STEPS = 5
 SHARE = 0.5
 """Runs that learn have 0.27 at most in one step: different problems need different programs."""

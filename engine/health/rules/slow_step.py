@@ -18,6 +18,11 @@ ADVICE = (
     "work, full memory, a slow disk. Long answers of few nodes are cut by "
     "sampling.max_new_tokens or hidden by training.extra_trees."
 )
+GENERAL_ADVICE = (
+    "Look at the step's timings and at the log for waits and lost workers, and at the machine: "
+    "other work, full memory, a slow disk. Long answers of few prompts are cut by a lower limit of "
+    "new tokens."
+)
 BEFORE = 50
 FEWEST = 10
 """The first steps warm caches up and are no measure."""

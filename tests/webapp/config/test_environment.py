@@ -255,7 +255,7 @@ def test_the_site_waits_for_a_connection_to_the_database_with_patience(monkeypat
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     pool = env.database("postgresql://me@h/x")["OPTIONS"]["pool"]
-    assert pool == {"min_size": 0, "max_size": 16, "timeout": seconds}
+    assert pool == {"min_size": 0, "max_size": 16, "reconnect_timeout": 5.0, "timeout": seconds}
 
 
 def test_an_engine_command_that_no_shell_reads_is_refused(monkeypatch):

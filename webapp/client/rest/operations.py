@@ -1048,8 +1048,8 @@ class Operations(Transport):
     ) -> Heard:
         """Stores lines of the log of a run with an external engine (`outside`), in order of
         seq, each once however often it is sent. Events that leave a gap are refused (409) with
-        `expected_seq`. The response has the log's head and whether the engine should stop; an
-        empty batch only renews the lease, which lapses after 15 minutes."""
+        `expected_seq`. The response has the seq of the last one and whether the engine should
+        stop; an empty batch only renews the lease, which lapses after 15 minutes."""
         return self._json(
             Heard,
             "POST",

@@ -11,6 +11,7 @@ from ninja import Query, Router
 from webapp.experiments.external_engines import Ended, NotExternalRun
 from webapp.experiments.models import Run
 from webapp.experiments.selectors import visible_run
+from webapp.experiments.tracked_runs import head_of
 from webapp.http.rate_limits import address_of
 from webapp.projects.permissions import Action, require
 from webapp.rest.problem_details import problem
@@ -97,12 +98,15 @@ def get_events(
 def add_events(request: HttpRequest, run_id: uuid.UUID):
     """Stores lines of the log of a run with an external engine (`outside`), in order of seq, each
     once however often it is sent. Events that leave a gap are refused (409) with `expected_seq`.
-    The response has the log's head and whether the engine should stop; an empty batch
-    only renews the lease, which lapses after 15 minutes."""
+    The response has the seq of the last one and whether the engine should stop; an empty batch only
+    renews the lease, which lapses after 15 minutes."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.REPORT, run.project)
     try:
-        return store_batch(run_id, read_batch(request.body))
+        run = store_batch(run_id, read_batch(request.body))
+        return {
+            "head_seq": head_of(run), "state": run.state, "stop_requested": run.stop_requested,
+        }  # fmt: skip
     except Gap as gap:
         return problem(409, f"{gap}.", expected_seq=gap.expected)
     except NotExternalRun:

@@ -22,6 +22,7 @@ from engine.events.vocabulary import KINDS, Event, RunState
 from webapp.experiments import external_engines
 from webapp.experiments.models import Run
 from webapp.experiments.scheduling.queue import events_of
+from webapp.experiments.tracked_runs import count_added, head_of
 from webapp.projects.allowances import refuse_events
 from webapp.rest.json_types import with_integers
 from webapp.rest.problem_details import Invalid
@@ -31,7 +32,14 @@ from webapp.telemetry.ingest.figures import (
     WITH_DEFAULTS,
     without_gaps,
 )
-from webapp.telemetry.ingest.ingest import GapError, Unwritable, ingest, ingest_history
+from webapp.telemetry.ingest.health import judged
+from webapp.telemetry.ingest.ingest import (
+    GapError,
+    Unwritable,
+    ingest,
+    ingest_history,
+    require_contiguous,
+)
 from webapp.telemetry.ingest.logged_checks import refuse_bad_values, refuse_too_many
 from webapp.telemetry.ingest.tree_checks import refuse_broken_trees
 
@@ -122,7 +130,8 @@ def _batch(body: bytes) -> Batch:
 
 
 def store_batch(run_id: uuid.UUID, sent: Sent) -> Run:
-    """Stores the new events of the batch, applies the state that they report, renews the lease.
+    """Stores the new events of the batch, with the health warnings of a tracked run that open and
+    close with them, applies the state that they report, renews the lease.
 
     Raises:
         NotExternalRun: the site's own engine has the run. Ended: the run has ended, and these
@@ -136,25 +145,38 @@ def store_batch(run_id: uuid.UUID, sent: Sent) -> Run:
         with transaction.atomic():
             run = external_engines.locked(run_id)
             _refuse_session(run, sent.session)
-            new = [event for event in events if event.seq > run.head_seq]
+            head = head_of(run)
+            new = [event for event in events if event.seq > head]
             if run.lease_expires is None and new:
                 raise external_engines.Ended
             if new:
                 stored = events_of(run.project.workspace_id)
                 refuse_events("events", len(new), stored, len(new))
             if run.lease_expires is not None:
-                refuse_broken_trees(run_id, events, run.head_seq)
+                refuse_broken_trees(run_id, events, head)
                 refuse_too_many(run, new, len(events) - len(new))
-                ingest(run_id, run.fencing, new)
+                require_contiguous(run_id, head, new)
+                ingest(run_id, run.fencing, _completed(run, new))
                 external_engines.record_contact(run, _last_state(new))
     except GapError as gap:
-        raise Gap(run.head_seq + 1, str(gap)) from None
+        raise Gap(head + 1, str(gap)) from None
     except Unwritable as unwritable:
-        index = next(index for index, event in enumerate(events) if event.seq == unwritable.seq)
+        payload = unwritable.event.payload
+        index = next(index for index, event in enumerate(events) if event.payload is payload)
         raise Invalid(f"events.{index}.payload", "", printable(str(unwritable))) from None
     except (DataError, OverflowError, ValueError) as error:
         raise Invalid("events", "", f"they cannot be stored: {printable(str(error))}") from None
     return Run.objects.get(pk=run_id)
+
+
+def _completed(run: Run, new: list[Event]) -> list[Event]:
+    """Returns the events as they are stored: those of a tracked run with what the server adds."""
+    if not run.tracked:
+        return new
+    completed = judged(run, new)
+    if len(completed) > len(new):
+        count_added(run, len(completed) - len(new))
+    return completed
 
 
 def store_history(run: Run, events: Sequence[Event], where: str) -> None:

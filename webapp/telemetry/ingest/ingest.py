@@ -43,10 +43,10 @@ class GapError(ValueError):
 
 
 class Unwritable(ValueError):
-    """Raised when the payload of event `seq` cannot be written as JSON."""
+    """Raised when the payload of an event cannot be written as JSON."""
 
-    def __init__(self, seq: int, reason: str):
-        self.seq = seq
+    def __init__(self, event: Event, reason: str):
+        self.event = event
         super().__init__(reason)
 
 
@@ -64,7 +64,7 @@ def ingest(run_id: uuid.UUID, fencing: int, events: Sequence[Event], *, notify: 
     """
     run = lock_leased(run_id, fencing)
     new = [event for event in events if event.seq > run.head_seq]
-    _require_contiguous(run, new)
+    require_contiguous(run_id, run.head_seq, new)
     if new:
         _append(run, new)
         events_stored.send(sender=Run, run=run, events=new)
@@ -81,7 +81,7 @@ def ingest_history(run: Run, events: Sequence[Event]) -> None:
     Raises:
         GapError, Unwritable: as `ingest`.
     """
-    _require_contiguous(run, events)
+    require_contiguous(run.pk, run.head_seq, events)
     _append(run, events)
 
 
@@ -90,12 +90,13 @@ def _append(run: Run, events: Sequence[Event]) -> None:
     _update(run, events)
 
 
-def _require_contiguous(run: Run, events: Sequence[Event]) -> None:
-    for expected, event in enumerate(events, start=run.head_seq + 1):
+def require_contiguous(run_id: uuid.UUID, head: int, events: Sequence[Event]) -> None:
+    """Raises `GapError` unless the events follow the one of seq `head`."""
+    for expected, event in enumerate(events, start=head + 1):
         if event.seq != expected:
             raise GapError(
-                f"run {run.pk}: event {event.seq} cannot follow event {expected - 1}; "
-                f"send again from seq {run.head_seq + 1}"
+                f"run {run_id}: event {event.seq} cannot follow event {expected - 1}; "
+                f"send again from seq {head + 1}"
             )
 
 
@@ -121,7 +122,7 @@ def _values(run_id: uuid.UUID, event: Event) -> tuple[Any, ...]:
     try:
         payload = msgspec.json.encode(event.payload)
     except (OverflowError, RecursionError, UnicodeError) as error:
-        raise Unwritable(event.seq, str(error)) from None
+        raise Unwritable(event, str(error)) from None
     if b"\\u0000" in payload:  # far faster than the expression, and rarely true
         payload = _NUL.sub(rb"\1\\ufffd", payload)
     return (

@@ -1,0 +1,1 @@
+"""Database engine of the site (`ENGINE`): Django's Postgres with a pool that notices an outage."""
