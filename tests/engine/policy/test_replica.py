@@ -1,5 +1,7 @@
 """Tests of generation from a copy of the weights in another precision, full and with adapters."""
 
+import copy
+
 import pytest
 import torch
 from pydantic import ValidationError
@@ -90,12 +92,17 @@ def test_a_copy_follows_the_versions_of_all_weights(model, precision):
     generator = TorchGenerator(model, [], 0, 0, Replica(precision))
     generator.use(model, 1)
     written(generator)
+    before = copy.deepcopy(model)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
     generator.reset_prefix_cache()
     generator.use(model, 2)
-    assert gaps(model, written(generator)).mean() < NEAR[precision][0]
+    answers = written(generator)
+    # Rounding differs by processor, and these weights are larger; those of before are nats away.
+    assert gaps(model, answers).mean() < min(
+        2 * NEAR[precision][0], gaps(before, answers).mean() / 20
+    )
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
