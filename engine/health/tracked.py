@@ -225,10 +225,14 @@ def _generally(change: HealthChanged) -> HealthChanged:
 
 
 def _update(step: int, row: Mapping[str, float]) -> Update:
-    figures = (names.ENTROPY, names.CLIP_FRACTION, names.GRADIENT_NORM, names.LEARNING_RATE)
+    def figure(name: str) -> float:
+        return row.get(name, math.nan)
+
     return Update(
-        step, *(row.get(name, math.nan) for name in figures), abs(row.get(names.MISMATCH, math.nan))
-    )
+        step, entropy=figure(names.ENTROPY), clip_fraction=figure(names.CLIP_FRACTION),
+        gradient_norm=figure(names.GRADIENT_NORM), learning_rate=figure(names.LEARNING_RATE),
+        mismatch=abs(figure(names.MISMATCH)),
+    )  # fmt: skip
 
 
 def _validation(step: int, value: float, history: History) -> Validation:

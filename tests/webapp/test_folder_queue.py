@@ -9,6 +9,7 @@ import pytest
 from kombu import Connection, Exchange, Queue
 from kombu.exceptions import OperationalError
 
+from tests.helpers.file_limit import files_of_at_most
 from webapp import folder_queue
 
 QUEUE = Queue("grove", Exchange("grove", "direct"), routing_key="grove")
@@ -82,6 +83,14 @@ def test_a_message_that_cannot_be_written_is_an_error_of_the_system(folder):
     folder.rmdir()
     with pytest.raises((OSError, OperationalError)):
         send(folder, "look")
+
+
+def test_a_full_disk_keeps_no_part_of_a_message(folder):
+    with files_of_at_most(20), pytest.raises((OSError, OperationalError)):
+        send(folder, "look")
+    assert list(folder.iterdir()) == []
+    send(folder, "look")
+    assert taken(folder) == ["look"]
 
 
 def test_a_message_has_its_name_only_once_it_is_whole(folder, monkeypatch):

@@ -5,7 +5,6 @@ import io
 import math
 import os
 import random
-import resource
 import subprocess
 import sys
 
@@ -15,6 +14,7 @@ import PIL.Image
 import pytest
 
 import grove
+from tests.helpers.file_limit import files_of_at_most
 from tests.packaging.builds import ROOT
 from webapp.client.tracking import limits
 from webapp.client.tracking.spool import Header, Position, Spool, unfinished
@@ -126,15 +126,24 @@ def test_many_numbers_become_several_events():
 
 def test_a_disk_without_room_for_a_header_keeps_no_torn_file(tmp_path):
     """Such a file would be no spool: what a killed program had logged could not be sent."""
-    limits_before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits_before[1]))
-    try:
+    with files_of_at_most(20):
         spool = Spool.create(tmp_path, Header(session="s" * 8, key="k"), "1")
         spool.append(b'{"a":1}')
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits_before)
     assert unfinished(tmp_path) == [] and spool.problem is not None
     assert spool.read(Position(), 10, 100) == [b'{"a":1}']
+
+
+def test_a_line_that_a_full_disk_cuts_off_is_written_once_there_is_room(tmp_path):
+    spool = Spool.create(tmp_path, Header(session="s" * 8, key="k"), "1")
+    spool.append(b'{"a":1}')
+    (path,) = unfinished(tmp_path)
+    with files_of_at_most(path.stat().st_size + 5):
+        spool.append(b'{"a":2}')
+        assert spool.problem is not None and path.read_bytes().endswith(b'{"a":1}\n')
+    spool.append(b'{"a":3}')
+    spool.close()
+    _, lines = lines_of(tmp_path)
+    assert lines == [{"a": 1}, {"a": 2}, {"a": 3}] and spool.problem is None
 
 
 def test_a_torn_line_is_dropped_and_whole_ones_are_read_once(tmp_path):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 
 import pytest
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection
 
 from tests.helpers.ports import a_port
 from tests.helpers.small_disk import SmallDisk
 from tests.helpers.waiting import eventually, patience
+from webapp.config.database.base import DatabaseWrapper, Pool
 from webapp.operations.readiness import CHECKS, Readiness
 
 pytestmark = pytest.mark.django_db(transaction=True)
+AWAY = {"min_size": 0, "max_size": 4, "timeout": 3600.0, "open": True}
 
 
 @pytest.fixture
@@ -79,6 +81,25 @@ def test_a_full_disk_of_artifacts_is_not_ready(failing, settings, tmp_path):
         assert failing() == {"artifacts"}
     finally:
         small.unmount()
+
+
+def test_a_full_data_directory_is_not_ready(failing, settings, tmp_path):
+    small = SmallDisk(tmp_path / "var", 2 << 20)
+    try:
+        settings.GROVE_VAR = small.path
+        assert failing() == {"disk"}
+    finally:
+        small.unmount()
+
+
+def test_a_database_that_does_not_answer_is_not_ready(client, failing, monkeypatch):
+    address = {"host": "127.0.0.1", "port": str(a_port()), "user": "x", "dbname": "x"}
+    with monkeypatch.context() as patch, Pool(kwargs=address, **AWAY) as away:
+        patch.setitem(DatabaseWrapper._connection_pools, DEFAULT_DB_ALIAS, away)
+        assert failing() == {"database", "migrations"}
+        connection.close()
+        assert client.get("/healthz").status_code == 503
+    assert client.get("/healthz").status_code == 200
 
 
 def test_a_broker_that_does_not_answer_is_not_ready(failing, settings):

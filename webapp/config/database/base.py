@@ -37,9 +37,11 @@ class Pool(ConnectionPool):
         return super().getconn(whole - attention)
 
     def _require_server(self) -> None:
-        given: dict[str, Any] = {**(self.kwargs or {}), "connect_timeout": PROBE_SECONDS}
+        kwargs = self.kwargs() if callable(self.kwargs) else self.kwargs
+        given: dict[str, Any] = {**(kwargs or {}), "connect_timeout": PROBE_SECONDS}
+        conninfo = self.conninfo() if callable(self.conninfo) else self.conninfo
         try:
-            psycopg.connect(self.conninfo, **given).close()
+            psycopg.connect(conninfo, **given).close()
         except psycopg.OperationalError as error:
             if error.sqlstate not in _TOO_MANY:
                 raise
