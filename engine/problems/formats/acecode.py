@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.problems.extraction import extract_program
-from engine.problems.formats import assertions, statements
+from engine.problems.formats import assertions, statements, unjudged
 from engine.problems.formats.fields import Fields, RowError
 from engine.problems.formats.visible_tests import normalized, shows_call, split_tests
 from engine.problems.problem import CodeTest, Problem
@@ -31,7 +31,8 @@ def problem(fields: Fields) -> Problem:
         raise RowError("test_cases", tests, "holds no test; a problem without tests is no problem")
     reference = _reference(fields)
     name = assertions.function_under_test("test_cases", tests, reference)
-    assertions.refuse_changes_in_place("test_cases", tests, name)
+    assertions.refuse_further_functions("test_cases", tests, reference, name)
+    unjudged.refuse("test_cases", tests, name)
     assertions.refuse_own_objects("test_cases", tests, name)
     statement = normalized(question)
     calls = [assertions.called(test, name) for test in tests]

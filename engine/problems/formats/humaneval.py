@@ -14,7 +14,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from engine.problems.formats import assertions, numpy_shim, statements
+from engine.problems.formats import assertions, numpy_shim, statements, unjudged
 from engine.problems.formats.fields import Fields, RowError
 from engine.problems.formats.visible_tests import normalized, shows_call, split_tests
 from engine.problems.problem import CodeTest, Problem
@@ -29,7 +29,7 @@ def recognises(row: Mapping[str, Any]) -> bool:
 def problem(fields: Fields) -> Problem:
     prompt, name = fields.text("prompt"), fields.text("entry_point")
     tests = _tests(fields.text("test"))
-    assertions.refuse_changes_in_place("test", tests, "candidate")
+    unjudged.refuse("test", [fields.text("test"), *tests], "candidate")
     assertions.refuse_own_objects("test", tests, "candidate", prelude(prompt, name))
     statement = normalized(prompt)
     calls = [assertions.called(code, "candidate") for code in tests]
