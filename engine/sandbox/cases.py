@@ -67,7 +67,8 @@ class Comparison(Plain):
     tolerance: float | None = None
     """Absolute tolerance of floats, or relative to the expected value; None: exact."""
     loose_types: bool = False
-    """1 equals 1.0, and a tuple equals a list of equal items, as data sets in JSON need."""
+    """1 equals 1.0 and True, as by Python's `==`, and a tuple equals a list of equal items, as data
+    sets in JSON need."""
     checker: str = ""
     """Python that defines `check(given, expected, actual) -> bool`, run in a separate sandboxed
     process; `given` is the tuple of arguments, or the text of stdin. Empty: no checker."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.problems.extraction import extract_program
-from engine.problems.formats import assertions, statements
+from engine.problems.formats import assertions, statements, unjudged
 from engine.problems.formats.fields import Fields, RowError
 from engine.problems.formats.visible_tests import normalized, shows_call, split_tests
 from engine.problems.problem import CodeTest, Problem
@@ -32,7 +32,8 @@ def problem(fields: Fields) -> Problem:
         raise RowError(field, tests, "holds no test; a problem without tests is no problem")
     reference = _reference(fields)
     name = assertions.function_under_test(field, tests, reference)
-    assertions.refuse_changes_in_place(field, tests, name)
+    assertions.refuse_further_functions(field, tests, reference, name)
+    unjudged.refuse(field, tests, name)
     assertions.refuse_own_objects(field, tests, name)
     statement = normalized(question)
     calls = [assertions.called(test, name) for test in tests]

@@ -119,61 +119,23 @@ def refuse_redefinition(field: str, tests: Sequence[str], name: str) -> None:
                 raise RowError(field, ast.unparse(node), remedy)
 
 
-def refuse_changes_in_place(field: str, tests: Sequence[str], name: str) -> None:
-    """Raises `RowError` if a test calls `name` for what it does to its arguments: a call of whose
-    result nothing is used but that it is None, and an assertion about a variable that was passed.
-    The program runs in another process, which gets copies, so that it cannot change what a test
-    compares."""
-    for test in tests:
-        tree = parsed(field, test)
-        read = _names(tree, ast.Load)
-        calls = [call for node in ast.walk(tree) for call in _unused_calls(node, name, read)]
-        passed = {variable for call in calls for variable in _names(call, ast.Load)} - {name}
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Assert):
-                continue
-            within = [call for call in ast.walk(node) if _is_call_of(call, name)]
-            if any(call not in calls for call in within):
-                continue
-            own = {id(inner) for call in within for inner in ast.walk(call)}
-            compared = {
-                inner.id
-                for inner in ast.walk(node.test)
-                if isinstance(inner, ast.Name) and id(inner) not in own
-            }
-            if variable := min(passed & compared, default=None):
-                remedy = (
-                    f"expects {name} to change its argument {variable}; only results are judged"
-                )
-                raise RowError(field, test, remedy)
-
-
-def _unused_calls(node: ast.AST, name: str, read: set[str]) -> list[ast.AST]:
-    """Returns the call of `name` that a node makes without a use of its result; `read` holds the
-    names that the test reads."""
-    if isinstance(node, ast.Expr) and _is_call_of(node.value, name):
-        return [node.value]
-    if isinstance(node, ast.Assign) and _is_call_of(node.value, name):
-        targets = [one.id for one in node.targets if isinstance(one, ast.Name)]
-        used = len(targets) < len(node.targets) or not read.isdisjoint(targets)
-        return [] if used else [node.value]
-    if isinstance(node, ast.Compare) and _is_call_of(node.left, name):
-        nothing = [isinstance(one, ast.Constant) and one.value is None for one in node.comparators]
-        return [node.left] if all(nothing) else []
-    return []
-
-
 def refuse_own_objects(field: str, tests: Sequence[str], name: str, prelude: str = "") -> None:
     """Raises `RowError` if a test compares objects of a class of the solution, tests for their
     class, or reads of a result what no plain value has. A judge has neither the class nor the
     object: what a program's own `==` says of them would let it pass any test. `prelude` runs before
     the tests."""
-    before = bound_by(ast.Module(_statements(prelude), [])) | {name, *dir(builtins)}
+    body = _statements(prelude)
+    before = bound_by(ast.Module(body, [])) | {name, *dir(builtins)}
+    shared, enums = _own_classes(body)
     for test in tests:
         tree = parsed(field, test)
         known = before | bound_by(tree)
         unknown = _names(tree, ast.Load) - known if "*" not in known else set()
-        classes = {one for one in unknown if one[:1].isupper()}
+        classes = {one for one in unknown if one[:1].isupper()} | shared - bound_by(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Compare) and (member := _member(node, name, enums)):
+                remedy = f"compares {member}, which is no plain value; only plain values are judged"
+                raise RowError(field, test, remedy)
         if kind := _compared_class(tree, name, classes):
             remedy = (
                 f"compares objects of the solution's class {kind}; only plain values are judged"
@@ -182,6 +144,33 @@ def refuse_own_objects(field: str, tests: Sequence[str], name: str, prelude: str
         if attribute := _attribute_of_result(tree, name):
             remedy = f"reads .{attribute} of what {name} returns; only plain values are judged"
             raise RowError(field, test, remedy)
+
+
+def _own_classes(body: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
+    """Returns the classes that a prelude defines and whose objects are no plain values, and those
+    of them that are enumerations."""
+    own: set[str] = set()
+    enums: set[str] = set()
+    for node in body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        bases = {ast.unparse(base).rpartition(".")[2].partition("[")[0] for base in node.bases}
+        if bases <= own | {"object", "ABC", "Generic", "Protocol", "Enum", "Flag"}:
+            own.add(node.name)
+            if bases & {"Enum", "Flag"}:
+                enums.add(node.name)
+    return own, enums
+
+
+def _member(node: ast.Compare, name: str, enums: set[str]) -> str:
+    """Returns the member of an enumeration with which a result of `name` is compared."""
+    sides = node.left, *node.comparators
+    if any(_is_call_of(side, name) for side in sides):
+        for side in sides:
+            owner = side.value if isinstance(side, ast.Attribute) else None
+            if isinstance(owner, ast.Name) and owner.id in enums:
+                return ast.unparse(side)
+    return ""
 
 
 def _compared_class(tree: ast.Module, name: str, classes: set[str]) -> str:
@@ -339,8 +328,8 @@ def checks(node: ast.AST) -> bool:
 
 
 def _asserts_nothing(node: ast.AST) -> bool:
-    """Returns whether a node is an assertion that always holds: of a constant, or of a tuple, which
-    is what brackets around condition and message make of them."""
+    """Returns whether a node is an assertion that always holds: of a true constant, or of a tuple,
+    which is what brackets around condition and message make of them."""
     if not isinstance(node, ast.Assert):
         return False
     tested = node.test

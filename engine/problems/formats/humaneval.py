@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from engine.problems.formats import assertions, numpy_shim, statements
+from engine.problems.formats import assertions, numpy_shim, statements, unjudged
 from engine.problems.formats.fields import Fields, RowError
 from engine.problems.formats.visible_tests import normalized, shows_call, split_tests
 from engine.problems.problem import CodeTest, Problem
@@ -36,7 +36,7 @@ def problem(fields: Fields) -> Problem:
     prompt = fields.text("prompt")
     name = _entry_point(fields)
     tests = tests_of(fields.text("test"), name)
-    assertions.refuse_changes_in_place("test", tests, "candidate")
+    unjudged.refuse("test", [fields.text("test"), *tests], "candidate")
     assertions.refuse_own_objects("test", tests, "candidate", prelude(prompt, name))
     statement = normalized(prompt)
     calls = [assertions.called(code, "candidate") for code in tests]

@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.problems.formats import assertions, statements
+from engine.problems.formats import assertions, statements, unjudged
 from engine.problems.formats.fields import Fields, RowError
 from engine.problems.formats.pytest_shim import PYTEST, without_pytest
 from engine.problems.formats.visible_tests import normalized, shows_call, split_tests
@@ -44,7 +44,7 @@ def problem(fields: Fields) -> Problem:
     local, name = _function(fields, field, imported)
     tests = _tests(field, body, local, name)
     assertions.refuse_redefinition(field, tests, local)
-    assertions.refuse_changes_in_place(field, tests, local)
+    unjudged.refuse(field, tests, local)
     assertions.refuse_own_objects(field, tests, local)
     statement = normalized(question)
     calls = [assertions.called(test, local) for test in tests]

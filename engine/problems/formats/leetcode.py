@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from engine.problems.formats import assertions, humaneval, statements
+from engine.problems.formats import assertions, humaneval, statements, unjudged
 from engine.problems.formats.fields import Fields, RowError
 from engine.problems.formats.visible_tests import split_tests
 from engine.problems.problem import CodeTest, Problem
@@ -36,7 +36,7 @@ def problem(fields: Fields) -> Problem:
         raise RowError("entry_point", named, "must be a method of a class, as `Solution().name`")
     entry_point, prelude = f"{entry[1]}.{entry[2]}", fields.text_or_empty("prompt")
     tests = humaneval.tests_of(fields.text("test"), entry[2])
-    assertions.refuse_changes_in_place("test", tests, "candidate")
+    unjudged.refuse("test", [fields.text("test"), *tests], "candidate")
     assertions.refuse_own_objects("test", tests, "candidate", prelude)
     public, private = split_tests([CodeTest(code) for code in tests], [False] * len(tests))
     description, code = fields.text("problem_description"), fields.text_or_empty("starter_code")

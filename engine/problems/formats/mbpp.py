@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engine.problems.formats import assertions, numpy_shim, statements
+from engine.problems.formats import assertions, numpy_shim, statements, unjudged
 from engine.problems.formats.fields import Fields, RowError
 from engine.problems.formats.visible_tests import split_tests
 from engine.problems.problem import CodeTest, Problem
@@ -50,7 +50,7 @@ def problem(fields: Fields) -> Problem:
     ):  # fmt: skip
         assertions.refuse_without_assertion(field, [test.code for test in part])
     assertions.refuse_redefinition("test_setup_code", [test.code for test in tests], name)
-    assertions.refuse_changes_in_place("test_list", [test.code for test in tests], name)
+    unjudged.refuse("test_list", [test.code for test in tests], name)
     assertions.refuse_own_objects("test_list", [test.code for test in tests], name)
     shown = [bool(further) and i < len(listed) for i in range(len(tests))]
     public, private = split_tests(tests, shown)

@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from child import INCOMING, OUTGOING, STREAM, read_exactly, send, write
-from failures import PRELUDE_NAME, describe
+from failures import PRELUDE_NAME, TOO_MUCH_OUTPUT, describe
 from literals import LiteralError, read_literal
-from objects import Names
+from objects import TEST_MODULE, Names
 from shapes import made
 from streams import BoundedOutput, silence
 from wire import (
@@ -119,8 +119,11 @@ class Program:
     def shaped(self, parts: Any) -> Any:
         # A program may write anything: no exception of the library's classes is the test's own.
         with suppress(Exception):
-            return made(parts)
+            return made(parts, self.too_long)
         self.broken()
+
+    def too_long(self) -> NoReturn:
+        self.end(OUTPUT_LIMIT, TOO_MUCH_OUTPUT)
 
     def broken(self) -> NoReturn:
         self.end(RUNTIME_ERROR, "the program wrote into its result channel")
@@ -180,7 +183,7 @@ def verdict(
 
 def run_code(program: Program, prelude: str, code: str, entry_point: str) -> None:
     """Executes prelude and code of a test in a new namespace that has the proxy of the program."""
-    program.names = names = Names({"__name__": "test"})
+    program.names = names = Names({"__name__": TEST_MODULE})
     if prelude:
         exec(compile(prelude, PRELUDE_NAME, "exec", dont_inherit=True), names)  # nosec B102
     bind(program, entry_point, names)

@@ -1,5 +1,5 @@
 """Placeholders for objects of the program's classes, and for built-in classes, that a code test
-passes to the program.
+passes to the program, and the sent form of objects of the prelude's classes, which both have.
 
 A judge has none of the program's classes. In a test, a capitalized name that is bound nowhere else
 denotes one of them: it becomes a `Class`, which makes `Made` objects. Such an object is only the
@@ -12,10 +12,15 @@ class without passing any object to the program has not passed.
 """
 
 import builtins
+import enum
 from typing import Any
 
 MARK = ...
 """`(MARK, n)` represents object n in sent values; no plain value contains MARK."""
+
+TEST_MODULE = "test"
+"""Module of the classes that the prelude of a test defines, of which the program has its own."""
+_PLAIN: tuple[Any, ...] = (list, dict, set, frozenset, tuple, str, bytes, int, float)
 
 Entry = tuple[str, Any, Any, Any]
 """Class, arguments, keywords and attributes of one object; for a class itself, its name alone."""
@@ -75,7 +80,7 @@ class Names(dict):  # type: ignore[type-arg]
 
         def sent(value: Any) -> Any:
             kind = type(value)
-            if kind is Made or is_built_in(value):
+            if kind is Made or kind.__module__ == TEST_MODULE or is_built_in(value):
                 if id(value) not in positions:
                     positions[id(value)] = len(order)
                     order.append(value)
@@ -91,7 +96,30 @@ class Names(dict):  # type: ignore[type-arg]
 
 
 def _parts(one: Any) -> Entry:
-    return one.parts() if type(one) is Made else (one.__name__, None, None, {})
+    kind = type(one)
+    if kind is Made:
+        return one.parts()  # type: ignore[no-any-return]
+    if kind.__module__ != TEST_MODULE:
+        return one.__name__, None, None, {}
+    if isinstance(one, enum.Enum):
+        return kind.__name__, (one.value,), {}, {}
+    if isinstance(one, tuple) and hasattr(one, "_fields"):
+        return kind.__name__, tuple(one), {}, {}
+    if base := next((base for base in _PLAIN if isinstance(one, base)), None):
+        return kind.__name__, (base(one),), {}, _state(one)
+    return kind.__name__, (), None, _state(one)
+
+
+def _state(one: Any) -> dict[str, Any]:
+    """Returns the attributes that an object of a class of the prelude has."""
+    names = [name for kind in type(one).__mro__ for name in _slots(kind) if hasattr(one, name)]
+    return getattr(one, "__dict__", {}) | {name: getattr(one, name) for name in names}
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = kind.__dict__.get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(name for name in names if not name.startswith("__"))
 
 
 class Class(_NoValue):
@@ -107,7 +135,8 @@ class Class(_NoValue):
 def rebuilt(values: Any, entries: list[Entry], classes: dict[str, Any]) -> Any:
     """Rebuilds sent values in the program's process, and makes their objects.
 
-    An entry without arguments is the built-in class of that name.
+    An entry without arguments is the built-in class of that name; one without keywords is made
+    without its constructor, for it has the attributes of an object that was already made.
 
     Raises:
         NameError: the program has no such class. Exceptions of the classes propagate.
@@ -129,10 +158,14 @@ def rebuilt(values: Any, entries: list[Entry], classes: dict[str, Any]) -> Any:
                 return getattr(builtins, name)
             if name not in classes:
                 raise NameError(f"name '{name}' is not defined")
-            objects[number] = classes[name](*received(arguments), **received(keywords))
+            if keywords is None:
+                objects[number] = object.__new__(classes[name])
+            else:
+                objects[number] = classes[name](*received(arguments), **received(keywords))
         return objects[number]
 
-    for number, (*_, attributes) in enumerate(entries):
+    for number, (*_, keywords, attributes) in enumerate(entries):
+        put = object.__setattr__ if keywords is None else setattr
         for attribute, value in attributes.items():
-            setattr(made(number), attribute, received(value))
+            put(made(number), attribute, received(value))
     return received(values)

@@ -9,16 +9,18 @@ Invariant: a written value is a constant, or `(shape, items)` with a list of wri
 shape is made of its items by the table below, and by nothing that the program names.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, NoReturn
 
 from literals import MAX_DEPTH, LiteralError, LiteralTooLong, hashable
 
 _CONSTANTS = {bool, type(None), int, float, complex, str, bytes}
 _CONTAINERS = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset", dict: "dict"}
 _NUMBERS: tuple[Any, ...] = (bytes, int, float, complex)
-_ITERATOR = "iterator"
+_ITERATOR, _ENDLESS = "iterator", "endless"
+_MOST_OF_ENDLESS = 1000
+"""Items of an iterator that are written if all of them are too long."""
 _VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items",
           range: "range", bytearray: "bytearray"}  # fmt: skip
 _LIBRARY = {
@@ -46,7 +48,8 @@ def written(value: Any, most: int) -> Any:
 
     Raises:
         LiteralError: it holds an object of another class, or is nested too deeply.
-        LiteralTooLong: it has more items; one that never ends has.
+        LiteralTooLong: it has more items. Of an iterator that has, as one that never ends, the
+            first ones are written.
     """
     return _Writer(most).written(value, 0)
 
@@ -66,6 +69,8 @@ class _Writer:
             raise LiteralError(f"value is nested more than {MAX_DEPTH} deep")
         if not shape:
             return value
+        if shape == _ITERATOR:
+            shape, value = self._started(value)
         return shape, [self.written(item, depth + 1) for item in self._items(shape, value)]
 
     def _plain(self, value: Any) -> tuple[str, Any]:
@@ -103,6 +108,21 @@ class _Writer:
                 return self._taken(item for pair in value for item in pair)
         return self._taken(value)
 
+    def _started(self, iterator: Any) -> tuple[str, list[Any]]:
+        """Returns the items of an iterator; the first ones if all together are too long, as they
+        are if it never ends."""
+        items: list[Any] = []
+        first, room = 0, self._room
+        for item in iterator:
+            room -= _least_chars(item)
+            if room < 0:
+                self._room -= first
+                return _ENDLESS, items[:first]
+            items.append(item)
+            first += len(items) <= _MOST_OF_ENDLESS and room > self._room - self._room // 8
+        self._room -= len(items)
+        return _ITERATOR, items
+
     def _taken(self, items: Iterable[Any]) -> list[Any]:
         taken = list(islice(items, self._room + 1))
         self._room -= len(taken)
@@ -111,8 +131,21 @@ class _Writer:
         return taken
 
 
-def made(value: Any) -> Any:
-    """Returns a written value as the judge's own.
+def _least_chars(item: Any) -> int:
+    """Returns a lower bound of the characters that an item of a list takes."""
+    if type(item) is int:
+        return 3 + item.bit_length() // 4
+    return 3 + (len(item) if type(item) in (str, bytes) else 0)
+
+
+def _endless(items: list[Any], at_end: Callable[[], NoReturn]) -> Iterator[Any]:
+    yield from items
+    at_end()
+
+
+def made(value: Any, at_end: Callable[[], NoReturn]) -> Any:
+    """Returns a written value as the judge's own. `at_end` is called when a test takes all written
+    items of an iterator that has more.
 
     Raises:
         Exception: of any kind, if it is not one that `written` returns.
@@ -124,7 +157,9 @@ def made(value: Any) -> Any:
     shape, items = value
     if type(shape) is not str or type(items) is not list:
         raise TypeError("no shape")
-    return _made(shape, [made(item) for item in items])
+    if shape == _ENDLESS:
+        return _endless([made(item, at_end) for item in items], at_end)
+    return _made(shape, [made(item, at_end) for item in items])
 
 
 def _made(shape: str, items: list[Any]) -> Any:

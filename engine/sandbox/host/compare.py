@@ -159,26 +159,28 @@ def _agree(actual: Any, expected: Any, comparison: Comparison) -> bool:
             and len(actual) == len(expected)
             and all(_agree(a, b, comparison) for a, b in zip(actual, expected, strict=True))
         )
+    loose = comparison.loose_types
     if kind is other is dict:
-        by_key = {_key(name): value for name, value in expected.items()}
-        _distinct([_key(name) for name in actual])
+        by_key = {_key(name, loose): value for name, value in expected.items()}
+        _distinct([_key(name, loose) for name in actual])
         return len(actual) == len(expected) and all(
-            (key := _key(name)) in by_key and _agree(value, by_key[key], comparison)
+            (key := _key(name, loose)) in by_key and _agree(value, by_key[key], comparison)
             for name, value in actual.items()
         )
-    return same_value(actual, expected)
+    return _key(actual, loose) == _key(expected, loose)
 
 
-_NUMBERS = {int, float, complex}
+_NUMBERS = {bool, int, float, complex}
 _SEQUENCES = {list, tuple}
 
 
 def _same_number(actual: Any, expected: Any, comparison: Comparison) -> bool:
     if type(actual) is not type(expected) and not comparison.loose_types:
         return False
-    if comparison.tolerance is None or type(actual) is type(expected) is int:
+    exact = comparison.tolerance is None or {type(actual), type(expected)} <= {bool, int}
+    if exact:
         return actual == expected or (actual != actual and expected != expected)
-    return _closeness(comparison.tolerance)(actual, expected)
+    return _closeness(comparison.tolerance or 0.0)(actual, expected)
 
 
 class _TooAlike(Exception):
@@ -193,17 +195,23 @@ def _distinct(keys: list[Hashable]) -> frozenset[Hashable]:
     return frozenset(keys)
 
 
-def _key(value: Any) -> Hashable:
-    """Returns a hashable form of a value; two forms are equal if and only if the values are."""
+def _key(value: Any, loose: bool = False) -> Hashable:
+    """Returns a hashable form of a value; two forms are equal if and only if the values are, or
+    with `loose` if Python's `==` says so, but for a list and a tuple, which are equal, too."""
     kind = type(value)
+    kind = _LOOSE.get(kind, kind) if loose else kind
     if kind is list or kind is tuple:
-        return kind, tuple([_key(item) for item in value])
+        return kind, tuple([_key(item, loose) for item in value])
     if kind is set or kind is frozenset:
-        return kind, _distinct([_key(item) for item in value])
+        return kind, _distinct([_key(item, loose) for item in value])
     if kind is dict:
-        return kind, len(value), _distinct([(_key(k), _key(v)) for k, v in value.items()])
-    if kind is complex:
+        items: list[Hashable] = [(_key(k, loose), _key(v, loose)) for k, v in value.items()]
+        return kind, len(value), _distinct(items)
+    if kind is complex and not loose:
         return kind, _key(value.real), _key(value.imag)
-    if kind is float and value != value:
+    if value != value:
         return kind, "nan"
     return kind, value
+
+
+_LOOSE = {tuple: list, frozenset: set, bool: complex, int: complex, float: complex}
