@@ -36,6 +36,9 @@ _RANGE = re.compile(
     r"(less|lower|smaller|fewer|more|higher|greater|larger) than)\b|[<>≤≥]",
     re.IGNORECASE,
 )
+_BOTH = re.compile(r"\b(?:cannot|can't|can not|not) both\b|\bonly one of\b", re.IGNORECASE)
+"""Said of temperature and top_p by servers that take one of the two."""
+_DONE = "[DONE]"
 DEFAULT_TEMPERATURE = 1.0
 """Of servers that take none."""
 
@@ -80,7 +83,7 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
         return {} if response.is_success else {"message": response.text}
     if not isinstance(data, dict):
         return {} if response.is_success else {"message": json.dumps(data)}
-    error = data.get("error")
+    error = data.get("error") or _error_of_choice(data)
     if error is None and not response.is_success:
         error = data.get("detail") or data
     if not error:
@@ -88,6 +91,13 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
     if not isinstance(error, dict):
         return {"message": error if isinstance(error, str) else json.dumps(error)}
     return {**error, "message": str(error.get("message") or json.dumps(error))}
+
+
+def _error_of_choice(data: dict[str, Any]) -> Any:
+    """Returns the error of the first choice, where routers report that of a provider; else None."""
+    choices = data.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first.get("error") if isinstance(first, dict) else None
 
 
 def body_of(response: httpx.Response) -> Any:
@@ -105,9 +115,16 @@ def body_of(response: httpx.Response) -> Any:
             events = [line[5:].strip() for line in lines if line.startswith("data:")]
             if not events:
                 raise
-        return _assembled(json.loads(event) for event in events if event and event != "[DONE]")
+        whole = _assembled(json.loads(event) for event in events if event and event != _DONE)
+        if _DONE not in events and not whole.get("error") and not _is_finished(whole):
+            raise ValueError("the stream ended inside the answer")
+        return whole
     except RecursionError:
         raise ValueError("its values nest too deep") from None
+
+
+def _is_finished(completion: dict[str, Any]) -> bool:
+    return completion["choices"][0]["finish_reason"] is not None
 
 
 def _assembled(events: Iterable[Any]) -> dict[str, Any]:
@@ -210,6 +227,8 @@ def _refused_setting(response: httpx.Response, sent: Mapping[str, Any]) -> str:
     error = error_of(response)
     message = error.get("message", "")
     said = f"{error.get('code')} {message}"
+    if _BOTH.search(message) and "top_p" in sent and {"temperature", "top_p"} <= _named_in(message):
+        return "top_p"
     is_of_name = _REFUSES_NAME.search(said)
     if not is_of_name and not _REFUSES_VALUE.search(said):
         return ""
@@ -223,3 +242,7 @@ def _refused_setting(response: httpx.Response, sent: Mapping[str, Any]) -> str:
     if isinstance(named := error.get("param"), str) and named in sent:
         return named
     return next((one for one in _OMITTED if one in sent and re.search(rf"\b{one}\b", message)), "")
+
+
+def _named_in(message: str) -> set[str]:
+    return {one for one in _OMITTED if re.search(rf"\b{one}\b", message)}

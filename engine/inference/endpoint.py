@@ -47,6 +47,8 @@ _OF_THE_SERVER = {401, 403, 404, 405, 501, 505}
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _SHOWN_CHARS = 300
 _DIGITS_OF_STATUS = 3
+_BUSY = frozenset({"rate_limit_exceeded", "rate_limit_error", "overloaded_error"})
+"""What servers call 429 in the error that a 200 reports."""
 _MOST_FAILED, _MOST_FAILED_AT_FIRST = 20, 3
 """Answers in a row that may fail before the agent does, and so many if none has succeeded yet."""
 _MOST_GIVEN_UP = 3
@@ -354,7 +356,10 @@ class EndpointBackend:
 
 def _status_of(response: httpx.Response) -> int:
     """Returns the status of a response, or the one in the error that a 200 reports."""
-    code = str(error_of(response).get("code", "")) if response.is_success else ""
+    error = error_of(response) if response.is_success else {}
+    code = str(error.get("code", ""))
+    if code in _BUSY or error.get("type") in _BUSY:
+        return 429
     is_status = len(code) == _DIGITS_OF_STATUS and code.isascii() and code.isdecimal()
     return int(code) if is_status else response.status_code
 

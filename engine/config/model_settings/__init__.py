@@ -11,6 +11,7 @@ libraries by `python -m tests.helpers.known_settings`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -27,6 +28,8 @@ _LISTS = {
     TOKENIZER: "tokenizer_config.txt",
     SPECIAL_TOKENS: "tokenizer_config.txt",
 }
+FILES = frozenset(_LISTS)
+"""Names of the settings files."""
 TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 MAX_DEPTH = 8
 MAX_TEXT = 1000
@@ -34,6 +37,9 @@ MAX_TEXT = 1000
 MAX_FREE_TEXT = 1_000_000
 """Maximum length of a chat template or another text that is only ever shown or compared."""
 MAX_NUMBER = 2**63
+UNBOUNDED = frozenset({"time_step_limit"})
+"""Keys whose published values are infinite: an interval without an end."""
+_AT_LEAST_0 = re.compile(r"(?:^|[._])(?:eps|epsilon)$")
 DTYPES = frozenset({"float32", "float16", "bfloat16", "float64", "auto"})
 RUN_HERE = frozenset({"eager", "sdpa"})
 RUN_ELSEWHERE = frozenset({
@@ -97,6 +103,20 @@ def loadable(file: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return _Reader(file, strict=False).part(settings, "", 0)
 
 
+def without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns an object of JSON of a settings file, as `object_pairs_hook`.
+
+    Raises:
+        SettingsFault: a key is given twice: loaders take the last, people read the first.
+    """
+    settings = dict(pairs)
+    if len(settings) < len(pairs):
+        seen: set[str] = set()
+        key = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise SettingsFault(f"gives {key[:200]} twice", "leave one of the two out")
+    return settings
+
+
 def refuse_mark(text: str) -> None:
     """Raises `SettingsFault` if a text begins with a byte order mark: loaders take it for a part of
     the text."""
@@ -153,9 +173,7 @@ class _Reader:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int | float):
-            if abs(value) >= MAX_NUMBER and value != float("inf") and self._file == CONFIG:
-                raise SettingsFault(f"{_shown(at, value)} is beyond {MAX_NUMBER:,}")
-            return value
+            return self._number(at, value)
         if isinstance(value, str):
             return self._text(kind, at, value)
         if isinstance(value, list):
@@ -171,6 +189,19 @@ class _Reader:
                 if depth < MAX_DEPTH or self._too_deep(at)
             }
         return self.part(value, at, depth + 1)
+
+    def _number(self, at: str, value: float) -> float:
+        if isinstance(value, float) and not math.isfinite(value):
+            if value == math.inf and at.rpartition(".")[2] in UNBOUNDED:
+                return value
+            raise SettingsFault(
+                f"{_shown(at, value)} is no number that a model computes with", _SAVE
+            )
+        if abs(value) >= MAX_NUMBER and self._file == CONFIG:
+            raise SettingsFault(f"{_shown(at, value)} is beyond {MAX_NUMBER:,}")
+        if value < 0 and _AT_LEAST_0.search(at):
+            raise SettingsFault(f"{_shown(at, value)} must be at least 0", _SAVE)
+        return value
 
     def _too_deep(self, at: str) -> bool:
         raise SettingsFault(f"{at} is nested more than {MAX_DEPTH} times")

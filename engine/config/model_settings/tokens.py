@@ -57,6 +57,33 @@ def tokens_beyond(tokenizer: Mapping[str, Any], vocabulary: int) -> dict[str, in
     return beyond if few and not in_vocabulary & beyond.keys() else {}
 
 
+def check_numbers(tokenizer: Mapping[str, Any], vocabulary: int | None) -> None:
+    """Checks that each added token of tokenizer.json keeps its id when the file is read: the
+    library takes that of its text in the vocabulary, or else the next one that is free, whatever
+    the file says, and the model would read another row. `tokens_beyond` a vocabulary of so many
+    rows are left out.
+
+    Raises:
+        SettingsFault: names the first token with another id.
+    """
+    model = tokenizer.get("model")
+    held = model.get("vocab") if isinstance(model, Mapping) else None
+    if not isinstance(held, Mapping):
+        held = {text: number for number, text in enumerate(_vocabulary_texts(held))}
+    beyond = tokens_beyond(tokenizer, vocabulary) if vocabulary is not None else {}
+    numbers: dict[str, int] = {}
+    free = len(held)
+    for one in _with_ids(tokenizer.get("added_tokens")):
+        text, number = one.get("content"), one["id"]
+        if not isinstance(text, str) or not text or text in beyond:
+            continue
+        read = numbers.setdefault(text, held.get(text, free))
+        free = max(free, read + 1)
+        if read != number:
+            what = f"added_tokens: {text[:60]!r} has the id {number:,}, but is read as {read:,}"
+            raise SettingsFault(what, "give the tokenizer as the library saves it")
+
+
 def beyond_text(beyond: Mapping[str, int], vocabulary: int) -> str:
     """Returns a sentence about `tokens_beyond`."""
     names = ", ".join(f"{text[:40]!r} ({number:,})" for text, number in list(beyond.items())[:3])

@@ -16,11 +16,13 @@ from typing import Any
 import torch
 from torch.nn.modules import module as torch_module
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, GenerationConfig, PreTrainedModel
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from engine.config.model_settings import CONFIG, GENERATION, TOKEN_IDS
+from engine.config.model_settings import CONFIG, GENERATION, TOKEN_IDS, SettingsFault
 from engine.config.model_settings.sizes import SPARE_NUMBERS, Shapes, numbers_in
 from engine.policy.models.settings import ModelError, config_settings, settings_of
 
+_CAUSAL_MODELS = frozenset(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
 SPARE_MODULES = 10_000
 """Parameters and buffers that a model may have in any case, however few tensors it is stored in."""
 
@@ -43,7 +45,10 @@ def model_without_memory(directory: Path, shapes: Shapes, dtype: torch.dtype) ->
         limit = _at_most(2 * held + SPARE_NUMBERS, 4 * len(shapes) + SPARE_MODULES)
         with limit, torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+        _refuse_other_class(model, settings)
         return model.eval()
+    except SettingsFault as fault:
+        raise ModelError(f"{file}: {fault}") from None
     except _TooLarge as excess:
         raise ModelError(
             f"{file}: describes {excess}, and the weight files hold {held:,} numbers in "
@@ -51,6 +56,18 @@ def model_without_memory(directory: Path, shapes: Shapes, dtype: torch.dtype) ->
         ) from None
     except Exception as error:
         raise ModelError(f"{file}: {_one_line(error)}") from error
+
+
+def _refuse_other_class(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
+    """Raises `SettingsFault` if config.json names the architecture of one model and the type of
+    another one: some differ in nothing that their tensors show."""
+    names = settings.get("architectures")
+    named = names[0] if isinstance(names, list) and len(names) == 1 else None
+    built = type(model).__name__
+    if named != built and named in _CAUSAL_MODELS:
+        kind = settings.get("model_type")
+        what = f"architectures = [{named!r}], and model_type = {kind!r} is that of {built}"
+        raise SettingsFault(what, "give the config.json of these weights")
 
 
 def generation_config_of(directory: Path) -> GenerationConfig | None:

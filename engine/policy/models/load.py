@@ -19,7 +19,12 @@ from safetensors import SafetensorError, safe_open
 from engine.config.agents import AgentConfig
 from engine.config.generator_support import is_endpoint, uses_vllm
 from engine.config.model_settings import SettingsFault, refuse_mark
-from engine.config.model_settings.tokens import beyond_text, check_named_tokens, tokens_beyond
+from engine.config.model_settings.tokens import (
+    beyond_text,
+    check_named_tokens,
+    check_numbers,
+    tokens_beyond,
+)
 from engine.config.pretrained import (
     PACKAGE_PREFIX,
     installed_directory,
@@ -397,6 +402,10 @@ def _check_tokenizer(directory: Path, vocabulary: int | None) -> None:
         check_named_tokens(tokenizer, options, vocabulary)
     except SettingsFault as fault:
         raise ModelError(f"{directory / 'tokenizer_config.json'}: {fault}") from None
+    try:
+        check_numbers(tokenizer, vocabulary)
+    except SettingsFault as fault:
+        raise ModelError(f"{directory / 'tokenizer.json'}: {fault}") from None
     with _within_limits(f"{directory / 'tokenizer.json'}"):
         refuse_growth(tokenizer)
     with _within_limits(f"{directory / 'tokenizer_config.json'}: chat_template"):

@@ -9,11 +9,13 @@ from typing import Any
 from engine.config import git_lfs
 from engine.config.model_settings import (
     CONFIG,
+    FILES,
     SPECIAL_TOKENS,
     TOKENIZER,
     SettingsFault,
     loadable,
     refuse_mark,
+    without_repetition,
 )
 from engine.config.model_settings.sizes import Shapes, check_sizes
 from engine.config.model_settings.tokens import check_special_tokens, check_tokens
@@ -86,7 +88,8 @@ def read_json(file: Path, what: str) -> dict[str, Any]:
     try:
         text = file.read_text("utf-8")
         refuse_mark(text)
-        data = json.loads(text)
+        hook = without_repetition if file.name in FILES else None
+        data = json.loads(text, object_pairs_hook=hook)
     except SettingsFault as fault:
         raise ModelError(f"{file} {fault}") from None
     except (ValueError, RecursionError) as error:

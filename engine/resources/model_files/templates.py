@@ -180,7 +180,8 @@ def render(
     raise TemplateFailed(reply["error"])
 
 
-_USER = {"role": "user", "content": "What is 1 + 1?\nAnswer with one complete program."}
+_QUESTION = "What is 1 + 1?"
+_USER = {"role": "user", "content": f"{_QUESTION}\nAnswer with one complete program."}
 _ANSWER = {"role": "assistant", "content": "```python\ndef solve():\n    return 2\n```"}
 _SYSTEM = {"role": "system", "content": "You write programs."}
 _SAMPLES = (
@@ -197,20 +198,24 @@ def check_template(
 ) -> TemplateFailed | None:
     """Renders sample conversations, in search of limits that the template exceeds. Its other errors
     may be right (many refuse a system message) and are reported where a conversation has them;
-    returns the first if it fails for all samples.
+    returns the first if it fails for all samples, and a failure if none of them shows what its user
+    says.
 
     Raises:
         TemplateTooLarge: with one of the samples.
     """
-    failures = []
+    failures, says = [], False
     for messages, add_generation_prompt in _SAMPLES:
         try:
-            render(template, messages, tokens, add_generation_prompt=add_generation_prompt)
+            text = render(template, messages, tokens, add_generation_prompt=add_generation_prompt)
+            says = says or _QUESTION in text
         except TemplateTooLarge:
             raise
         except TemplateFailed as error:
             failures.append(error)
-    return failures[0] if len(failures) == len(_SAMPLES) else None
+    if len(failures) == len(_SAMPLES):
+        return failures[0]
+    return None if says else TemplateFailed("writes nothing of what the user says")
 
 
 def has_template(config: Mapping[str, Any]) -> bool:

@@ -212,6 +212,21 @@ def test_files_of_well_known_models_are_accepted(file, settings):
         assert not {"_name_or_path", "transformers_version"} & kept.keys()
 
 
+@pytest.mark.parametrize("file", ["config.json", "generation_config.json", "adapter_config.json"])
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_that_is_not_finite_is_refused_with_its_key(file, number):
+    key = {"config.json": "rms_norm_eps", "generation_config.json": "temperature"}.get(
+        file, "lora_alpha"
+    )
+    for read in (loadable, refuse_unknown):
+        with pytest.raises(SettingsFault, match=f"{key} = {number} must be a finite number; save"):
+            read(file, {key: number})
+    with pytest.raises(SettingsFault, match="time_step_limit = nan must"):
+        loadable("config.json", {"time_step_limit": [0.0, float("nan")]})
+    with pytest.raises(SettingsFault, match=r"text_config.rms_norm_eps = -1.0 must be at least 0"):
+        loadable("config.json", {"text_config": {"rms_norm_eps": -1.0}})
+
+
 def test_quantised_weights_and_foreign_kernels_are_refused_at_loading_too():
     for settings, reason in (
         ({"quantization_config": {"bits": 4}}, "quantised weights"),

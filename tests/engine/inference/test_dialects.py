@@ -419,3 +419,41 @@ def test_a_proxy_that_cannot_be_used_is_an_error_with_the_remedy(monkeypatch, pr
 )
 def test_addresses_of_this_machine(address, is_one):
     assert is_loopback(address) is is_one
+
+
+def one_of_two(body):
+    if {"temperature", "top_p"} <= body.keys():
+        text = "`temperature` and `top_p` cannot both be specified for this model. Use only one."
+        return 400, error(text, type="invalid_request_error")
+    return 200, TEXT
+
+
+def test_of_two_settings_of_which_a_server_takes_one_the_temperature_is_kept():
+    with answering(one_of_two) as (endpoint, ask):
+        (answer,) = ask()
+        assert answer.text == TEXT and answer.generation.temperature == 0.7
+        assert "top_p" not in endpoint.bodies[-1] and endpoint.bodies[-1]["temperature"] == 0.7
+
+
+CUT_STREAM = b'data: {"choices": [{"index": 0, "delta": {"content": "```python"}}]}\n\n'
+IN_A_CHOICE = {"error": {"code": 502, "message": "the provider failed"}, "message": {"content": ""}}
+
+
+@pytest.mark.parametrize(
+    ("body", "retried"),
+    [
+        ({"choices": [IN_A_CHOICE]}, True),
+        (error("too many", code="rate_limit_exceeded"), True),
+        (error("too much", type="overloaded_error"), True),
+        (CUT_STREAM, False),
+    ],
+    ids=["an error in a choice", "a rate limit", "an overload", "a stream that was cut"],
+)
+def test_a_200_without_an_answer_is_none(body, retried):
+    """What was written before an answer broke off is no program of the model."""
+    replies = [(200, body), (200, TEXT)]
+    with answering(lambda _: replies.pop(0), retry_seconds=60.0) as (endpoint, ask):
+        (answer,) = ask()
+        assert answer.text == (TEXT if retried else "")
+        assert retried or answer.no_program == NoProgram.NO_ANSWER
+        assert len(endpoint.bodies) == (2 if retried else 1)

@@ -6,9 +6,12 @@ import shutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from engine.config.agents import AgentConfig
+from engine.config.model_settings import SettingsFault
+from engine.config.model_settings.tokens import check_numbers
 from engine.policy.models.load import (
     ModelError,
     check_agent,
@@ -271,6 +274,46 @@ def test_tokens_that_a_model_needs_and_many_beyond_its_vocabulary_are_refused(
     many = [PICTURE | {"id": 400 + n, "content": f"<picture {n}>"} for n in range(count)]
     add_tokens(model, many, **settings)
     with pytest.raises(ModelError, match=f"tokenize{message}"):
+        load_policy(str(model))
+
+
+NUMBERINGS = (
+    [(6, "x")], [(7, "x")], [(2, "x")], [(1, "b")], [(2, "b")], [(6, "x"), (6, "y")],
+    [(6, "x"), (7, "y")], [(7, "x"), (6, "y")], [(6, "x"), (6, "x")], [(0, "a"), (6, "x")],
+    [(6, "x"), (1, "b"), (7, "y")], [(5, "x")], [(6, "x"), (9, "y")],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("added", NUMBERINGS, ids=str)
+@pytest.mark.parametrize("kind", ["WordLevel", "Unigram"])
+def test_added_tokens_that_the_library_would_give_another_id_are_refused(kind, added):
+    """The library says nothing, and the model would read other rows of its embedding."""
+    words = list("abcdef")
+    vocab = [[w, -1.0] for w in words] if kind == "Unigram" else {w: i for i, w in enumerate(words)}
+    model = {"type": kind, "vocab": vocab, **({"unk_id": 0} if kind == "Unigram" else {})}
+    model |= {} if kind == "Unigram" else {"unk_token": "a"}
+    tokens = [PICTURE | {"id": number, "content": text} for number, text in added]
+    tokenizer = {"version": "1.0", "added_tokens": tokens, "model": model}
+    read = Tokenizer.from_str(json.dumps(tokenizer))
+    if all(read.token_to_id(text) == number for number, text in added):
+        check_numbers(tokenizer, 20)
+        return
+    number, text = next(one for one in added if read.token_to_id(one[1]) != one[0])
+    expected = f"'{text}' has the id {number}, but is read as {read.token_to_id(text)}"
+    with pytest.raises(SettingsFault, match=expected):
+        check_numbers(tokenizer, 20)
+
+
+def test_settings_that_say_two_things_are_refused_with_their_file(model):
+    config = (model / "config.json").read_text()
+    (model / "config.json").write_text('{"num_hidden_layers": 1,' + config.lstrip()[1:])
+    with pytest.raises(ModelError, match=r"config\.json gives num_hidden_layers twice; leave one"):
+        load_policy(str(model))
+    named = json.loads(config)["architectures"]
+    other = {"architectures": ["MistralForCausalLM"]}
+    assert named == ["LlamaForCausalLM"]
+    (model / "config.json").write_text(json.dumps(json.loads(config) | other))
+    with pytest.raises(ModelError, match=r"'MistralForCausalLM'.*model_type = 'llama' is that of"):
         load_policy(str(model))
 
 

@@ -318,6 +318,23 @@ DAMAGES = {
         1, edited("tokenizer.json", added_tokens=[
             {"id": 1024 + n, "content": f"<{n}>"} for n in range(65)]),
         "has a token of id 1,088, config.json a vocabulary of 1,024"),
+    "two tokens of one id": (
+        1, lambda folder: token_beyond(folder, 3),
+        "tokenizer.json: added_tokens: '<picture>' has the id 3, but is read as 1,024; give the"),
+    "a tokenizer with NaN": (
+        1, edited("tokenizer.json", scale=float("nan")), "is no JSON: it holds NaN"),
+    "NaN in the config": (
+        1, edited("config.json", layer_norm_epsilon=float("nan")),
+        "config.json: layer_norm_epsilon = nan must be a finite number"),
+    "an infinity in the config": (
+        1, edited("config.json", rope_scaling={"rope_type": "linear", "factor": float("inf")}),
+        "config.json: rope_scaling.factor = inf must be a finite number"),
+    "a key of the config twice": (
+        1, put("config.json", b'{"vocab_size": 1, "hidden_size": 2, "vocab_size": 3}'),
+        "config.json: gives vocab_size twice; leave one of the two out"),
+    "a key twice further down": (
+        1, put("generation_config.json", b'{"a": [{"top_k": 2, "top_k": 3}]}'),
+        "generation_config.json: gives top_k twice"),
     "another kind of tokenizer": (
         1, edited("tokenizer.json", model={"type": "Pickle"}), "model.type must be one of"),
     "config is no JSON": (1, put("config.json", b"{"), "config.json: is no JSON"),
@@ -367,7 +384,10 @@ def test_a_token_beyond_the_vocabulary_is_accepted_with_a_warning(tmp_path):
     assert "'<picture>' (1,024)" in line
 
 
-@pytest.mark.parametrize("text", ["{% for", "{{ zap() }}", "{{ raise_exception('no') }}"])
+@pytest.mark.parametrize(
+    "text",
+    ["{% for", "{{ zap() }}", "{{ raise_exception('no') }}", "{{ messages[0].role }}", "{# #}"],
+)
 def test_a_template_that_always_fails_is_stored_with_a_warning(tmp_path, text):
     """A run may have a template of its own (`agents.NAME.chat_template`)."""
     folder = a_model_folder(tmp_path / "m")

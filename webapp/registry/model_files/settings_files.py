@@ -15,16 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 from engine.config import bounded_json, git_lfs
 from engine.config.model_settings import (
+    FILES,
     SPECIAL_TOKENS,
     TOKENIZER,
     SettingsFault,
     refuse_mark,
     refuse_unknown,
     tokens,
+    without_repetition,
 )
 from engine.config.model_settings.sizes import Shapes, check_sizes
 from engine.resources.model_files.templates import has_template
 from engine.resources.model_files.tokenizer_limits import TokenizerTooLarge, refuse_growth
+from webapp.model_names import TOKENIZER as TOKENIZER_FILE
 from webapp.registry.model_files.safetensors import WeightsError
 
 if TYPE_CHECKING:
@@ -111,6 +114,8 @@ def check_tokenizer(
     if largest >= vocabulary:
         what = f"has a token of id {largest:,}, config.json a vocabulary of {vocabulary:,}"
         raise WeightsError(file.name, what, "give the tokenizer of this model")
+    with _named(file):
+        tokens.check_numbers(tokenizer, vocabulary)
     return (f"{file.name}: {tokens.beyond_text(beyond, vocabulary)}",) if beyond else ()
 
 
@@ -212,13 +217,25 @@ def _object(file: ModelFile, limit: int) -> dict[str, Any]:
     text = _text(file, limit)
     with _named(file):
         refuse_mark(text)
+    hooks: dict[str, Any] = {}
+    if file.name in FILES:
+        hooks["object_pairs_hook"] = without_repetition
+    elif file.name == TOKENIZER_FILE:  # the engine's parser takes none of NaN and Infinity
+        hooks["parse_constant"] = _no_constant
     try:
-        value = bounded_json.loads(text)
+        with _named(file):
+            value = bounded_json.loads(text, **hooks)
     except (ValueError, RecursionError) as error:
+        if isinstance(error, WeightsError):
+            raise
         raise WeightsError(file.name, f"is no JSON: {str(error)[:200]}", _SAVE_AGAIN) from None
     if not isinstance(value, dict):
         raise WeightsError(file.name, "holds no JSON object", _SAVE_AGAIN)
     return value
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"it holds {text}")
 
 
 def _text(file: ModelFile, limit: int) -> str:
