@@ -104,7 +104,11 @@ class EventReader:
         self.offset = offset
 
     def read(self, limit: int = 1000, max_bytes: int = 1 << 20) -> list[Event]:
-        """Returns at most `limit` new events, oldest first; empty if there are none yet."""
+        """Returns at most `limit` new events, oldest first; empty if there are none yet.
+
+        Raises:
+            LogDamaged: the next line is no event; names its byte.
+        """
         if not self.path.exists():
             return []
         with self.path.open("rb") as file:

@@ -76,10 +76,10 @@ class PolicyHost:
         return {name: policy.size() for policy in self.policies.values() for name in policy.agents}
 
     def too_long(self, statements: Sequence[str]) -> dict[int, str]:
-        """Returns, by index, why a statement exceeds the limit of an agent (`Policy.too_long`)."""
+        """Returns, by index, why a statement exceeds the limit of an agent (see `Renderer`)."""
         reasons: dict[int, str] = {}
         for policy in self.policies.values():
-            reasons = policy.too_long(statements) | reasons
+            reasons = policy.renderer.too_long(statements) | reasons
         return reasons
 
     def answer(self, call: AnswerCall) -> dict[str, list[Answer]]:

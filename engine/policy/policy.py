@@ -30,7 +30,7 @@ import torch
 
 from engine.config.agents import AgentConfig, SamplingConfig
 from engine.config.schema import RunConfig
-from engine.environments.types import Environment, Message, Written
+from engine.environments.types import Environment
 from engine.events.drafts import DraftWriter
 from engine.events.vocabulary import StopReason
 from engine.policy.drafts import Drafts
@@ -39,13 +39,10 @@ from engine.policy.generators.counter_rng import row_seed
 from engine.policy.learner.learner import Learner
 from engine.policy.learner.objective import DEFAULT, Objective
 from engine.policy.learner.rows import TrainingRow, UpdateStats
-from engine.policy.models.conversations import conversation_ids
-from engine.policy.models.load import LoadedModel, ModelError, chat_template
+from engine.policy.models.load import LoadedModel, chat_template
 from engine.policy.models.weights import Weights
-from engine.policy.token_texts import TokenTexts
+from engine.policy.renderer import Renderer
 from engine.policy.types import (
-    SHOWN_CHARACTERS,
-    SHOWN_TOKENS,
     Answer,
     AnswerCall,
     Generation,
@@ -54,7 +51,6 @@ from engine.policy.types import (
     Size,
     Stream,
 )
-from engine.resources.model_files.templates import TemplateFailed
 
 if TYPE_CHECKING:
     from engine.policy.learner.ranks import RankedLearner
@@ -84,14 +80,10 @@ class Policy:
         """`environment` writes prompts and reads answers. Without `learns` it generates with
         weights that a learner elsewhere sends; `drafts` receives what is being written; `clock` is
         the time that chat templates write."""
-        self._clock = clock
-        self._environment = environment
         self.owner = agents[0]
         self.agents = {agent.name: agent for agent in agents}
         self.seed = seed
         self.loaded = loaded
-        self._texts = TokenTexts(loaded.tokenizer)
-        self._reads_tokens = any(map(environment.reads_token, loaded.tokenizer.all_special_tokens))
         self.weights = weights
         self.learner: Learner | RankedLearner | None = None
         self._given_version = 0
@@ -111,8 +103,7 @@ class Policy:
         self.end_step()
         if self.owner.chat_template is not None:
             loaded.tokenizer.chat_template = chat_template(self.owner)
-        for agent in agents:
-            self._check_template(agent)
+        self.renderer = Renderer(agents, loaded.tokenizer, environment, clock)
 
     @property
     def version(self) -> int:
@@ -139,7 +130,7 @@ class Policy:
             written = self._generate(pairs, prompts, sampling, version, seeds)
         answers: dict[str, list[Answer]] = {name: [] for name in requests}
         for (name, request), generation in zip(pairs, written, strict=True):
-            answers[name].append(self._answer(generation, request.task))
+            answers[name].append(self.renderer.answer(generation, request.task))
         return answers
 
     def _generate(
@@ -207,7 +198,7 @@ class Policy:
         Log-probabilities are 0: the probability of a demonstration under its author is taken as 1.
         """
         settings = {agent: self.agents[agent].sampling}
-        prompts = self._prompts([(agent, request) for request, _ in shown], settings)
+        prompts = self.renderer.prompts([(agent, request) for request, _ in shown], settings)
         tokenizer: Any = self.loaded.tokenizer
         own, ends = tokenizer.eos_token_id, self.loaded.end_ids
         end = own if own in ends else ends[0]
@@ -218,8 +209,8 @@ class Policy:
                 prompt, ids, [0.0] * len(ids), StopReason.END_OF_TEXT, self.version, 0.0,
                 settings[agent].temperature,
             )  # fmt: skip
-            is_read = self._answer(generation, request.task).program.strip() == program.strip()
-            encoded.append(generation if is_read else None)
+            read = self.renderer.answer(generation, request.task).program
+            encoded.append(generation if read.strip() == program.strip() else None)
         return encoded
 
     def learn(
@@ -366,7 +357,7 @@ class Policy:
         if self._drafts:
             self._drafts.end(written)
         for ticket, generation in written.items():
-            answer = self._answer(generation, self._tasks.pop(ticket))
+            answer = self.renderer.answer(generation, self._tasks.pop(ticket))
             self._ended[self._numbers.pop(ticket)] = answer
 
     def _rows(
@@ -377,106 +368,16 @@ class Policy:
     ) -> tuple[list[list[int]], list[SamplingConfig], list[int]]:
         """Returns prompts, settings and seeds of (agent, request) pairs."""
         sampling = [settings[name] for name, _ in pairs]
-        prompts = self._prompts(pairs, settings)
+        prompts = self.renderer.prompts(pairs, settings)
         seeds = [self._row_seed(request, n, stream) for n, (_, request) in enumerate(pairs)]
         if stream is None:
             self.generator.request_count += len(pairs)
         return prompts, sampling, seeds
 
-    def _prompts(
-        self, pairs: Sequence[tuple[str, Request]], settings: Mapping[str, SamplingConfig]
-    ) -> list[list[int]]:
-        """Returns the ids of every prompt; a prompt that siblings share is encoded once."""
-        encoded: dict[tuple[str, int, int], list[int]] = {}
-        prompts = []
-        for name, request in pairs:
-            key = name, id(request.task), id(request.observation)
-            if key not in encoded:
-                encoded[key] = self._prompt_ids(self.agents[name], request, settings[name])
-            prompts.append(encoded[key])
-        return prompts
-
     def _row_seed(self, request: Request, index: int, stream: Stream | None) -> int:
         if stream is None:
             index += self.generator.request_count
         return row_seed(self.seed, *(stream or ()), *(request.name or ("place", index)))
-
-    def _prompt_ids(
-        self, agent: AgentConfig, request: Request, sampling: SamplingConfig
-    ) -> list[int]:
-        ids: list[int] = []
-        for messages in self._environment.messages(request, agent.role):
-            ids = self._encode(messages, agent)
-            if len(ids) <= sampling.max_prompt_tokens:
-                return ids
-        raise ValueError(
-            f"problem {request.task.id}: its statement takes {len(ids)} tokens, more than "
-            f"agents.{agent.name}.sampling.max_prompt_tokens = "
-            f"{sampling.max_prompt_tokens}; raise it"
-        )
-
-    def too_long(self, statements: Sequence[str]) -> dict[int, str]:
-        """Returns, by index, why the prompt of a statement alone exceeds an agent's limit.
-
-        Statements in ASCII have at most as many tokens as characters, and are not encoded if they
-        fit even so.
-        """
-        reasons: dict[int, str] = {}
-        for agent in self.agents.values():
-            limit = agent.sampling.max_prompt_tokens
-            around = len(self._encode(self._environment.opening("", agent.role), agent))
-            for index, text in enumerate(statements):
-                if index in reasons or (text.isascii() and around + len(text) <= limit):
-                    continue
-                opening = self._environment.opening(text, agent.role)
-                count = len(self._encode(opening, agent))
-                if count > limit:
-                    reasons[index] = (
-                        f"takes {count:,} tokens, more than agents.{agent.name}.sampling."
-                        f"max_prompt_tokens = {limit:,}; a new run with a larger limit keeps it"
-                    )
-        return reasons
-
-    def _encode(self, messages: list[Message], agent: AgentConfig) -> list[int]:
-        return conversation_ids(
-            self.loaded.tokenizer,
-            messages,
-            add_generation_prompt=True,
-            now=self._clock,
-            options=agent.template_options,
-        )
-
-    def _answer(self, generation: Generation, task: Any) -> Answer:
-        tokenizer: Any = self.loaded.tokenizer
-        text: str = tokenizer.decode(generation.output_ids, skip_special_tokens=True)
-        prompt = self._texts.whole(generation.prompt_ids)[-SHOWN_CHARACTERS:]
-        tokens = self._texts.each(generation.output_ids[:SHOWN_TOKENS])
-        said = self._texts.whole(generation.output_ids) if self._reads_tokens else text
-        action = self._environment.read(task, Written(said, prompt, generation.is_cut))
-        return Answer(
-            generation, action.text, text, prompt=prompt, tokens=tokens, no_program=action.fault
-        )
-
-    def _check_template(self, agent: AgentConfig) -> None:
-        """Raises `ModelError` if the chat template fails; some take no system message (a role)."""
-        role = [{"role": "system", "content": agent.role}] if agent.role else []
-        where = "chat_template" if agent.chat_template else "model: its chat template"
-        try:
-            first, second = (
-                self._encode([*role, {"role": "user", "content": text}], agent)
-                for text in ("?", "1 + 1")
-            )
-        except Exception as error:  # a template may raise anything
-            kind = "" if isinstance(error, TemplateFailed) else f"{type(error).__name__}: "
-            raise ModelError(
-                f"agents.{agent.name}.{where} cannot write a prompt"
-                f"{' with a role' if agent.role else ''}: {kind}{error}"
-            ) from None
-        if first == second:
-            raise ModelError(
-                f"agents.{agent.name}.{where} writes the same prompt for every statement; give one "
-                "that writes each message about once"
-            )
 
 
 def _bytes_of(weight: torch.Tensor) -> torch.Tensor:

@@ -128,7 +128,11 @@ def server_name() -> str:
 
 
 def start_server(path: str) -> None:
-    """Starts the server that listens at `path`; connections are served once it has imported."""
+    """Starts the server that listens at `path`; connections are served once it has imported.
+
+    Raises:
+        NoServerError: this process was not started by a raylet.
+    """
     raylet = os.pidfd_open(os.getppid())
     if os.environ.get("RAY_RAYLET_PID") != str(os.getppid()):
         raise NoServerError("this process is not a raylet's child")

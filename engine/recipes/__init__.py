@@ -40,7 +40,11 @@ def load_recipe(name: str, overrides: dict[str, Any] | None = None) -> RunConfig
 
 
 def recipe_data(name: str, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Returns the plain data behind `load_recipe`, not yet validated."""
+    """Returns the plain data behind `load_recipe`, not yet validated.
+
+    Raises:
+        ConfigError: unknown recipe, or an override of an unknown path.
+    """
     path = FOLDER / f"{name}.toml"
     if name not in recipe_names():
         reason = f"unknown recipe; choose one of {', '.join(recipe_names())}"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from engine.problems.problem import Problem
 
 TooLong = Callable[[Sequence[str]], dict[int, str]]
-"""Returns, by index, why statements do not fit into a prompt (`Policy.too_long`)."""
+"""Returns, by index, why statements do not fit into a prompt (`Renderer.too_long`)."""
 
 
 def divided_by_length(

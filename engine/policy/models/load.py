@@ -450,6 +450,11 @@ def _pad_id(tokenizer) -> int:
 
 
 def weight_files(directory: Path) -> list[Path]:
+    """Returns the safetensors files of a model.
+
+    Raises:
+        ModelError: the list of several files is missing, broken, or contradicted by a single one.
+    """
     index, single = directory / "model.safetensors.index.json", directory / "model.safetensors"
     if not index.is_file():
         if not single.exists() and next(directory.glob("model-*-of-*.safetensors"), None):
