@@ -61,6 +61,6 @@ def _rename(node: ast.AST, numbers: dict[str, str]) -> None:
 def _without_docstring(node: ast.AST) -> None:
     if isinstance(node, _SCOPES) and node.body:
         first = node.body[0]
-        text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-        if text and isinstance(first.value.value, str):
+        value = first.value if isinstance(first, ast.Expr) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
             node.body = node.body[1:]

@@ -174,12 +174,12 @@ def _objects(lines: list[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
     for number, line in lines:
         if whole and line.rstrip() == b"{":  # the one before is torn
             yield start, row_of(b"".join(whole))
-            whole = []
+            whole.clear()
         start = start if whole else number
         whole.append(line)
         if line.rstrip() == b"}":
             yield start, row_of(b"".join(whole))
-            whole = []
+            whole.clear()
     if whole:
         yield start, row_of(b"".join(whole))
 
@@ -250,8 +250,10 @@ def _twice(row: Any) -> ValueError | None:
         if isinstance(one, _Twice):
             names = ", ".join(map(repr, one))[:_SHOWN_BYTES]
             return ValueError(f"a field comes twice, of {names}; {LINE_REMEDY}")
-        if isinstance(one, dict | list):
-            pending += one.values() if isinstance(one, dict) else one
+        if isinstance(one, dict):
+            pending += one.values()
+        elif isinstance(one, list):
+            pending += one
     return None
 
 
