@@ -31,8 +31,8 @@ each with the step at which it closed. A resumed run continues with the warnings
 Runs that other programs log ([guide](../guides/tracking.md)) are judged by the server while it
 stores their events, by the rules below that have *Other trainers*. A step is judged when the first
 value of a later step arrives, or the run ends. Rules read the names in the table and the groups
-that integrations record; a rule whose figure is not logged finds nothing. Of validations, which come
-without standard errors, the error is estimated from the differences between successive ones.
+that integrations record; a rule whose figure is not logged finds nothing. Of validations, which
+come without standard errors, the error is estimated from the differences between successive ones.
 Steps with none of entropy, clip fraction, mismatch, reward, or shares of equal groups or
 cut answers are not judged: supervised training is not.
 External engines are not judged: they send `health` events of their own.
