@@ -2183,6 +2183,7 @@ class Operations(Transport):
             "auto",
             "grove",
             "evalplus",
+            "leetcode",
             "humaneval",
             "mbpp",
             "taco",
@@ -2192,6 +2193,10 @@ class Operations(Transport):
             "acecode",
             "kodcode",
             "cruxeval",
+            "primeintellect",
+            "deepcoder",
+            "eurus",
+            "rstar",
         ]
         | UnsetType = UNSET,
         note: str | UnsetType = UNSET,
