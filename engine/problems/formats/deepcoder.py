@@ -50,7 +50,7 @@ def _solutions(fields: Fields) -> list[str]:
 def _of_livecodebench(fields: Fields, question: str, tests: list[Any]) -> Problem:
     metadata = fields.json("metadata")
     if not (isinstance(metadata, dict) and metadata.get("func_name")):
-        metadata = next((one["metadata"] for one in tests if one.get("metadata")), {})
+        metadata = next((one["metadata"] for one in tests if one.get("metadata")), None)
     row = {
         "question_content": question,
         "question_id": fields.id("id", "deepcoder"),
