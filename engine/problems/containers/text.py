@@ -174,12 +174,12 @@ def _objects(lines: list[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
     for number, line in lines:
         if whole and line.rstrip() == b"{":  # the one before is torn
             yield start, row_of(b"".join(whole))
-            whole = []
+            whole = list[bytes]()
         start = start if whole else number
         whole.append(line)
         if line.rstrip() == b"}":
             yield start, row_of(b"".join(whole))
-            whole = []
+            whole = list[bytes]()
     if whole:
         yield start, row_of(b"".join(whole))
 
@@ -244,14 +244,16 @@ def _rows_of_value(path: Path, first: bytes, value: Any) -> Iterator[Any]:
 
 def _twice(row: Any) -> ValueError | None:
     """Returns why a row is none: an object in it has a field twice; None if it is one."""
-    pending = [row]
+    pending: list[Any] = [row]
     while pending:
         one = pending.pop()
         if isinstance(one, _Twice):
             names = ", ".join(map(repr, one))[:_SHOWN_BYTES]
             return ValueError(f"a field comes twice, of {names}; {LINE_REMEDY}")
-        if isinstance(one, dict | list):
-            pending += one.values() if isinstance(one, dict) else one
+        if isinstance(one, dict):
+            pending += one.values()
+        elif isinstance(one, list):
+            pending += one
     return None
 
 
