@@ -115,16 +115,20 @@ def body_of(response: httpx.Response) -> Any:
             events = [line[5:].strip() for line in lines if line.startswith("data:")]
             if not events:
                 raise
-        whole = _assembled(json.loads(event) for event in events if event and event != _DONE)
-        if _DONE not in events and not whole.get("error") and not _is_finished(whole):
+        given = [json.loads(event) for event in events if event and event != _DONE]
+        whole = _assembled(given)
+        if _DONE not in events and _is_cut_off(whole, given):
             raise ValueError("the stream ended inside the answer")
         return whole
     except RecursionError:
         raise ValueError("its values nest too deep") from None
 
 
-def _is_finished(completion: dict[str, Any]) -> bool:
-    return completion["choices"][0]["finish_reason"] is not None
+def _is_cut_off(completion: dict[str, Any], events: list[Any]) -> bool:
+    """Returns whether the last event of a stream holds a part of an answer that has no end."""
+    if completion.get("error") or not events or not events[-1].get("choices"):
+        return False
+    return completion["choices"][0]["finish_reason"] is None
 
 
 def _assembled(events: Iterable[Any]) -> dict[str, Any]:

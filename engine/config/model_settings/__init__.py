@@ -194,9 +194,7 @@ class _Reader:
         if isinstance(value, float) and not math.isfinite(value):
             if value == math.inf and at.rpartition(".")[2] in UNBOUNDED:
                 return value
-            raise SettingsFault(
-                f"{_shown(at, value)} is no number that a model computes with", _SAVE
-            )
+            raise SettingsFault(f"{_shown(at, value)} must be a finite number", _SAVE)
         if abs(value) >= MAX_NUMBER and self._file == CONFIG:
             raise SettingsFault(f"{_shown(at, value)} is beyond {MAX_NUMBER:,}")
         if value < 0 and _AT_LEAST_0.search(at):

@@ -244,7 +244,7 @@ def _rows_of_value(path: Path, first: bytes, value: Any) -> Iterator[Any]:
 
 def _twice(row: Any) -> ValueError | None:
     """Returns why a row is none: an object in it has a field twice; None if it is one."""
-    pending = [row]
+    pending: list[Any] = [row]
     while pending:
         one = pending.pop()
         if isinstance(one, _Twice):
