@@ -51,6 +51,8 @@ class Credit:
     """What each part adds to the reward, by name (`engine.credit.rewards.parts.Rewards.terms`)."""
     gates: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Factors of the raw score before shaping, by name."""
+    figures: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Numbers that the method reports of each node, by name."""
 
     def advantage_of(self, row: int) -> float | list[float]:
         """Returns the advantage of all tokens of a node, or of each one."""
@@ -91,14 +93,11 @@ def assign_credit(
     method = ADVANTAGES[config.advantage]
     limits = np.broadcast_to(np.asarray(max_new_tokens), count).tolist()
     group = Group(tree, scored, limits)
-    own_columns = ROW_COLUMNS & NODE_COLUMNS.keys()
-    made = columns_of(group, {*_REWARD, *method.needs, *(own_columns & set(row_columns))})
-    own = {name: values_N for name, values_N in made.items() if name in method.needs}
-
-    nodes = _nodes(group, made)
-    rewards = tree_rewards(nodes, config)
+    of_nodes = ROW_COLUMNS & NODE_COLUMNS.keys() & set(row_columns)
+    made = columns_of(group, {*_REWARD, *method.needs, *of_nodes})
+    rewards = tree_rewards(_nodes(group, made), config)
+    own = {name: made[name] for name in method.needs}
     context = GroupContext(own, config.options("advantage"), rewards.parts, rewards.weights)
-
     advantages_N = (memory or method).over_group(rewards.total_N, context)
     made.update(_of_rewards(rewards.total_N))
     if method.row_columns:
@@ -110,12 +109,35 @@ def assign_credit(
     return Credit(
         _spread(rewards.total_N, scored, count),
         _spread(advantages_N, scored, count),
-        filtered=not usable(nodes.scores_N, config),
+        filtered=not usable(made["scores"], config),
         context=context,
         row_columns=spread({name: made[name] for name in row_columns}),
         terms=spread(rewards.terms),
         gates=spread(rewards.gates),
+        figures=spread(_figures(method, rewards.total_N, advantages_N, context)),
     )
+
+
+def _figures(
+    method: Advantage, rewards_N: np.ndarray, advantages_N: np.ndarray, context: GroupContext
+) -> Mapping[str, np.ndarray]:
+    """Returns the figures of a group's nodes.
+
+    Raises:
+        ValueError: one is not a number of each node, or has no title.
+    """
+    if method.figures is None:
+        return {}
+    figures = method.figures(rewards_N, advantages_N, context)
+    if untitled := sorted(set(figures) - method.charted):
+        raise ValueError(f"figures of the advantage: {', '.join(untitled)} is not in its FIGURES")
+    for name, values_N in figures.items():
+        if np.shape(values_N) != np.shape(rewards_N):
+            raise ValueError(
+                f"figures of the advantage: {name} has the shape {np.shape(values_N)}; give one "
+                f"number for each of {len(rewards_N)} nodes"
+            )
+    return figures
 
 
 def _of_rewards(rewards_N: np.ndarray) -> dict[str, np.ndarray]:

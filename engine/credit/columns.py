@@ -160,6 +160,8 @@ MAKERS: Mapping[str, Callable[[Group], np.ndarray]] = {
     "tokens": lambda group: group.ragged("tokens"),
     "logprobs": lambda group: group.ragged("logprobs"),
     "programs": lambda group: group.picked(group.further("programs"), object),
-    "embeddings": lambda group: embeddings(group.picked(group.further("programs"), object)),
+    "embeddings": lambda group: embeddings(
+        group.picked(group.further("programs"), object).tolist()
+    ),
 }
 """How each column is made."""

@@ -59,8 +59,10 @@ def _rename(node: ast.AST, numbers: dict[str, str]) -> None:
 
 
 def _without_docstring(node: ast.AST) -> None:
-    if isinstance(node, _SCOPES) and node.body:
-        first = node.body[0]
-        text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-        if text and isinstance(first.value.value, str):
-            node.body = node.body[1:]
+    if not isinstance(node, _SCOPES) or not node.body:
+        return
+    first = node.body[0]
+    if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
+        return
+    if isinstance(first.value.value, str):
+        node.body = node.body[1:]
