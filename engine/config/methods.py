@@ -88,9 +88,9 @@ class Registry:
         return tuple(name for name in names if isinstance(name, str))
 
     def figure(self, name: str, figure: str) -> str:
-        """Returns the name under which a run reports a figure of a method: where several methods
-        are selected, it begins with the method's."""
-        return f"{name}.{figure}" if self.many else figure
+        """Returns the name under which a run reports a figure of a method: those of a loss are in
+        its updates, all others are logged, and begin with the method's name."""
+        return figure if self.kind == "losses" else f"{name}.{figure}"
 
     def error(self, name: str) -> str:
         """Returns why no run can select the method of that name; empty if it can."""

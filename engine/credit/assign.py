@@ -51,6 +51,8 @@ class Credit:
     """What each part adds to the reward, by name (`engine.credit.rewards.parts.Rewards.terms`)."""
     gates: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Factors of the raw score before shaping, by name."""
+    figures: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Numbers that the method reports of each node, by name."""
 
     def advantage_of(self, row: int) -> float | list[float]:
         """Returns the advantage of all tokens of a node, or of each one."""
@@ -94,7 +96,6 @@ def assign_credit(
     rewards = tree_rewards(nodes, config)
     own = {name: values_N for name, values_N in made.items() if name in method.needs}
     context = GroupContext(own, config.options("advantage"), rewards.parts, rewards.weights)
-
     advantages_N = (memory or method).over_group(rewards.total_N, context)
     made |= _of_rewards(rewards.total_N)
     if method.row_columns:
@@ -107,6 +108,7 @@ def assign_credit(
         row_columns=_spread_each({name: made[name] for name in row_columns}, group),
         terms=_spread_each(rewards.terms, group),
         gates=_spread_each(rewards.gates, group),
+        figures=_spread_each(_figures(method, rewards.total_N, advantages_N, context), group),
     )
 
 
@@ -123,6 +125,28 @@ def _node_columns(
     """Returns the columns of scored nodes that rewards, the method and the rows are made of."""
     of_rows = ROW_COLUMNS & NODE_COLUMNS.keys() & set(row_columns)
     return columns_of(group, {*_REWARD, *method.needs, *of_rows})
+
+
+def _figures(
+    method: Advantage, rewards_N: np.ndarray, advantages_N: np.ndarray, context: GroupContext
+) -> Mapping[str, np.ndarray]:
+    """Returns the figures of a group's nodes.
+
+    Raises:
+        ValueError: one is not a number of each node, or has no title.
+    """
+    if method.figures is None:
+        return {}
+    figures = method.figures(rewards_N, advantages_N, context)
+    if untitled := sorted(set(figures) - method.charted):
+        raise ValueError(f"figures of the advantage: {', '.join(untitled)} is not in its FIGURES")
+    for name, values_N in figures.items():
+        if np.shape(values_N) != np.shape(rewards_N):
+            raise ValueError(
+                f"figures of the advantage: {name} has the shape {np.shape(values_N)}; give one "
+                f"number for each of {len(rewards_N)} nodes"
+            )
+    return figures
 
 
 def _of_rewards(rewards_N: np.ndarray) -> dict[str, np.ndarray]:

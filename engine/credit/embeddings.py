@@ -79,4 +79,6 @@ def _is_names(value: list[object]) -> bool:
 
 def _text(value: object) -> str:
     """Returns a constant as text; a number may have more digits than Python writes in decimal."""
-    return hex(value) if type(value) is int else repr(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return hex(value)
+    return repr(value)

@@ -77,6 +77,10 @@ for one of all its tokens."""
 RowColumns = Callable[[GroupContext], Mapping[str, np.ndarray]]
 """context -> numbers of each node for the loss, (N,) each, by the names of `MAKES`."""
 
+Figures = Callable[[np.ndarray, np.ndarray, GroupContext], Mapping[str, np.ndarray]]
+"""(rewards_N, advantages_N, context) -> numbers of each node that a run reports, (N,) each, by the
+names of `FIGURES`; NaN where there is none."""
+
 OverBatch = Callable[[np.ndarray, BatchContext], np.ndarray]
 """(advantages_N of all groups, context) -> the advantages of the update."""
 
@@ -101,13 +105,16 @@ class Advantage:
     over_tokens: OverTokens | None = None
     """Comes last, for each tree that is not filtered."""
     row_columns: RowColumns | None = None
+    figures: Figures | None = None
     needs: frozenset[str] = frozenset()
     makes: frozenset[str] = frozenset()
+    charted: frozenset[str] = frozenset()
+    """Names of the figures."""
 
 
 def advantage_of(module: Any) -> Advantage:
     """Returns the method that a module holds: `over_group` and, if it has them, its other hooks,
-    `NEEDS` and `MAKES`.
+    `NEEDS`, `MAKES` and `FIGURES`.
 
     Raises:
         ValueError: it holds none, or needs a column that does not exist.
@@ -119,7 +126,12 @@ def advantage_of(module: Any) -> Advantage:
         raise ValueError(
             f"NEEDS has {', '.join(unknown)}; choose among {', '.join(sorted(NODE_COLUMNS))}"
         )
-    row_columns = getattr(module, "row_columns", None)
+    row_columns, figures = getattr(module, "row_columns", None), getattr(module, "figures", None)
+    charted = frozenset(getattr(module, "FIGURES", {}))
+    if bool(charted) != callable(figures):
+        raise ValueError(
+            "FIGURES and the function figures(rewards_N, advantages_N, context) belong together"
+        )
     if bool(makes) != callable(row_columns):
         raise ValueError("MAKES and the function row_columns(context) belong together")
     return Advantage(
@@ -128,8 +140,10 @@ def advantage_of(module: Any) -> Advantage:
         getattr(module, "memory", None),
         getattr(module, "over_tokens", None),
         row_columns,
+        figures,
         needs,
         makes,
+        charted,
     )
 
 

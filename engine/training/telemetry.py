@@ -13,6 +13,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
+from engine.config.methods import registry
 from engine.config.schema import RunConfig
 from engine.credit.assign import Credit
 from engine.evaluation.gauges.fold import needs_of
@@ -22,6 +23,7 @@ from engine.events.vocabulary import (
     AgentUpdated,
     LearnedNode,
     LogLine,
+    MetricLogged,
     NodeCredited,
     StepEnded,
     TreeLearned,
@@ -41,13 +43,16 @@ class StepRecorder(TreeRecorder):
     agents: Sequence[str] = ()
     """Names of the run's agents."""
     is_deterministic: bool = False
+    advantage: str = ""
+    """Name of the method of `credit.advantage`."""
 
     @classmethod
     def of(cls, config: RunConfig, log: EventLog, step: int) -> Self:
         """Returns the recorder of a step of a run with these settings."""
         with_tags = TAGS in needs_of(config.evaluation)
         names = [agent.name for agent in config.agents]
-        return cls(log, step, with_tags, names, config.compute.deterministic)
+        deterministic, advantage = config.compute.deterministic, config.credit.advantage
+        return cls(log, step, with_tags, names, deterministic, advantage)
 
     def credited(self, tree: GrowingTree, credit: Credit) -> None:
         for index, node in enumerate(sorted(tree.written)):
@@ -104,6 +109,8 @@ class StepRecorder(TreeRecorder):
     ) -> None:
         """Emits the end of the step that learned from these trees; `others` are the fields of the
         event that are no sums over their nodes."""
+        if numbers := credit_figures(trees, credits, self.advantage):
+            self.log.append(MetricLogged(self.step, numbers=numbers))
         figures = StepFigures.of(trees, credits, self.agents)
         self.log.append(figures.ended(step=self.step, **others))
         if figures.near_limits and self.is_deterministic:
@@ -133,6 +140,23 @@ def composed(
     if set(rows) - {RowKind.ROLLOUT}:
         fields["rows"] = dict(rows)
     return fields
+
+
+def credit_figures(
+    trees: Sequence[GrowingTree], credits: Sequence[Credit], advantage: str
+) -> dict[str, float]:
+    """Returns the figures of a step's advantage, each agent's mean over its nodes, by the names
+    under which they are logged: `ADVANTAGE.FIGURE.AGENT`. Numbers that are not finite are left
+    out."""
+    by_name: dict[str, list[float]] = {}
+    for tree, credit in zip(trees, credits, strict=True):
+        agents = [tree.written[node].agent for node in sorted(tree.written)]
+        for figure, values_N in credit.figures.items():
+            name = registry("advantages").figure(advantage, figure)
+            for agent, value in zip(agents, values_N, strict=True):
+                if math.isfinite(value):
+                    by_name.setdefault(f"{name}.{agent}", []).append(float(value))
+    return {name: mean(values) for name, values in sorted(by_name.items())}
 
 
 @dataclass

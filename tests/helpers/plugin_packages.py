@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 from engine.config.methods import REGISTRIES
+from engine.events.log import read_all
+from engine.events.vocabulary import Event
 
-EXAMPLE = Path(__file__).parents[1] / "plugin_package"
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "tests" / "plugin_package"
 """The package of docs/extending.md."""
+
+
+def search_path(*folders: Path) -> str:
+    """PYTHONPATH of a process in which the packages of these folders are as if installed."""
+    return os.pathsep.join(map(str, (*folders, ROOT)))
+
+
+def trained(run_dir: Path, settings: Mapping[str, Any], *folders: Path) -> list[Event]:
+    """The log of a run with these settings, trained where the packages of these folders are."""
+    run_dir.mkdir()
+    (run_dir / "config.json").write_text(json.dumps(settings))
+    done = subprocess.run(
+        [sys.executable, "-m", "engine", "train", str(run_dir)],
+        cwd=ROOT,
+        text=True,
+        env=os.environ | {"PYTHONPATH": search_path(*folders)},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return list(read_all(run_dir))
 
 
 def a_package(

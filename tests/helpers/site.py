@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from engine.config.schema import parse_config
+from engine.config.schema import RunConfig, parse_config
 from engine.events.vocabulary import Event
 from tests.helpers.ports import a_port
 from tests.helpers.sample_log import Sample
@@ -93,7 +93,8 @@ class Server:
 class SampleRun:
     """A run in the demo project, and the writer of its log."""
 
-    def __init__(self, sample: Sample, name: str = "demo"):
+    def __init__(self, sample: Sample, name: str = "demo", config: RunConfig | None = None):
+        """Without `config` the run has the settings that such a sample would have had."""
         from webapp.datasets.services import version_of
         from webapp.experiments.models import Experiment, Run
         from webapp.experiments.scheduling.leases import take_lease
@@ -101,7 +102,7 @@ class SampleRun:
         from webapp.projects.services import ensure_demo
 
         self.user, self.project = ensure_demo()
-        config = sample_config(sample)
+        config = config or sample_config(sample)
         experiment = Experiment.objects.create(
             project=self.project, name=name, created_by=self.user, config={"recipe": "mars2"}
         )

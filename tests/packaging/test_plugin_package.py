@@ -68,8 +68,12 @@ def test_a_run_trains_two_steps_by_the_package_and_reports_its_numbers(environme
     assert any("figures" in update for update in updates)
     parts = [event.payload["parts"] for event in log if event.kind == "node.credit"]
     assert parts and all("brief" in one for one in parts)
-    gauged = [event.payload["numbers"] for event in log if event.kind == "metric.logged"]
-    assert len(gauged) == 2 and all(name.startswith("answer_length.") for name in gauged[0])
+    logged = [event.payload for event in log if event.kind == "metric.logged"]
+    for step in (1, 2):
+        names = {name for one in logged if one["step"] == step for name in one["numbers"]}
+        assert {name.rpartition(".")[0] for name in names} == {
+            "answer_length.tokens", "smoothed.baseline",
+        }  # fmt: skip
     (state,) = (tmp_path / "run" / "checkpoints").glob("step-000002/state.json")
     memory = json.loads(state.read_text())["memory"]
     assert {entry["method"] for entry in memory.values()} == {"smoothed", "unsolved", "again"}

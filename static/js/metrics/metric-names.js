@@ -111,7 +111,7 @@ export function chartsFrom(runs, query = "") {
   const charts = new Map();
   for (const run of runs) {
     for (const metric of run.metrics) {
-      const { id, ...line } = ofGauge(metric.name, run.figures) ?? split(metric.name, run);
+      const { id, ...line } = ofLogged(metric.name, run.figures) ?? split(metric.name, run);
       if (!charts.has(id)) charts.set(id, chartOf(id, run.figures));
       charts.get(id).lines.push({ run: run.id, metric: metric.name, ...line });
     }
@@ -133,12 +133,13 @@ export function isOwn(id, figures) {
   return id.startsWith(FIGURES) || (isLogged(id) && Boolean(own(figures, id.slice(LOGGED.length))));
 }
 
-/** Returns the chart of which a gauge's metric is a line, {id, part, label}: "logged.GAUGE.FIGURE.PART"; null for others. */
-function ofGauge(name, figures) {
+/** Returns the chart of which a method's logged figure is a line, {id, part, label}: "logged.METHOD.FIGURE.PART"; null for
+ * others. */
+function ofLogged(name, figures) {
   if (!isLogged(name)) return null;
-  const [gauge, figure] = name.slice(LOGGED.length).split(".");
-  if (!own(figures, `${gauge}.${figure}`)) return null;
-  const id = `${LOGGED}${gauge}.${figure}`;
+  const [method, figure] = name.slice(LOGGED.length).split(".");
+  if (!own(figures, `${method}.${figure}`)) return null;
+  const id = `${LOGGED}${method}.${figure}`;
   const part = loggedName(LOGGED + name.slice(id.length + 1));
   return { id, part, label: part.replaceAll("_", " ") };
 }

@@ -1,9 +1,7 @@
 """Tests of methods of other packages: found by entry points, selected, refused by name."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,6 @@ from engine.credit.assign import TreeRecord, assign_credit
 from engine.curriculum import SAMPLERS
 from engine.curriculum.sampler import Draws
 from engine.evaluation.gauges.fold import replayed
-from engine.events.log import read_all
 from engine.events.vocabulary import Verdict
 from engine.losses.terms import Rows
 from engine.losses.total import count_units, total_loss
@@ -37,12 +34,11 @@ from engine.rollout.forest import training_score
 from engine.sandbox.host.verify import Verification
 from engine.search.allocators import allocated
 from engine.search.strategies import planted
-from tests.helpers.plugin_packages import EXAMPLE, a_package, installed
+from tests.helpers.plugin_packages import EXAMPLE, a_package, installed, trained
 from tests.helpers.policies import tiny_config, tiny_policy
 from tests.helpers.sample_log import Sample, sample_events
 from webapp.experiments.run_settings.settings_schema import setting_groups
 
-ROOT = Path(__file__).parents[3]
 OVERRIDES = {
     "credit.advantage": "scaled",
     "credit.scaled.scale": 3.0,
@@ -265,7 +261,7 @@ MODULES = {
         class Options(Settings):
             weight: float = 1.0
     """,
-    "titled": f"FIGURES = {{'a': 'A title'}}\n{ADVANTAGE}",
+    "titled": f"FIGURES = {{'a': 'A title'}}\n{ADVANTAGE}\ndef figures(*_): return {{}}",
     "unread": "FIELDS = ('x',)\ndef problem(fields): return None\n",
     "raising": "FIELDS = ('x',)\ndef recognises(row): return 'x' in row and 1 / 0\n"
     "def problem(fields): 1 / 0\n",
@@ -354,10 +350,6 @@ def test_a_format_that_raises_leaves_its_rows_out_and_hides_no_other(faulty, tmp
         load_dataset(path)
 
 
-def environment(*folders):
-    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (*folders, ROOT)))}
-
-
 def test_a_plug_in_that_imports_what_the_site_never_loads_is_broken(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "vllm", raising=False)  # an earlier test may have loaded it
     points = {"grove.advantages": {"heavy": "grove_toy.heavy"}}
@@ -384,13 +376,7 @@ def test_a_run_trains_two_steps_by_methods_of_a_package(example, tmp_path):
     data["search"] |= {"strategy": "best_first", "allocator": "alternating"}
     data["training"] |= {"sampler": "unsolved", "compose": "again"}
     data["evaluation"] |= {"gauges": ["answer_length", "success"]}
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.json").write_text(json.dumps(data))
-    done = subprocess.run([sys.executable, "-m", "engine", "train", str(tmp_path / "run")],
-                          cwd=ROOT, text=True, env=environment(EXAMPLE), capture_output=True,
-                          check=False)  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    log = list(read_all(tmp_path / "run"))
+    log = trained(tmp_path / "run", data, EXAMPLE)
     closed = {(e.tree, e.node): e.payload["score"] for e in log if e.kind == "node.close"}
     credit = {(e.tree, e.node): e.payload["advantage"] for e in log if e.kind == "node.credit"}
     for tree in {tree for tree, _ in credit}:
@@ -433,13 +419,7 @@ def test_a_run_trains_in_an_environment_of_a_package(example, tmp_path):
     data["environment"] = {"name": "new_letters", "new_letters": {"turns": 2}}
     data["credit"] |= {"score": "fraction", "dynamic_filter": False, "shaping_gamma": 0.0}
     data["credit"] |= {"advantage": "smoothed", "smoothed": {"decay": 0.5}}
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.json").write_text(json.dumps(data))
-    done = subprocess.run([sys.executable, "-m", "engine", "train", str(tmp_path / "run")],
-                          cwd=ROOT, text=True, env=environment(EXAMPLE), capture_output=True,
-                          check=False)  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    log = list(read_all(tmp_path / "run"))
+    log = trained(tmp_path / "run", data, EXAMPLE)
     closed = {(e.tree, e.node): e.payload for e in log if e.kind == "node.close"}
     texts = {(e.tree, e.node): e.payload["prompt"] for e in log if e.kind == "node.text"}
     parents = {(e.tree, e.node): e.payload["parent"] for e in log if e.kind == "node.open"}

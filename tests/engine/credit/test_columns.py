@@ -5,6 +5,7 @@ import pytest
 
 from engine.config.columns import EMBEDDING_WIDTH, NODE_COLUMNS, REWARD_COLUMNS, ROW_COLUMNS
 from engine.config.credit import CreditConfig
+from engine.config.methods import Figure
 from engine.credit import ADVANTAGES
 from engine.credit.assign import assign_credit, credit_batch
 from engine.credit.columns import MAKERS, Group, TreeRecord, columns_of, concatenated
@@ -148,12 +149,43 @@ def over_group(rewards_N, context):
         ({"NEEDS": {"lengths", "speed"}}, "NEEDS has speed; choose among agents, depths"),
         ({"NEEDS": "lengths"}, "NEEDS is 'lengths', not a set"),
         ({"MAKES": {"mark"}}, "MAKES and the function row_columns"),
+        ({"FIGURES": {"mark": Figure("Marks")}}, "FIGURES and the function figures"),
     ],
 )
 def test_a_method_with_impossible_columns_is_refused(attributes, fault):
     module = type("Module", (), {"over_group": staticmethod(over_group), **attributes})
     with pytest.raises(ValueError, match=fault):
         advantage_of(module)
+
+
+def figures_by(numbers):
+    """An advantage that reports these numbers of a tree's nodes."""
+    attributes = {
+        "over_group": staticmethod(over_group),
+        "figures": staticmethod(lambda rewards_N, advantages_N, context: numbers(rewards_N)),
+        "FIGURES": {"double": Figure("Twice the reward")},
+    }
+    return advantage_of(type("Module", (), attributes))
+
+
+def test_an_advantage_reports_numbers_of_its_nodes_which_are_aligned_with_the_tree():
+    config = CreditConfig(advantage="reporting", shaping_gamma=0.0)
+    tree = record([1.0, None, 0.25, 0.5])
+    try:
+        ADVANTAGES["reporting"] = figures_by(lambda rewards_N: {"double": 2 * rewards_N})
+        (credit,) = credit_batch([assign_credit(tree, config, 9)], config)
+        assert credit.figures["double"][[0, 2, 3]].tolist() == [2.0, 0.5, 1.0]
+        assert np.isnan(credit.figures["double"][1])
+        ADVANTAGES["reporting"] = figures_by(lambda rewards_N: {"double": rewards_N[:2]})
+        with pytest.raises(
+            ValueError, match=r"double has the shape \(2,\); give one .* of 3"
+        ):
+            assign_credit(tree, config, 9)
+        ADVANTAGES["reporting"] = figures_by(lambda rewards_N: {"half": rewards_N})
+        with pytest.raises(ValueError, match="half is not in its FIGURES"):
+            assign_credit(tree, config, 9)
+    finally:
+        del ADVANTAGES["reporting"]
 
 
 def test_a_column_that_a_record_lacks_is_named():

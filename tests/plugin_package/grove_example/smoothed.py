@@ -10,10 +10,13 @@ from pydantic import Field
 
 from engine.config.base import Settings
 from engine.config.credit import CreditConfig
+from engine.config.methods import Figure
 from engine.config.misfits import Misfit, filtered_trees
 from engine.config.schema import RunConfig
 from engine.credit.group import GroupContext
 from engine.memory.protocol import OnFork, SeenTree
+
+FIGURES = {"baseline": Figure("Moving average of the rewards", unit="reward", section="Learning")}
 
 
 class Options(Settings):
@@ -36,6 +39,13 @@ def memory(credit: CreditConfig) -> Average:
 def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
     """Returns the advantages of a tree by itself: nothing was before it."""
     return Average(context.options.decay).over_group(rewards_N, context)
+
+
+def figures(
+    rewards_N: np.ndarray, advantages_N: np.ndarray, context: GroupContext
+) -> dict[str, np.ndarray]:
+    """Returns what every node was compared with."""
+    return {"baseline": rewards_N - advantages_N}
 
 
 class Average:
