@@ -177,9 +177,7 @@ def test_an_advantage_reports_numbers_of_its_nodes_which_are_aligned_with_the_tr
         assert credit.figures["double"][[0, 2, 3]].tolist() == [2.0, 0.5, 1.0]
         assert np.isnan(credit.figures["double"][1])
         ADVANTAGES["reporting"] = figures_by(lambda rewards_N: {"double": rewards_N[:2]})
-        with pytest.raises(
-            ValueError, match=r"double has the shape \(2,\); give one .* of 3"
-        ):
+        with pytest.raises(ValueError, match=r"double has the shape \(2,\); give one .* of 3"):
             assign_credit(tree, config, 9)
         ADVANTAGES["reporting"] = figures_by(lambda rewards_N: {"half": rewards_N})
         with pytest.raises(ValueError, match="half is not in its FIGURES"):
