@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pyrefly"]
-ERRORS = 171
+ERRORS = 169
 """Lower it with every error that is fixed; never raise it."""
 
 
