@@ -49,6 +49,7 @@ class Trainer:
         record: RunRecord,
         checkpoint: Checkpoint | None = None,
         coordinator: type[UpdateCoordinator] = UpdateCoordinator,
+        rollout: type[StepRollout] = StepRollout,
     ):
         """`record` is saved with every checkpoint; `checkpoint` is the one to resume from."""
         self.config = config
@@ -60,7 +61,7 @@ class Trainer:
         self.first_step = 1
         self.memories = training_memories(config, len(problems.train))
         self.learning = coordinator(config, team, self.memories, problems.train)
-        self.trees = StepRollout(config, team, problems, should_stop, self.memories)
+        self.trees = rollout(config, team, problems, should_stop, self.memories)
         self.overlap = Overlap(config.training, self.trees, self.learning)
         evaluator = Evaluator(team, config, should_stop, log.append)
         self.evaluations = Evaluations(config.training, evaluator, problems, log)

@@ -2,8 +2,9 @@
 
 from engine.config.thompson import SelectionOrder
 from engine.evaluation.measurement import measure
+from engine.problems.source import load_problem_set
 from engine.recipes import load_recipe
-from engine.training.evaluation import TEST, TeamBench, without_limits
+from engine.training.evaluation import TEST, Evaluator, TeamBench, without_limits
 from engine.training.evaluation_wait import EvaluationWait, program_count
 from tests.engine.training.in_process import a_trainer
 from tests.helpers.policies import tiny_config, tiny_policy
@@ -30,14 +31,14 @@ def test_an_evaluation_counts_the_programs_that_it_judges(tmp_path, ray_address)
     )
     reports = []
     with a_trainer(tmp_path / "run", config, ray_address) as trainer:
-        problems = trainer.problems.test
+        problems = load_problem_set(config.problems).test
         total = program_count(config.evaluation, 2, len(problems), search=True)
         wait = EvaluationWait(reports.append, "final test", total)
         stream = (TEST, 0)
         bench = TeamBench(trainer.team, trainer.should_stop, False, stream, wait.add)
         measure(bench, config, problems, [1], search=True)
-        trainer.evaluator.report = reports.append
-        trainer.evaluator.run(3, TEST, problems, search=True)
+        evaluator = Evaluator(trainer.team, config, trainer.should_stop, reports.append)
+        evaluator.run(3, TEST, problems, search=True)
     # Two samples of two agents, three nodes, and as many samples, rounded up to two of each.
     assert wait.done == total == 2 * (2 * 2 + 3 + 4)
     first, *_, last = reports

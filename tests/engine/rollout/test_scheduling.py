@@ -63,10 +63,9 @@ def settings(**training):
 
 def logged(folder, config, address, growth=ContinuousRollout, trees=StepRollout):
     """The log of a run with this scheduler."""
-    with a_trainer(folder, config, address) as trainer:
-        stop = trainer.should_stop
-        trainer.trees = trees(config, trainer.team, trainer.problems, stop, trainer.memories)
-        trainer.trees.growth = growth(config, trainer.team, trainer.trees.planting, stop)
+    with a_trainer(folder, config, address, rollout=trees) as trainer:
+        stop, planting = trainer.should_stop, trainer.trees.planting
+        trainer.trees.growth = growth(config, trainer.team, planting, stop)
         trainer.run()
     return list(read_all(folder))
 

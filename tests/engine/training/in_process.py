@@ -9,6 +9,7 @@ from pathlib import Path
 from engine.config.schema import RunConfig
 from engine.events.log import EventLog
 from engine.problems.source import load_problem_set
+from engine.rollout.step_rollout import StepRollout
 from engine.training.compatibility import RunRecord
 from engine.training.team import Team
 from engine.training.trainer import Trainer
@@ -21,6 +22,7 @@ def a_trainer(
     config: RunConfig,
     address: str,
     coordinator: type[UpdateCoordinator] = UpdateCoordinator,
+    rollout: type[StepRollout] = StepRollout,
 ) -> Iterator[Trainer]:
     """Yields a trainer whose team is ready, on the Ray of an address. Its events are written to the
     folder's log, which is complete after the block."""
@@ -32,9 +34,8 @@ def a_trainer(
     try:
         team.ready()
         record = RunRecord.of(config, problems)
-        yield Trainer(
-            config, folder, log, team, problems, lambda: False, record, coordinator=coordinator
-        )
+        parts = {"coordinator": coordinator, "rollout": rollout}
+        yield Trainer(config, folder, log, team, problems, lambda: False, record, **parts)
     finally:
         team.close()
         log.close()
