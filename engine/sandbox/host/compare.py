@@ -209,7 +209,7 @@ def _key(value: Any, loose: bool = False) -> Hashable:
         return kind, len(value), _distinct(items)
     if kind is complex and not loose:
         return kind, _key(value.real), _key(value.imag)
-    if value != value:
+    if (kind is float or kind is complex) and value != value:
         return kind, "nan"
     return kind, value
 
