@@ -66,6 +66,12 @@ def adopt_orphans() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
+def trim() -> None:
+    """Returns freed memory to the kernel, where the C library can: no fork then has to copy it."""
+    with suppress(AttributeError):
+        call("malloc_trim", 0)
+
+
 class Isolation:
     """Walls around a zygote, and those that its children add.
 

@@ -14,6 +14,7 @@ TEMPORARY = "/tmp"  # nosec B108
 _SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_ = _libc.capset  # looked up once, and not by every child
 
 
 def call(name: str, *arguments: object) -> None:

@@ -47,6 +47,7 @@ from isolation import (  # noqa: E402
     adopt_orphans,
     confine,
     enter,
+    trim,
 )
 from watchdog import ABANDONED, watch  # noqa: E402
 from wire import (  # noqa: E402
@@ -153,6 +154,7 @@ def set_up(number: int) -> "tuple[Isolation, int]":
     if "chroot" in isolation.walls:
         relocate(os.path.dirname(os.path.dirname(os.__file__)))
     adopt_orphans()
+    trim()
     gc.freeze()
     return isolation, baseline
 

@@ -37,9 +37,29 @@ def matches(actual: Any, expected: Any, comparison: Comparison) -> bool:
 def same_value(left: Any, right: Any) -> bool:
     """Whether two plain values are exactly equal."""
     try:
-        return _key(left) == _key(right)
+        return _same(left, right)
     except (RecursionError, _TooAlike):
         return False
+
+
+def _same(left: Any, right: Any) -> bool:
+    kind = type(left)
+    if kind is not type(right):
+        return False
+    if kind in _ATOMS:
+        return left == right
+    if kind not in _SEQUENCES:
+        return _key(left) == _key(right)
+    if len(left) != len(right):
+        return False
+    kinds = set(map(type, left))
+    if len(kinds) == 1 and kinds <= _ATOMS:
+        return kinds == set(map(type, right)) and left == right
+    return all(map(_same, left, right))
+
+
+_ATOMS = {int, str, bytes, bool, type(None)}
+"""Types whose values are the same if they are equal."""
 
 
 def same_output(actual: str, expected: str, comparison: Comparison) -> bool:

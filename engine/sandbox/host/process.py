@@ -59,6 +59,7 @@ class Zygote:
             SandboxUnavailable: it did not start, or not within `start_seconds` (by default
                 `deadlines.SANDBOX_START`).
         """
+        self._grace = SANDBOX_GRACE.seconds
         start_seconds = SANDBOX_START.seconds if start_seconds is None else start_seconds
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
@@ -117,7 +118,7 @@ class Zygote:
     def wait(self, wall_seconds: float) -> ChildExit:
         """Waits for the current job to end, and `deadlines.SANDBOX_GRACE` beyond the wall limit for
         the zygote to kill, reap and reply. Raises `ZygoteFailed`."""
-        reply = self._receive(time.monotonic() + wall_seconds + SANDBOX_GRACE.seconds)
+        reply = self._receive(time.monotonic() + wall_seconds + self._grace)
         if len(reply) < HEAD.size:
             raise ZygoteFailed
         return _parse_reply(reply[: HEAD.size], reply[HEAD.size :])

@@ -110,6 +110,8 @@ def test_a_failure_says_whether_it_came_before_the_first_call():
         None, True, 0, -7, 10**5000, -(10**5000), 1.5, -0.0, 1e300, float("inf"), 2 - 3j, -1j,
         "", "a\0\n'\"\\é\ud800", b"\x00\xff", [], (), (1,), set(), {1}, frozenset(),
         frozenset({1, 2}), {}, {(1, 2): [{"k": {None}}]}, [[[[1]]]],
+        [1, -2, 30], [2**62, 0], [1 - 2**62, 2**62 - 1], [10**1298], [-(10**1299), 7], [10**1300],
+        [True, 1], [1, [2, [3, 4]], (5,)], (6, 7), [1, 2.0], [0, None],
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
@@ -138,7 +140,9 @@ def test_text_that_is_no_plain_literal_is_refused(text):
     ["", "x", "[1,,2]", "[1", "[1, ]", "(1)", "(1,,)", "(1, 2, )", "{1: 2, 3}", "{1, 2: 3}", "[,]",
      "{,}", "frozenset({})", "frozenset({1: 2})", "1 ", " 1", "[1 2]", "1_0", "0b1", "'a' 'b'",
      "r'a'", "'\\x'", "b'\xe9'", "--1", "+1", "0x", "((1j)", "\u0661", "1  # one", "{[]}", "1\0",
-     "9" * 5000, "0x" + "f" * 400 + "+1j", "[" * 101 + "]" * 101, "f'{1}'", "nan.real", "()()"],
+     "9" * 5000, "0x" + "f" * 400 + "+1j", "[" * 101 + "]" * 101,
+     "[" * 101 + "1" + "]" * 101, "[1, 2 ]", "[1 , 2]", "[--1]", "[1, 2,]",
+     "[" + "9" * 1301 + "]", "[\u0661]", "f'{1}'", "nan.real", "()()"],
     ids=lambda text: text[:9],
 )  # fmt: skip
 def test_of_a_stranger_only_what_an_honest_child_writes_is_read(text):
@@ -189,5 +193,7 @@ def test_length_is_limited_before_the_text_is_made():
         with pytest.raises(LiteralTooLong):
             to_literal(value, 10)
     assert to_literal([1, 2, 34], 10) == "[1, 2, 34]"
+    with pytest.raises(LiteralTooLong):
+        to_literal([1, 2, 345], 10)
     with pytest.raises(LiteralTooLong):
         to_literal(1 << (1 << 27), 1000)

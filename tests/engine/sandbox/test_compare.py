@@ -24,6 +24,9 @@ NAN = math.nan
         (frozenset({(1, "x")}), frozenset({(1, "x")})),
         (None, None),
         ([], []),
+        ([1, 2], [1, 2]),
+        (["a", 1, (b"b", None)], ["a", 1, (b"b", None)]),
+        ([[1, NAN], {2}], [[1, float("nan")], {2}]),
     ],
 )
 def test_the_same_values_are_equal(left, right):
@@ -51,6 +54,10 @@ def test_the_same_values_are_equal(left, right):
         (NAN, 0.0),
         (None, 0),
         (10**400, 10**400 + 1),
+        ([True, False], [1, 0]),
+        ([1, 2], [1, 2.0]),
+        ([1, 2], [1, 3]),
+        ([1, 1], [1, True]),
     ],
 )
 def test_other_types_or_values_are_not(left, right):
