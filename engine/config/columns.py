@@ -25,12 +25,13 @@ NODE_COLUMNS = {
     "prompts": "prompt ids",
     "tokens": "output ids",
     "logprobs": "log-probability of each output token under the generator, in nats",
+    "entropies": "entropy before each output token under the weights that will learn, in nats",
     "programs": "program, or another action; empty if there is none",
     "embeddings": f"{EMBEDDING_WIDTH} numbers (float32) of length 1 that represent its program; "
     "all 0 if there is none",
 }
-"""Columns of a group, one value for each node; `prompts`, `tokens` and `logprobs` are arrays of
-their own, `embeddings` are (N, EMBEDDING_WIDTH)."""
+"""Columns of a group, one value for each node; `prompts`, `tokens`, `logprobs` and `entropies`
+are arrays of their own, `embeddings` are (N, EMBEDDING_WIDTH)."""
 REWARD_COLUMNS = {
     "rewards": "reward of all parts, after shaping",
     "group_rewards": "mean reward of the scored nodes of its tree",

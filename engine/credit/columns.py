@@ -36,9 +36,9 @@ class TreeRecord:
     """Output tokens."""
     further: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Further data by the name of a column (`problems`, `pass_rates`, `owners`, `prompts`,
-    `tokens`, `logprobs`, `programs`), or of what columns and parts of rewards are made of
-    (`outcomes`, `texts`, `grades`): one value for each node. Only methods that need them read
-    them."""
+    `tokens`, `logprobs`, `entropies`, `programs`), or of what columns and parts of rewards are
+    made of (`outcomes`, `texts`, `grades`): one value for each node. Only methods that need them
+    read them."""
 
     def check(self) -> None:
         """Raises `ValueError` for columns of different lengths."""
@@ -159,6 +159,7 @@ MAKERS: Mapping[str, Callable[[Group], np.ndarray]] = {
     "prompts": lambda group: group.ragged("prompts"),
     "tokens": lambda group: group.ragged("tokens"),
     "logprobs": lambda group: group.ragged("logprobs"),
+    "entropies": lambda group: group.ragged("entropies"),
     "programs": lambda group: group.picked(group.further("programs"), object),
     "embeddings": lambda group: embeddings(
         group.picked(group.further("programs"), object).tolist()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from engine.policy.learner.objective import DEFAULT, Objective
 
 if TYPE_CHECKING:  # a search of one process loads no Ray
+    import numpy as np
     from ray import ObjectRef
 
     from engine.environments.types import Move, Settled
@@ -107,6 +108,9 @@ class PolicyHandle(Protocol):
     def encode(
         self, agent: str, shown: Sequence[tuple[Request, str]]
     ) -> list[Generation | None]: ...
+
+    @verb
+    def entropies(self, owner: str, rows: Sequence[TrainingRow]) -> list[np.ndarray]: ...
 
     @verb
     def learn(

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
@@ -115,6 +116,10 @@ class PolicyHost:
         """Returns programs as answers of an agent (`Policy.encode`)."""
         (policy,) = (one for one in self.policies.values() if agent in one.agents)
         return policy.encode(agent, shown)
+
+    def entropies(self, owner: str, rows: Sequence[TrainingRow]) -> list[np.ndarray]:
+        """Returns the entropies of one policy at the output tokens of rows (`Policy.entropies`)."""
+        return self.policies[owner].entropies(rows)
 
     def learn(
         self,

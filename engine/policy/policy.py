@@ -34,6 +34,7 @@ from engine.environments.types import Environment
 from engine.events.drafts import DraftWriter
 from engine.events.vocabulary import StopReason
 from engine.policy.drafts import Drafts
+from engine.policy.entropies import entropies
 from engine.policy.generators import Setup, make_generator
 from engine.policy.generators.counter_rng import row_seed
 from engine.policy.learner.learner import Learner
@@ -88,6 +89,7 @@ class Policy:
         self.learner: Learner | RankedLearner | None = None
         self._given_version = 0
         self._interrupts = run.training.interrupt
+        self._micro_batch_tokens = run.training.micro_batch_tokens
         self._stopped: dict[int, PartialGeneration] = {}
         """Answers that were stopped inside and are not carried on yet, by ticket."""
         if self.owner.trainable and learns:
@@ -212,6 +214,12 @@ class Policy:
             read = self.renderer.answer(generation, request.task).program
             encoded.append(generation if read.strip() == program.strip() else None)
         return encoded
+
+    def entropies(self, rows: Sequence[TrainingRow]) -> list[np.ndarray]:
+        """Returns, for each row, the entropy of the current weights before each of its L output
+        tokens, in nats: (L,) float32, at the temperature of the row."""
+        with self.weights.current() as model:
+            return entropies(model, rows, self.loaded.pad_id, self._micro_batch_tokens)
 
     def learn(
         self, rows: Sequence[TrainingRow], progress: float, objective: Objective = DEFAULT

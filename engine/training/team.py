@@ -14,11 +14,12 @@ Invariants:
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import ray
 from ray.util.placement_group import placement_group_table
 
@@ -29,6 +30,7 @@ from engine.config.judge import judge_in_use
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, weight_groups
 from engine.policy.handles import PolicyHandle
+from engine.policy.learner.rows import TrainingRow
 from engine.policy.types import AnswerCall, Generation, Request, Size
 from engine.preload.environment import runtime_environment
 from engine.rollout.types import AnswerBatch
@@ -128,6 +130,13 @@ class Team:
         with of_agents([agent]):
             calls = [self.agents[agent].encode.remote(agent, shown)]
             return self.get(calls, "agents to encode demonstrations")[0]
+
+    def entropies(self, rows: Mapping[str, Sequence[TrainingRow]]) -> list[list[np.ndarray]]:
+        """Returns the entropies at the output tokens of rows, in order, by the owner of the weights
+        (`engine.policy.policy.Policy.entropies`)."""
+        calls = [self.agents[owner].entropies.remote(owner, mine) for owner, mine in rows.items()]
+        with of_agents(list(rows)):
+            return self.get(calls, "agents to measure entropies")
 
     def sync(self, owners: Iterable[str]) -> list[Any]:
         """Sends the learners' weights to their generators, without waiting; returns the calls.

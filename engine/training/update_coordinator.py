@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from engine.config.schema import RunConfig
 from engine.config.weight_sharing import weight_groups, weight_owner
+from engine.credit import ADVANTAGES
 from engine.credit.assign import Credit, assign_credit, credit_batch
 from engine.credit.columns import TreeRecord
 from engine.credit.group import CreditMemory
@@ -39,6 +40,7 @@ from engine.training.compose.composer import Composition
 from engine.training.compose.composing import Composing
 from engine.training.demonstrations import Demonstrations
 from engine.training.judging import judged, warning_of
+from engine.training.measuring import ENTROPIES, with_entropies
 from engine.training.team import Team
 from engine.training.telemetry import StepRecorder, composed
 
@@ -103,6 +105,8 @@ class UpdateCoordinator:
         owners = {agent.name: weight_owner(agent) for agent in self.config.agents}
         needed = self._composing.row_columns
         made = [record_of(tree, owners, self._rates) for tree in trees]
+        if ENTROPIES in ADVANTAGES[config.advantage].needs:
+            made = with_entropies(self.team, trees, made)
         records = self._graded(trees, made, recorder)
         credits = [
             assign_credit(

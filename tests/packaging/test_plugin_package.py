@@ -50,7 +50,8 @@ def test_a_run_trains_two_steps_by_the_package_and_reports_its_numbers(environme
         problems={"seed": 3, "train": 20, "validation": 0, "test": 0},
     ).model_dump(mode="json")
     data["credit"] |= {"advantage": "smoothed", "smoothed": {"decay": 0.5}}
-    data["credit"] |= {"brief": {"weight": -0.1}, "shaping_gamma": 0.0}
+    data["credit"] |= {"brief": {"weight": -0.1}, "shaping_gamma": 0.0, "score": "fraction"}
+    data["environment"] = {"name": "new_letters", "new_letters": {"turns": 2}}
     data["loss"] |= {"policy": "reinforce"}
     data["search"] |= {"strategy": "best_first", "allocator": "alternating"}
     data["training"] |= {"sampler": "unsolved", "compose": "again"}
@@ -66,6 +67,8 @@ def test_a_run_trains_two_steps_by_the_package_and_reports_its_numbers(environme
     assert {update["step"] for update in updates} == {1, 2}
     assert all(0 <= one["figures"]["unlikely"] <= 1 for one in updates if "figures" in one)
     assert any("figures" in update for update in updates)
+    played = [event.payload["verdict"] == "played" for event in log if event.kind == "node.close"]
+    assert any(played) and not all(played), "episodes of the package's environment"
     parts = [event.payload["parts"] for event in log if event.kind == "node.credit"]
     assert parts and all("brief" in one for one in parts)
     logged = [event.payload for event in log if event.kind == "metric.logged"]

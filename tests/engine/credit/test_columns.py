@@ -33,6 +33,7 @@ def record(scores, parents=(0, 0, 0, 1), tokens=TOKENS):
             "prompts": [[1, 2]] * 3 + [[1, 2, 5]],
             "tokens": tokens,
             "logprobs": [[-0.5] * len(one) for one in tokens],
+            "entropies": [np.full(len(one), 1.5, np.float32) for one in tokens],
             "pass_rates": [0.25] * count,
             "programs": ["a", "b", "", "d"],
             "outcomes": [Played(PLAYED), Played(PASSED), Played(PASSED), Played(PASSED)],
@@ -56,6 +57,7 @@ def test_one_function_makes_every_column_of_the_scored_nodes():
         "pass_rates": [0.25] * 3, "programs": ["a", "b", "d"],
         "prompts": [[1, 2], [1, 2], [1, 2, 5]], "tokens": [[5, 6, 7], [5, 6, 8, 9], [4]],
         "logprobs": [[-0.5] * 3, [-0.5] * 4, [-0.5]],
+        "entropies": [[1.5] * 3, [1.5] * 4, [1.5]],
     }  # fmt: skip
     own = ROW_COLUMNS - REWARD_COLUMNS.keys()
     assert MAKERS.keys() == NODE_COLUMNS.keys() > own and REWARD_COLUMNS.keys() < ROW_COLUMNS
