@@ -91,9 +91,13 @@ class Exporting:
     def end(self, opened: trace.Span, end_ns: int | None, error: str) -> None:
         """See `tracing.close_span`. A message may hold what a model wrote, so it is left out."""
         if error:
-            opened.set_attribute("error.type", error)
-            opened.set_status(Status(StatusCode.ERROR))
+            self.mark(opened, error)
         opened.end(end_ns)
+
+    def mark(self, opened: trace.Span, error: str) -> None:
+        """See `tracing.note_error`."""
+        opened.set_attribute("error.type", error)
+        opened.set_status(Status(StatusCode.ERROR))
 
     @contextmanager
     def request(self, method: str, request: str) -> Iterator[Span]:
@@ -110,8 +114,7 @@ class Exporting:
         opened.set_attribute("http.route", route)
         opened.set_attribute("http.response.status_code", status)
         if status >= 500:
-            opened.set_attribute("error.type", str(status))
-            opened.set_status(Status(StatusCode.ERROR))
+            self.mark(opened, str(status))
 
     def traceparent(self) -> str:
         """Returns the current span in W3C's form, empty if there is none."""

@@ -94,16 +94,17 @@ def is_on() -> bool:
 
 
 @contextmanager
-def traced(service: str, name: str, attributes: Attributes) -> Iterator[None]:
-    """Starts traces, has the block in a span, and stops them. The variables that name the parent
-    and hold the collector's secrets are removed from the environment: no child inherits them."""
+def traced(service: str, name: str, attributes: Attributes) -> Iterator[Any]:
+    """Starts traces, has the block in a span, which it yields as `span` does, and stops them. The
+    variables that name the parent and hold the collector's secrets are removed from the
+    environment: no child inherits them."""
     start(service)
     parent = os.environ.pop(PARENT, "")
     for secret in HEADERS if is_on() else ():
         os.environ.pop(secret, None)
     try:
-        with span(name, attributes, parent=parent):
-            yield
+        with span(name, attributes, parent=parent) as opened:
+            yield opened
     finally:
         stop()
 
@@ -139,6 +140,12 @@ def close_span(opened: Any, end_ns: int | None = None, error: str = "") -> None:
     """Ends a span of `open_span`; `error` is the type of what ended it, if anything did."""
     if opened is not None and _exporting is not None:
         _exporting.end(opened, end_ns, error)
+
+
+def note_error(opened: Any, error: str) -> None:
+    """Marks a span as failed, by the type of its error, though no exception left its block."""
+    if opened is not None and _exporting is not None:
+        _exporting.mark(opened, error)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from webapp.experiments.models import Experiment, Run
 from webapp.experiments.scheduling.dispatch import dispatch_on_commit
 from workers.runs.engine_process import EngineProcess
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.service]
 
 ON = "OTEL_EXPORTER_OTLP_ENDPOINT"
 PRINTS = "import os; print('parent', os.environ.get('TRACEPARENT'))"
@@ -128,7 +128,7 @@ def test_without_a_collector_a_queued_run_costs_no_query(var, django_assert_num_
 
 
 @pytest.mark.parametrize("on", [True, False])
-def test_an_engine_is_told_its_parent_only_with_traces(tmp_path, collector, monkeypatch, on):
+def test_an_engine_gets_its_parent_only_with_traces(tmp_path, collector, monkeypatch, on):
     monkeypatch.setenv(tracing.PARENT, f"00-{'a' * 32}-{'b' * 16}-01")  # of who started the worker
     if on:
         tracing.start("grove-worker")
