@@ -14,6 +14,7 @@ from typing import Any
 
 from celery import bootsteps, signals
 
+from engine.config import tracing
 from engine.config.deadlines import ENGINE_STOP
 from engine.resources.child_processes import restore_sigchld
 from engine.resources.loopback import except_loopback
@@ -44,6 +45,7 @@ class JobsStep(bootsteps.StartStopStep):
         from workers.jobs.workspace_imports import WorkspaceImportJob
 
         metrics.serve()
+        tracing.start("grove-worker")
         RequeueJob(worker.concurrency).start()
         ModelFileJob().start()
         ModelImportJob().start()
@@ -75,6 +77,12 @@ def refuse_to_start(**_: Any) -> None:
     except SettingError as error:
         raise SystemExit(str(error)) from None
     refuse_newer_at_start()
+
+
+@signals.worker_shutdown.connect
+def end_traces(**_: Any) -> None:
+    """Sends the spans that are left."""
+    tracing.stop()
 
 
 @signals.worker_shutting_down.connect

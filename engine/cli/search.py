@@ -158,8 +158,9 @@ def _search_run_dir(arguments: argparse.Namespace) -> int:
 
     if config and is_given:
         prepare_search(run_dir, config, _one_problem(arguments))
-    with run_span("search", run_dir.name):
+    with run_span("search", run_dir.name) as noted:
         code, problem, outcome = search_run(run_dir, arguments.lease_seconds)
+        noted(code)
     if outcome:
         _print_result(arguments, problem, summary(outcome))
     return code

@@ -43,13 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
     if (run_dir / EVALUATION).is_file():
         from engine.evaluation.run import evaluate_run
 
-        with serving(run_dir), run_span("evaluate", run_dir.name):
-            return evaluate_run(run_dir, arguments.lease_seconds)
+        with serving(run_dir), run_span("evaluate", run_dir.name) as noted:
+            return noted(evaluate_run(run_dir, arguments.lease_seconds))
     from engine.training.run import train
 
     progress = _progress(run_dir) if sys.stderr.isatty() else _nothing()
-    with progress, serving(run_dir), run_span("train", run_dir.name):
-        code = train(run_dir, arguments.lease_seconds)
+    with progress, serving(run_dir), run_span("train", run_dir.name) as noted:
+        code = noted(train(run_dir, arguments.lease_seconds))
     if arguments.json:
         print(json.dumps(RunDigest.of(run_dir).result()))
     return code

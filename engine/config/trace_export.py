@@ -62,10 +62,16 @@ class Exporting:
             name, given, attributes=dict(attributes), start_time=start_ns
         )
         _trace_of.reset(before)
+        with self._attached(opened, given):
+            yield opened
+
+    @contextmanager
+    def _attached(self, opened: Any, given: contexts.Context | None) -> Iterator[None]:
+        """Has the block in this span, and ends it."""
         token = contexts.attach(trace.set_span_in_context(opened, given))
         error = ""
         try:
-            yield opened
+            yield
         except BaseException as raised:
             error = type(raised).__name__
             raise
@@ -85,24 +91,30 @@ class Exporting:
     def end(self, opened: trace.Span, end_ns: int | None, error: str) -> None:
         """See `tracing.close_span`. A message may hold what a model wrote, so it is left out."""
         if error:
-            opened.set_attribute("error.type", error)
-            opened.set_status(Status(StatusCode.ERROR))
+            self.mark(opened, error)
         opened.end(end_ns)
 
-    def record_request(
-        self, seconds: float, method: str, route: str, status: int, request: str
-    ) -> None:
-        """See `tracing.record_request`; names are those of OpenTelemetry's conventions."""
-        now = time.time_ns()
-        about: dict[str, str | int] = {
-            "http.request.method": method, "http.route": route,
-            "http.response.status_code": status, "grove.request.id": request,
-        }  # fmt: skip
-        opened = self._tracer.start_span(
-            f"{method} {route}", contexts.Context(), SpanKind.SERVER, about,
-            start_time=now - int(seconds * 1e9),
-        )  # fmt: skip
-        self.end(opened, now, str(status) if status >= 500 else "")
+    def mark(self, opened: trace.Span, error: str) -> None:
+        """See `tracing.note_error`."""
+        opened.set_attribute("error.type", error)
+        opened.set_status(Status(StatusCode.ERROR))
+
+    @contextmanager
+    def request(self, method: str, request: str) -> Iterator[Span]:
+        """See `tracing.request_span`. What a client says of its own trace is not believed: it would
+        choose ids, and whether the span is sampled."""
+        about = {"http.request.method": method, "grove.request.id": request}
+        opened: Any = self._tracer.start_span(method, contexts.Context(), SpanKind.SERVER, about)
+        with self._attached(opened, None):
+            yield opened
+
+    def name_request(self, opened: Span, method: str, route: str, status: int) -> None:
+        """See `tracing.name_request`; names are those of OpenTelemetry's conventions."""
+        opened.update_name(f"{method} {route}")
+        opened.set_attribute("http.route", route)
+        opened.set_attribute("http.response.status_code", status)
+        if status >= 500:
+            self.mark(opened, str(status))
 
     def traceparent(self) -> str:
         """Returns the current span in W3C's form, empty if there is none."""

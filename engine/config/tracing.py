@@ -94,16 +94,17 @@ def is_on() -> bool:
 
 
 @contextmanager
-def traced(service: str, name: str, attributes: Attributes) -> Iterator[None]:
-    """Starts traces, has the block in a span, and stops them. The variables that name the parent
-    and hold the collector's secrets are removed from the environment: no child inherits them."""
+def traced(service: str, name: str, attributes: Attributes) -> Iterator[Any]:
+    """Starts traces, has the block in a span, which it yields as `span` does, and stops them. The
+    variables that name the parent and hold the collector's secrets are removed from the
+    environment: no child inherits them."""
     start(service)
     parent = os.environ.pop(PARENT, "")
     for secret in HEADERS if is_on() else ():
         os.environ.pop(secret, None)
     try:
-        with span(name, attributes, parent=parent):
-            yield
+        with span(name, attributes, parent=parent) as opened:
+            yield opened
     finally:
         stop()
 
@@ -141,12 +142,34 @@ def close_span(opened: Any, end_ns: int | None = None, error: str = "") -> None:
         _exporting.end(opened, end_ns, error)
 
 
-def record_request(seconds: float, method: str, route: str, status: int, request: str) -> None:
-    """Records an HTTP request that took `seconds` until now, by its route, never its path."""
-    if _exporting is not None:
-        _exporting.record_request(seconds, method, route, status, request)
+def note_error(opened: Any, error: str) -> None:
+    """Marks a span as failed, by the type of its error, though no exception left its block."""
+    if opened is not None and _exporting is not None:
+        _exporting.mark(opened, error)
+
+
+@contextmanager
+def request_span(method: str, request: str) -> Iterator[Any]:
+    """Has the block in the span of an HTTP request, which begins a trace; `name_request` names it.
+    `request` is its id."""
+    if _exporting is None:
+        yield None
+        return
+    with _exporting.request(method, request) as opened:
+        yield opened
+
+
+def name_request(opened: Any, method: str, route: str, status: int) -> None:
+    """Names the span of a request by its route, never its path, and adds the response's status."""
+    if opened is not None and _exporting is not None:
+        _exporting.name_request(opened, method, route, status)
+
+
+def traceparent() -> str:
+    """Returns the current span as a value of `PARENT`; empty without one, or without traces."""
+    return _exporting.traceparent() if _exporting else ""
 
 
 def child_environment() -> dict[str, str]:
     """Returns the variable that names the current span to a process that is started."""
-    return {PARENT: value} if _exporting and (value := _exporting.traceparent()) else {}
+    return {PARENT: value} if (value := traceparent()) else {}

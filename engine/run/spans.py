@@ -11,12 +11,13 @@ kept.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.config import tracing
+from engine.run.exit_status import ExitCode
 
 
 @dataclass(eq=False)
@@ -63,12 +64,20 @@ def step_span(step: int) -> Iterator[None]:
 
 
 @contextmanager
-def run_span(kind: str, run: str) -> Iterator[None]:
-    """Has the traces of this process for the block, in a span of the run; `kind` names its work."""
-    with tracing.traced(SERVICE, kind, {"grove.run.id": run}):
+def run_span(kind: str, run: str) -> Iterator[Callable[[ExitCode], ExitCode]]:
+    """Has the traces of this process for the block, in a span of the run; `kind` names its work.
+    Yields a function that notes the run's exit status and returns it: a run that failed or was
+    refused is an error of its span, one that was stopped is not."""
+    with tracing.traced(SERVICE, kind, {"grove.run.id": run}) as opened:
+
+        def noted(code: ExitCode) -> ExitCode:
+            if code in (ExitCode.FAILED, ExitCode.REFUSED):
+                tracing.note_error(opened, code.name.lower())
+            return code
+
         try:
             with _scope(_Phase("", None)):
-                yield
+                yield noted
         finally:
             ended(list(_calls), error="abandoned")
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from engine.events import vocabulary as ev
 from engine.events.log import EventLog
+from engine.run.spans import ended as ended_calls
+from engine.run.spans import phase_span, run_span, step_span, submitted
 
 GO = "go"
 """The file that ends a hold: all, or those up to the step that it names."""
@@ -69,7 +71,10 @@ def main(text, run_dir, lease_seconds):
     problems = train_problems(run_dir) if options["learns"] else ["p"]
     for step in range(done + 1, options["steps"] + 1):
         log.append(ev.StepStarted(step=step, trees=1))
-        grow_tree(log, step, problems[step % len(problems)])
+        with step_span(step), phase_span("generate"):
+            call = submitted(object(), "generate", "answer", agents="oak")
+            grow_tree(log, step, problems[step % len(problems)])
+            ended_calls([call])
         time.sleep(options["pause"])
         every = options["hold_every"]
         if step == options["hold_at"] or (every and step % every == 0):
@@ -183,4 +188,5 @@ def ended(step):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), float(sys.argv[4]))
+    with run_span("train", Path(sys.argv[2]).name):
+        main(sys.argv[1], Path(sys.argv[2]), float(sys.argv[4]))

@@ -16,6 +16,7 @@ import httpx
 import psycopg
 import pytest
 from django.contrib.sessions.models import Session
+from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
@@ -23,6 +24,7 @@ from engine.events.log import read_all
 from tests.helpers.builders import a_cast, some_events
 from tests.helpers.installation import WEIGHTS, an_active_run, an_installation, files_of, write_log
 from tests.helpers.site import Server
+from tests.helpers.small_disk import SmallDisk
 from tests.helpers.waiting import eventually, patience
 from webapp.artifacts.collecting import collect
 from webapp.artifacts.models import Artifact
@@ -262,12 +264,36 @@ def test_a_model_whose_files_are_not_stored_yet_is_named(var_directory, tmp_path
     ]
 
 
+def test_a_full_disk_leaves_nothing_of_a_backup_and_is_named(var_directory, tmp_path, monkeypatch):
+    an_active_run(a_cast())
+    put([WEIGHTS])
+    monkeypatch.setenv("DATABASE_URL", "the one of this test")
+    disk = SmallDisk(tmp_path / "small", 64 << 10)
+    try:
+        with pytest.raises(SystemExit) as refusal:
+            call_command("backup", disk.path / "grove.zip")
+        assert not list(disk.path.iterdir())
+    finally:
+        disk.unmount()
+    assert f"grove.zip was not written. No space is left in {disk.path}" in str(refusal.value)
+    assert not [one for one in var_directory.rglob("*") if "backup" in one.name]
+
+
 def test_an_existing_file_is_never_replaced(var_directory, tmp_path):
     file = tmp_path / "grove.zip"
     file.write_text("precious")
     with pytest.raises(BackupError, match="exists"):
         make(file, secrets=False)
     assert file.read_text() == "precious"
+    pipe, nowhere, link = (tmp_path / name for name in ("pipe", "nowhere", "link"))
+    os.mkfifo(pipe)
+    nowhere.symlink_to(tmp_path / "not-there")
+    link.symlink_to(file)
+    stages = []
+    for path in (pipe, nowhere, link):
+        with pytest.raises(BackupError, match=f"{path.name} exists\\. Name a file"):
+            make(path, secrets=False, report=stages.append)
+    assert not stages and nowhere.is_symlink() and not nowhere.exists()
     with pytest.raises(BackupError, match="is no directory"):
         make(tmp_path / "missing" / "grove.zip", secrets=False)
     assert not list(tmp_path.glob("*.part"))

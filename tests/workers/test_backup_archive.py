@@ -126,6 +126,7 @@ UNUSABLE = {
     "nothing of it": (lambda file: os.truncate(file, 0), "is no whole backup"),
     "a text": (lambda file: file.write_text("{}"), "is no whole backup"),
     "no file": (lambda file: file.unlink(), "cannot be read"),
+    "a pipe": (lambda file: (file.unlink(), os.mkfifo(file)), "cannot be read: it is no file"),
     "a folder": (lambda file: (file.unlink(), file.mkdir()), "cannot be read"),
     "a damaged log": (lambda file: damage_member(file, member(TEXT)), "is damaged: runs/"),
     "a damaged artifact": (lambda file: damage_member(file, member(WEIGHTS)), "is damaged: artif"),

@@ -8,12 +8,14 @@ the ASGI server itself, because a consumer costs twenty times as much per frame.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 from typing import Any
 
 import django
 
+from engine.config import tracing
 from engine.resources.child_processes import restore_sigchld
 from engine.resources.loopback import except_loopback
 
@@ -79,11 +81,13 @@ class Application:
 
     async def _run_lifespan(self, receive: Any, send: Any) -> None:
         await receive()
+        tracing.start("grove-web")
         self._hub = Hub(self._deadlines.poll)
         await self._hub.start()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._hub.close()
+        await asyncio.to_thread(tracing.stop)  # it may wait for the collector
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve_stream(self, scope: dict[str, Any], receive: Any, send: Any) -> None:

@@ -75,6 +75,8 @@ class Run(models.Model):
     finished_at = models.DateTimeField(null=True)
     dispatched_at = models.DateTimeField(null=True)
     """When the last message for this run was sent to the queue; null if one is due."""
+    traceparent = models.CharField(max_length=55, blank=True, default="", db_default="")
+    """Span of the request that queued it last, if web processes have traces (`dispatch`)."""
 
     outside = models.BooleanField(default=False)
     """An external engine runs it and sends its events by REST; no worker takes it."""

@@ -60,11 +60,15 @@ def observe(request: HttpRequest, response: HttpResponseBase, began: float) -> f
     """Records a response and returns its seconds; `began` is the `time.perf_counter()` of its
     request."""
     seconds = time.perf_counter() - began
-    method = request.method if request.method in _METHODS else "other"
-    route = route_of(request)
+    method, route = method_of(request), route_of(request)
     _requests.labels(method, route, response.status_code).inc()
     _latency.labels(method, route).observe(seconds)
     return seconds
+
+
+def method_of(request: HttpRequest) -> str:
+    """Returns the method, `other` for one that HTTP does not define."""
+    return request.method if request.method in _METHODS else "other"
 
 
 def route_of(request: HttpRequest) -> str:

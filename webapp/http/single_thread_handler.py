@@ -22,9 +22,11 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import ResolverMatch
 
+from engine.config import tracing
 from engine.config.log_lines import JSON
 from webapp.http import metrics
-from webapp.http.log_context import run_id
+from webapp.http.log_context import request_id, run_id
+from webapp.http.sub_path import PROBES
 from webapp.rest.problem_details import problem
 
 logger = logging.getLogger(__name__)
@@ -59,7 +61,7 @@ class OneThreadHandler(ASGIHandler):
         began = time.perf_counter()
         try:
             with metrics.counted():
-                response = self.get_response(request)
+                response = self._traced(request)
             self._record(request, response, began)
             if response.streaming:
                 # A slow reader of a download must not keep one of the connections of all requests.
@@ -69,6 +71,15 @@ class OneThreadHandler(ASGIHandler):
         finally:
             with self._lock:
                 self._active -= 1
+
+    def _traced(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path_info in PROBES:  # every few seconds
+            return self.get_response(request)
+        method = metrics.method_of(request)
+        with tracing.request_span(method, request_id.get()) as span:
+            response = self.get_response(request)
+            tracing.name_request(span, method, metrics.route_of(request), response.status_code)
+        return response
 
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
         match = super().resolve_request(request)

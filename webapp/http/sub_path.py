@@ -13,7 +13,7 @@ SENTENCE = (
     "Give it a name of its own, such as grove.example.org."
 )
 
-_OF_PROBES = ("/healthz", "/readyz", "/metrics")
+PROBES = ("/healthz", "/readyz", "/metrics")
 
 
 class NoSubPath:
@@ -31,7 +31,7 @@ class NoSubPath:
             request.META.get("HTTP_X_SCRIPT_NAME"),
         )
         path = next((one for one in said if one and one.strip("/")), "")
-        if path and request.path_info not in _OF_PROBES:
+        if path and request.path_info not in PROBES:
             text = SENTENCE.format(path=ascii(path[:100]))
             if _below(path, request.path_info).startswith("/api/"):
                 return problem(501, text)

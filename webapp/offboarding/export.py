@@ -69,6 +69,8 @@ MANIFEST = "manifest.json"
 _BLOCK = 1 << 20
 _PAGE = 1000
 _AUDIT_PAGE = 200
+_OF_THIS_SERVER = ("lease_owner", "engine_pid", "engine_started", "traceparent")
+"""Fields of a run that mean nothing elsewhere."""
 
 Parts = Iterator[tuple[str, Iterable[bytes]]]
 """Name of a member, and its content in blocks."""
@@ -130,7 +132,7 @@ def _parts(workspace: Workspace) -> Parts:
     inside = {"project__workspace": workspace}
     yield "experiments.jsonl", _table(Experiment.objects.filter(**inside))
     runs = Run.objects.filter(experiment__project__workspace=workspace)
-    yield "runs.jsonl", _table(runs, "lease_owner", "engine_pid", "engine_started")
+    yield "runs.jsonl", _table(runs, *_OF_THIS_SERVER)
     yield "tracking.jsonl", _table(Tracking.objects.filter(run__in=runs), "session", "host")
     yield "comments.jsonl", _table(Comment.objects.filter(run__in=runs))
     yield "searches.jsonl", _table(Search.objects.filter(run__in=runs))

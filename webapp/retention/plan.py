@@ -16,6 +16,8 @@ from webapp.experiments.models import Run, Star
 from webapp.experiments.scheduling.states import ENDED
 from webapp.registry.deletion import references
 from webapp.registry.models import Evaluation, ModelVersion, VersionFile
+from webapp.reports.content import directives_in
+from webapp.reports.models import ReportPage
 from webapp.sharing.models import ComparisonShare, Share
 from webapp.telemetry.models import Metric
 
@@ -47,8 +49,8 @@ class DeletionPlan:
     experiment: bool = False
     """Whether its experiment goes too, because it has no other run and no alert rule."""
     kept: list[str] = field(default_factory=list)
-    """What came from it and stays: forks, which no longer name their origin, and files of its model
-    versions that others have too."""
+    """What came from it and stays: forks, which no longer name their origin, files of its model
+    versions that others have too, and reports with figures of it."""
     refusals: list[str] = field(default_factory=list)
     """What prevents the deletion, each with the remedy; empty if nothing does."""
 
@@ -107,6 +109,24 @@ def kept_of(run: Run, versions: list[ModelVersion]) -> Iterator[str]:
     others = sorted({str(one.version) for one in shared.select_related("version__model")})
     if others:
         yield f"files that {_some(others)} has too"
+    yield from _reports_of(run)
+
+
+def _reports_of(run: Run) -> Iterator[str]:
+    """Yields the reports of its project that have figures of it; those of other projects need not
+    be visible to who deletes it."""
+    pages = ReportPage.objects.filter(project=run.project, text__icontains=str(run.pk))
+    live, frozen = [], []
+    for page in pages.order_by("pk"):
+        figures = [one for one in directives_in(page.text) if run.pk in one.runs]
+        if any(one.frozen for one in figures):
+            frozen.append(page.title)
+        if any(not one.frozen for one in figures):
+            live.append(page.title)
+    if frozen:
+        yield f"frozen figures of it in {_some(frozen)}"
+    if live:
+        yield f"{_some(live)}, whose live figures of it then show an error"
 
 
 def versions_of(run: Run) -> Iterator[ModelVersion]:

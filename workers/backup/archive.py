@@ -122,7 +122,7 @@ def _publish(draft: Path, path: Path) -> None:
     except FileExistsError:
         raise
     except OSError:  # the file system has no links
-        if path.exists():
+        if os.path.lexists(path):
             raise FileExistsError(path) from None
         draft.rename(path)
 
@@ -197,6 +197,8 @@ def reading(path: Path) -> Iterator[Backup]:
         BackupError: it does not exist, is truncated, damaged, newer than this program, or no
             backup at all.
     """
+    if path.exists() and not path.is_file():  # opening a pipe would wait for its writer
+        raise BackupError(f"{path} cannot be read: it is no file. Copy the backup to one first.")
     try:
         file: IO[bytes] = path.open("rb")
     except OSError as error:

@@ -6,6 +6,7 @@ artifacts never change and none is removed meanwhile, and logs are cut where the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -49,7 +50,7 @@ def make(path: Path, *, secrets: bool, report: Callable[[str], None] = lambda li
             left of it.
         OSError: the archive cannot be written, as on a full disk. Nothing is left of it.
     """
-    if path.exists():
+    if os.path.lexists(path):  # a link to nothing too: it would be refused only at the end
         raise BackupError(f"{path} exists. Name a file that does not; nothing was replaced.")
     if not path.parent.is_dir():
         raise BackupError(f"{path.parent} is no directory. Create it first.")

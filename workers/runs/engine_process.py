@@ -89,7 +89,7 @@ class EngineProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=engine_environment(),
+                env={**engine_environment(), **tracing.child_environment()},
                 start_new_session=True,
             )
         process = cls(run_dir, psutil.Process(child.pid), child)

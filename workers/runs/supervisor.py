@@ -28,6 +28,7 @@ from threading import Event as Flag
 import psycopg
 from django.db import DataError, Error, connection
 
+from engine.config import tracing
 from engine.config.deadlines import ENGINE_STOP, RUN_LEASE
 from engine.events import vocabulary as ev
 from engine.resources.ray_folder import remove_ray_folder
@@ -82,6 +83,7 @@ class RunSupervisor:
         self.shipper: Shipper
         self.drafts: DraftShipper
         self.stop_requested = False
+        self._traceparent = ""
         self._exceeded = ""
         """Limit for which the engine was killed."""
         self._renewed = 0.0
@@ -110,6 +112,7 @@ class RunSupervisor:
         """Adopts the running engine, handles one that ended unobserved, or starts one."""
         run = Run.objects.select_related("dataset_version").get(pk=self.run_id)
         self.stop_requested = run.stop_requested
+        self._traceparent = run.traceparent
         prepare_directory(run, self.run_dir, self._while_renewing_lease)
         if hasattr(run, "search"):
             self.command = ep.search_command(self.command)
@@ -155,12 +158,16 @@ class RunSupervisor:
         self._stop_deadline = None
         (self.run_dir / EXIT_FILE).unlink(missing_ok=True)
         # A database error after the start leads here again: then the engine is adopted.
-        self.engine = EngineProcess.adopt(self.run_dir) or EngineProcess.start(
-            self.run_dir, self.command, memory_limits()
-        )
+        self.engine = EngineProcess.adopt(self.run_dir) or self._launch()
         self.watch = EngineWatch(self.engine)
         logger.info("run %s: started engine %s", self.run_id, self.engine.pid)
         self._record_engine()
+
+    def _launch(self) -> EngineProcess:
+        run = str(self.run_id)
+        about = {"grove.run.id": run}
+        with tracing.span("launch", about, parent=self._traceparent, trace_of=run):
+            return EngineProcess.start(self.run_dir, self.command, memory_limits())
 
     def _record_engine(self) -> None:
         services.record_engine(self.run_id, self.fencing, self.engine.pid, self.engine.started)

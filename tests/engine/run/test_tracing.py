@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from engine.config import tracing
+from engine.run.exit_status import ExitCode
 from engine.run.spans import ended, phase_span, run_span, step_span, submitted
 from tests.helpers.collector import a_collector, needs_opentelemetry
 
@@ -148,6 +149,16 @@ def test_workers_and_engines_of_a_run_share_a_trace(collector):
     assert len({one.trace for one in spans}) == 1 and len(spans) == 4
     assert collector.tree() == {"": ["run"], "run": ["train"]}
     assert {one.service for one in spans} == {"grove-worker", "grove-engine"}
+
+
+@pytest.mark.parametrize("code", ExitCode)
+def test_a_run_that_failed_or_was_refused_is_an_error_of_its_span(collector, code):
+    with run_span("train", "r") as noted:
+        assert noted(code) is code
+    (run,) = collector.spans()
+    failed = code in (ExitCode.FAILED, ExitCode.REFUSED)
+    assert run.is_error is failed
+    assert run.attributes.get("error.type", "") == (code.name.lower() if failed else "")
 
 
 @pytest.mark.parametrize("how", ["gone", "hanging"])

@@ -104,6 +104,7 @@ def test_an_export_holds_everything_and_no_secret(cast, full):
     assert result.testzip() is None
     (run,) = lines(result, "runs.jsonl")
     assert run["id"] == str(full.pk) and run["config"] == full.config
+    assert not {"lease_owner", "engine_pid", "traceparent"} & run.keys()
     assert [one[0] for one in lines(result, f"runs/{full.pk}/events.ndjson")] == list(range(1, 41))
     (version,) = [one for one in lines(result, "models.jsonl") if one["number"] == 2]
     assert result.read(f"models/{version['id']}/model.safetensors") == WEIGHTS

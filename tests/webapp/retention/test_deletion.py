@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from engine.events.vocabulary import RunState
 from tests.helpers.builders import a_cast, a_held_run, a_run, a_token, some_events
+from tests.helpers.sample_log import Sample, sample_events
 from tests.helpers.waiting import eventually
 from webapp.accounts.models import Scope
 from webapp.audit.selectors import AuditQuery, entries
@@ -19,6 +20,10 @@ from webapp.experiments import services
 from webapp.experiments.annotations import annotations
 from webapp.experiments.models import Experiment, Run
 from webapp.registry.models import Alias, Model, ModelUse, ModelVersion, VersionFile
+from webapp.reports.content import shown_page
+from webapp.reports.embeds.readers import Reader
+from webapp.reports.models import ReportPage
+from webapp.reports.services import Draft, create_report
 from webapp.retention.errors import DeletionRefused
 from webapp.retention.models import DeletedRun
 from webapp.retention.plan import plan_of
@@ -80,6 +85,37 @@ def test_all_that_is_deleted_is_said_before_and_nothing_else_is(
     assert fork.parent is None
     texts = [one.text for one in entries(cast.project.workspace, AuditQuery(), None, 50)[0]]
     assert f"Grove deleted the run {run}" in texts
+
+
+def test_reports_with_figures_of_it_are_said_before_and_stay(
+    cast, var_directory, django_capture_on_commit_callbacks
+):
+    run, fencing = a_held_run(cast)
+    ingest(run.pk, fencing, list(sample_events(Sample(steps=1, trees=1, nodes=2))))
+    services.mark_finished(run.pk, fencing)
+    tree = Event.objects.filter(run=run, kind="tree.open").latest("seq").tree
+    other = a_run(cast, RunState.FINISHED)
+    blocks = {
+        "Both": (
+            f"run: {run.pk}\nfrozen: now",
+            f"run: https://g.example/runs/{str(run.pk).upper()}/",
+        ),
+        "Live": (f"run: {run.pk}",),
+        "Words": (f"run: {other.pk}\ntitle: after {run.pk}",),
+    }
+    for title, lines in blocks.items():
+        text = "\n".join(f"```grove tree\n{one}\ntree: {tree}\n```\n" for one in lines)
+        create_report(cast.project, cast.bob, Draft(title, text, "http://testserver"))
+    run = Run.objects.get(pk=run.pk)
+    assert plan_of(run).kept == [
+        "frozen figures of it in Both",
+        "Both, Live, whose live figures of it then show an error",
+    ]
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_run(run)
+    both = ReportPage.objects.get(title="Both")
+    frozen, live = shown_page(both, Reader(cast.bob, cast.project)).figures
+    assert frozen.drawing is not None and "no such run" in live.problems[0]["remedy"]
 
 
 def refused(run: Run) -> str:

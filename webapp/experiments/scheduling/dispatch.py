@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 
+from engine.config import tracing
 from webapp.celery import RUN_TASK, app
 from webapp.experiments.models import Run
 
@@ -18,7 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 def dispatch_on_commit(run_id: uuid.UUID) -> None:
-    """Sends the run to the queue once the current transaction is committed."""
+    """Sends the run to the queue once the current transaction is committed. With traces, the row
+    names the current span, in which the worker that takes the run continues."""
+    if span := tracing.traceparent():
+        Run.objects.filter(pk=run_id).update(traceparent=span)
     transaction.on_commit(partial(dispatch, run_id))
 
 

@@ -153,6 +153,8 @@ def opened(path: Path) -> Iterator[Archive]:
         ImportRefused: it is none, is damaged, or is of a newer Grove.
         OSError: the file cannot be read.
     """
+    if path.exists() and not path.is_file():  # opening a pipe would wait for its writer
+        raise ImportRefused("the path", "names no file. Copy the export to one first.")
     try:
         file = zipfile.ZipFile(path)
     except _BROKEN as error:

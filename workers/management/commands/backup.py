@@ -6,9 +6,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from webapp.disk import FULL, is_full
+from webapp.disk import is_full
 from workers.backup.errors import BackupError
 from workers.backup.making import make
 from workers.local.errors import StartError
@@ -35,8 +36,13 @@ class Command(BaseCommand):
         except (BackupError, StartError) as error:
             raise SystemExit(str(error)) from None
         except OSError as error:
-            reason = FULL if is_full(error) else str(error)
-            raise SystemExit(f"{path} was not written. {reason}") from None
+            full = (
+                f"No space is left in {path.parent}, or in {settings.GROVE_VAR}: free some, or "
+                "name a file on another disk. Nothing was kept of it."
+            )
+            raise SystemExit(
+                f"{path} was not written. {full if is_full(error) else error}"
+            ) from None
         for one in made.manifest.absent[:SHOWN]:
             self.stdout.write(f"absent: {one.path}: {one.reason}")
         if more := len(made.manifest.absent) - SHOWN:

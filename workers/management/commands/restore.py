@@ -6,10 +6,11 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from webapp.config.installation import UP
-from webapp.disk import FULL, is_full
+from webapp.disk import is_full
 from workers.backup.errors import BackupError
 from workers.backup.restoring import checked, restore
 from workers.local.errors import StartError
@@ -31,8 +32,13 @@ class Command(BaseCommand):
         except (BackupError, StartError) as error:
             raise SystemExit(str(error)) from None
         except OSError as error:
-            reason = FULL if is_full(error) else str(error)
-            raise SystemExit(f"{path} was not restored. {reason}") from None
+            full = (
+                f"No space is left in {settings.GROVE_VAR}, or where artifacts and the database "
+                "are: free some. What was restored of it was removed again."
+            )
+            raise SystemExit(
+                f"{path} was not restored. {full if is_full(error) else error}"
+            ) from None
         manifest = restored.manifest
         if restored.interrupted:
             self.stdout.write(f"{restored.interrupted} runs were active: they can be resumed.")
