@@ -45,7 +45,9 @@ CONFIG_NOTES = (
 CONFIG_KINDS = {
     "model_type": "model_type", "dtype": "dtype", "torch_dtype": "dtype",
     "attn_implementation": "implementation", "experts_implementation": "implementation",
-    "vocabulary_map": "map", "quantization_config": "note", "type": "text", "rope_type": "text",
+    "vocabulary_map": "map", "quantization_config": "note", "type": "text", "rope_type": "rope",
+    "hidden_act": "activation", "hidden_activation": "activation",
+    "activation_function": "activation",
     "hybrid_override_pattern": "text", "mtp_hybrid_override_pattern": "text",
     "index_topk_pattern": "text", "problem_type": "text", "name": "text",
     "attention_types": "text", "attention_layers": "text",

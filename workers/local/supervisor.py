@@ -49,6 +49,7 @@ from workers.local.progress import Progress
 from workers.local.service import Service
 from workers.local.service_commands import web_command, worker_command
 from workers.local.signals import raise_if_requested
+from workers.python_warnings import without_errors
 from workers.runs.active_runs import owner
 from workers.settings import work_directory
 
@@ -194,7 +195,7 @@ class Supervisor:
             command=command,
             log=self.var / "logs" / f"{name}.log",
             environment={
-                **os.environ,
+                **without_errors(os.environ),
                 "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
                 "GROVE_VAR": str(self.var),
             },

@@ -14,6 +14,7 @@ from django.conf import settings
 
 from engine.config import deadlines
 from engine.config.log_lines import VARIABLE
+from workers.python_warnings import without_errors
 
 ALLOWED = {
     # The account, its language and its folders.
@@ -61,7 +62,7 @@ def engine_environment() -> dict[str, str]:
     format of log lines."""
     inherited = {name: value for name, value in os.environ.items() if is_allowed(name)}
     ours = {**settings.SANDBOX_CAPS.environment(), VARIABLE: settings.LOG_FORMAT}
-    return {**inherited, **ours, "PYTHONUNBUFFERED": "1"}
+    return {**without_errors(inherited), **ours, "PYTHONUNBUFFERED": "1"}
 
 
 def download_environment() -> dict[str, str]:

@@ -41,6 +41,19 @@ UNBOUNDED = frozenset({"time_step_limit"})
 """Keys whose published values are infinite: an interval without an end."""
 _AT_LEAST_0 = re.compile(r"(?:^|[._])(?:eps|epsilon)$")
 DTYPES = frozenset({"float32", "float16", "bfloat16", "float64", "auto"})
+ACTIVATIONS = frozenset({
+    "gelu", "gelu_10", "gelu_accurate", "gelu_fast", "gelu_new", "gelu_python",
+    "gelu_python_tanh", "gelu_pytorch_tanh", "hardswish", "laplace", "leaky_relu", "linear", "mish",
+    "prelu", "quick_gelu", "relu", "relu2", "relu6", "sigmoid", "silu", "sqrtsoftplus", "swish",
+    "tanh", "xielu",
+})  # fmt: skip
+"""Activations of the pinned transformers; a model of another one does not load."""
+ROPES = frozenset({
+    "axial", "default", "dynamic", "linear", "llama3", "longrope", "mrope", "proportional", "su",
+    "yarn",
+})  # fmt: skip
+"""Rotary embeddings of the pinned transformers, and two names of older files."""
+_ROPE_PARTS = frozenset({"rope_scaling", "rope_parameters"})
 RUN_HERE = frozenset({"eager", "sdpa"})
 RUN_ELSEWHERE = frozenset({
     "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention", "batched_mm",
@@ -218,6 +231,10 @@ class _Reader:
         pattern = _PATTERN if kind == "pattern" else _NAME
         if not pattern.fullmatch(text):
             raise SettingsFault(f"{_shown(at, text)} must be a plain name", _SAVE)
+        if kind == "activation":
+            self._one_of(at, text, ACTIVATIONS, "an activation that transformers has")
+        if kind == "rope" or (at.endswith(".type") and _ROPE_PARTS & set(at.split("."))):
+            self._one_of(at, text, ROPES, "a rotary embedding that transformers has")
         return text
 
     def _one_of(self, at: str, text: str, names: frozenset[str], what: str) -> str:

@@ -84,6 +84,22 @@ def check_numbers(tokenizer: Mapping[str, Any], vocabulary: int | None) -> None:
             raise SettingsFault(what, "give the tokenizer as the library saves it")
 
 
+def check_end_ids(settings: Mapping[str, Any], vocabulary: int | None) -> None:
+    """Checks that a vocabulary of so many rows has one of the end tokens that config.json or
+    generation_config.json names by their ids. Some files have -1 for none.
+
+    Raises:
+        SettingsFault: every id that is given is beyond the vocabulary.
+    """
+    given = settings.get("eos_token_id")
+    ids = [one for one in (given if isinstance(given, list) else [given]) if type(one) is int]
+    if vocabulary is None or not ids or min(ids) < vocabulary:
+        return
+    shown = ", ".join(f"{one:,}" for one in ids[:3]) + (", ..." if len(ids) > 3 else "")
+    what = f"eos_token_id = {shown} is beyond config.json's vocabulary of {vocabulary:,}"
+    raise SettingsFault(what, "give the id of the token that ends an answer")
+
+
 def beyond_text(beyond: Mapping[str, int], vocabulary: int) -> str:
     """Returns a sentence about `tokens_beyond`."""
     names = ", ".join(f"{text[:40]!r} ({number:,})" for text, number in list(beyond.items())[:3])

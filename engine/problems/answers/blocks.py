@@ -105,8 +105,7 @@ class _Fence:
 
     @property
     def tag(self) -> Tag:
-        words = re.split(r"[\s,:;{}=]+", self.info.lower().strip("{}. \t"))
-        return Tag(words[0].removeprefix("language-").removeprefix("."))
+        return _tag_of(self.info) if self.info else _NO_TAG
 
     @property
     def is_bare(self) -> bool:
@@ -115,6 +114,14 @@ class _Fence:
     def ends(self, other: _Fence) -> bool:
         """Returns whether this fence is of the other's kind, and at least as long."""
         return self.ticks[0] == other.ticks[0] and len(self.ticks) >= len(other.ticks)
+
+
+_NO_TAG = Tag("")
+
+
+def _tag_of(info: str) -> Tag:
+    words = re.split(r"[\s,:;{}=]+", info.lower().strip("{}. \t"))
+    return Tag(words[0].removeprefix("language-").removeprefix("."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +284,12 @@ class _Reader:
 
     def _block(self, fence: _Fence, start: int) -> tuple[Block, int]:
         """Returns the block that begins at line `start`, and the line after it."""
-        ends = self._ends(fence, start)
+        later = self._ends(fence, start)
+        ends: list[_End] = []
+        for end in later:
+            ends.append(end)
+            if end.is_proper:
+                break
         first = next((end for end in ends if end.is_proper), ends[0])
         if fence.tag.is_other:
             return Block(fence.tag, None), first.resume
@@ -287,7 +299,7 @@ class _Reader:
         if is_diff("".join(_unquoted(self.lines[start : first.index], fence.lead)[0])):
             return Block(Tag("diff"), None), first.resume
         if '"""' in whole or "'''" in whole:
-            order += [end for end in ends if end.index > first.index]
+            order += [end for end in (*ends, *later) if end.index > first.index]
         for end in order:
             if code := self._code(self._readings(fence, start, end)):
                 is_open = end.resume == end.index == len(self.lines)
@@ -306,8 +318,9 @@ class _Reader:
             elif not tag.is_other:
                 yield Block(Tag(""), self.code_of(f"{text.strip()}\n"), is_inline=True)
 
-    def _ends(self, fence: _Fence, start: int) -> list[_End]:
-        ends: list[_End] = []
+    def _ends(self, fence: _Fence, start: int) -> Iterator[_End]:
+        """Yields where the block may end, at most `MAX_ENDS` places."""
+        count = 0
         for index in range(start, len(self.lines)):
             line = self.lines[index]
             if fence.ticks[:3] not in line:
@@ -317,12 +330,15 @@ class _Reader:
                 if not found.ends(fence):
                     continue
                 opens = not found.is_bare and found.tag.is_known
-                ends.append(_End(index, index if opens else index + 1))
+                yield _End(index, index if opens else index + 1)
             elif fence.ticks in line:
-                ends.append(_End(index, index + 1, _before(line, fence.ticks), is_proper=False))
-            if len(ends) == MAX_ENDS:
-                return ends
-        return [*ends, _End(len(self.lines), len(self.lines))]
+                yield _End(index, index + 1, _before(line, fence.ticks), is_proper=False)
+            else:
+                continue
+            count += 1
+            if count == MAX_ENDS:
+                return
+        yield _End(len(self.lines), len(self.lines))
 
     def _readings(self, fence: _Fence, start: int, end: _End) -> list[str]:
         lines = [*self.lines[start : end.index], *([end.last] if end.last else [])]

@@ -6,8 +6,11 @@ others), `<thought>`, `<reasoning>`, `<seed:think>` (Seed-OSS), `<longcat_think>
 `<|inner_prefix|>` (Apertus), `<|channel|>analysis<|message|>` (gpt-oss), `<|channel>thought`
 (Gemma 4), `<unused94>thought` (MedGemma), `<|im_start|>think` (a turn of its own), "Here is my
 thought process:" (Granite 3), "Here are my reasoning steps:" (Apriel), `<details
-type="reasoning">` (Open WebUI), `<start_working_out>` (Unsloth); and the words that prompts in
-other languages ask for: `【思考】`, `<pensamiento>`.
+type="reasoning">` (Open WebUI), `<start_working_out>` (Unsloth), `<ifm|think_start|>` (K2); and the
+words that prompts in other languages ask for: `【思考】`, `<pensamiento>`.
+
+They follow one rule: in brackets of any kind stands a word of `_THOUGHT`, perhaps after a name of
+the model's (`ifm|`), with a word or a slash for the beginning or the end before or after it.
 
 A mark that stands within quotes, as code or prose cites it, is no mark.
 """
@@ -22,10 +25,10 @@ from dataclasses import dataclass
 
 from engine.problems.answers.code import parsed
 
-_KIND = r"(?!begin|start|end|of)[a-z]{1,20}"
+_KIND = r"(?!begin|start|open|end|close|stop|finish|of)[a-z]{1,20}"
 _PART = r"(?:process|steps?|trace|chain|content|block|section|mode|on|aloud|out[_ -]loud)"
 _THOUGHT = (
-    rf"(?:\w+:)?(?:(?:{_KIND}[_-]|ant|re)?think(?:ing)?(?:[_ -]{_PART})?"
+    rf"(?:(?:{_KIND}[_-]|ant|re)?think(?:ing)?(?:[_ -]{_PART})?"
     rf"|(?:{_KIND}[_-]|(?:inner|chain[_ -]of)[_ -])?thoughts?(?:[_ -]process)?"
     rf"|reason(?:ing)?(?:[_ -]{_PART})?|analysis"
     r"|(?:self[_ -]?)?reflections?|self[_ -]?critique|reflexion|rationale|deliberations?|cot"
@@ -36,31 +39,38 @@ _THOUGHT = (
     r"|pensamentos?|raciocínio|pensées?|réflexions?|raisonnement|gedanken|überlegung(?:en)?)"
     r"(?:[_ -]and[_ -](?!answer|code|response|solution)[a-z]{1,20})?"
 )
-_LESS, _MORE = r"(?:<{1,2}|[◁⟨＜]|&lt;)", r"\\?(?:>{1,2}|[▷⟩＞]|&gt;)"
+_LESS = r"(?:<{1,2}|[◁⟨＜‹«⟦〈《]|&lt;|\[(?=[|｜]))"
+_MORE = r"(?:\\?(?:>{1,2}|[▷⟩＞›»⟧〉》]|&gt;)|(?<=[|｜])\])"
+_BETWEEN = r"[_\-▁.:|｜ ]"
+_OF_MODEL = r"(?:\w{1,40}[:|｜])?"
+_SLASH = r"(?:\\?/|[／\\])"
+_BEGIN, _FINISH = "(?:begin|start|open)", "(?:end|close|stop|finish)"
 _HEADING = r"(?:(?:深度)?(?:思考|思维|思維|推理|推論)(?:过程|過程)?|思路|分析|反思|考え|생각)"
 _ANSWER_HEADING = r"(?:最[终終])?(?:答案|回答|代码|代碼|程序|解答|コード|답변|코드)"
 _WORD = r"(?:THINK(?:ING)?|THOUGHTS?|REASON(?:ING)?|ANALYSIS|SCRATCHPAD)"
 _THOUGHT_MARK = re.compile(
     rf"""
     (?P<open>
-        {_LESS}\s?[|｜]?(?:(?:begin|start)[_-]?(?:of[_-]?)?)?{_THOUGHT}(?:[_-](?:start|begin))?
-            (?:\s[^<>\n]{{0,100}})?[|｜]?\s?{_MORE}
+        {_LESS}\s?[|｜]?{_OF_MODEL}(?:{_BEGIN}{_BETWEEN}?(?:of{_BETWEEN}?)?)?{_THOUGHT}
+            (?:{_BETWEEN}{_BEGIN})?(?:\s[^<>\n]{{0,100}})?[|｜]?\s?{_MORE}
       | <\|inner_prefix\|> | <unused94>thought\b
       | <\|im_start\|>\s*think(?:ing)?(?=[ \t]*(?:\n|\Z))
-      | <\|channel\|>\s*(?!final\b)\w(?:(?!<\|message)[^\n]){{0,200}}<\|message\|>
+      | <\|channel\|>\s*(?!final\b)\w(?:[^<\n]|<(?!\|(?:message|channel))){{0,200}}<\|message\|>
+      | <\|channel\|>[ \t]*(?!final\b)\w[^<\n]{{0,40}}(?=\n)
       | <\|channel>\s*(?!final\b)\w+
       | here\ (?:is\ my\ thought\ process|are\ my\ reasoning\ steps):
     ) | (?P<close>
-        {_LESS}\s?[|｜]?(?:\\?/|[／\\])\s?[|｜]?{_THOUGHT}\s?[|｜]?\s?{_MORE}
-      | {_LESS}[|｜]?end[_-]?(?:of[_-]?)?{_THOUGHT}[|｜]?{_MORE}
-      | {_LESS}[|｜]?{_THOUGHT}[_-]end[|｜]?{_MORE}
+        {_LESS}\s?[|｜]?{_OF_MODEL}{_SLASH}\s?[|｜]?{_OF_MODEL}{_THOUGHT}\s?[|｜]?\s?{_MORE}
+      | {_LESS}\s?[|｜]?{_OF_MODEL}{_FINISH}{_BETWEEN}?(?:of{_BETWEEN}?)?{_THOUGHT}[|｜]?\s?{_MORE}
+      | {_LESS}\s?[|｜]?{_OF_MODEL}{_THOUGHT}{_BETWEEN}{_FINISH}[|｜]?\s?{_MORE}
       | [【［\[]\s?[/／]\s?{_HEADING}\s?[】］\]]
       | <\|inner_suffix\|> | <unused95> | <\|im_start\|>\s*answer[ \t]*\n
-      | (?-i:\[END_(?:OF_)?{_WORD}\])
+      | (?-i:\[(?:END_(?:OF_)?{_WORD}|{_WORD}_END)\])
       | <\|channel\|>\s*final\b[^<\n]{{0,100}}(?:<\|constrain\|>[^<\n]{{0,100}})?<\|message\|>
+      | <\|channel\|>[ \t]*final[ \t]*(?=\n)
       | <channel\|> | <\|channel>\s*final\b
       | here\ is\ my\ response: | (?-i:\[BEGIN\ FINAL\ RESPONSE\])
-    ) | (?P<square>(?-i:\[(?P<slash>/?)(?:(?:BEGIN|START)_(?:OF_)?)?{_WORD}\]))
+    ) | (?P<square>(?-i:\[(?P<slash>/?)(?:(?:BEGIN|START)_(?:OF_)?)?{_WORD}(?:_START)?\]))
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -89,10 +99,18 @@ _PAIR = re.compile(
 _HEADING_END = re.compile(
     rf"[【［\[]\s?(?:[/／]\s?{_HEADING}|{_HEADING}(?:结束|結束)|{_ANSWER_HEADING})\s?[】］\]]"
 )
-_BEGINNING = re.compile(r"[<◁⟨＜\[【［]|&lt;")
+_BRACKET = (
+    r"(?:<(?!<<)|[◁⟨＜‹«⟦〈《【［]|\[(?!\[)|&lt;)"
+    r"(?=(?:<|&lt;)?\s?[|｜]?(?:\\?/|[／\\])?\s?[|｜]?[\w▁][^<]{%d})"
+)
+"""Where a mark may begin, so that the patterns of marks are tried there alone: a bracket and a
+word's first character, which so many others follow that begin no mark."""
+_BEGINNING = re.compile(_BRACKET % 1)
+_BEGINNING_OF_THOUGHT = re.compile(_BRACKET % 2)
 _HERE = "[Hh]ere (?:is|are) my "
-_SENTENCE = re.compile(rf"{_BEGINNING.pattern}|(?<=\n)[ \t]*(?={_HERE})|\A\s*(?={_HERE})")
-"""Where a mark may begin, so that the patterns of marks are tried there alone."""
+_SENTENCE = re.compile(
+    rf"{_BEGINNING_OF_THOUGHT.pattern}|(?<=\n)[ \t]*(?={_HERE})|\A\s*(?={_HERE})"
+)
 # What is left of gpt-oss's channels when its special tokens are not decoded.
 _BARE_CHANNELS = re.compile(r"\A\s*analysis.*assistantfinal", re.DOTALL)
 _OLLAMA = re.compile(
@@ -307,9 +325,10 @@ def _marks(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 def _thought_marks(text: str) -> Iterator[re.Match[str]]:
     ends: dict[str, int] = {}
-    beginnings = _SENTENCE if re.search(_HERE, text) else _BEGINNING
+    brackets = _BEGINNING_OF_THOUGHT
+    beginnings = _SENTENCE if re.search(_HERE, text) else brackets
     for beginning in beginnings.finditer(text):
-        is_sentence = beginnings is _SENTENCE and not _BEGINNING.match(text, beginning.start())
+        is_sentence = beginnings is _SENTENCE and not brackets.match(text, beginning.start())
         start = beginning.end() if is_sentence else beginning.start()
         mark = _THOUGHT_MARK.match(text, start)
         if mark is None and (pair := _PAIR.match(text, start)):

@@ -1,6 +1,7 @@
 """Tests that a model directory that does not load raises an error with the file at fault."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -8,7 +9,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers.activations import ACT2FN
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
+from engine.config import model_settings
 from engine.config.agents import AgentConfig
 from engine.config.model_settings import SettingsFault
 from engine.config.model_settings.tokens import check_numbers
@@ -407,6 +411,43 @@ def test_an_end_token_that_is_no_id_is_refused(model, file, ids):
     edit(model, file, eos_token_id=ids)
     with pytest.raises(ModelError, match=rf"{file}: eos_token_id = .* must be .*; \w"):
         load_policy(str(model))
+
+
+@pytest.mark.parametrize("file", ["generation_config.json", "config.json"])
+@pytest.mark.parametrize("ids", [10**6, [10**6], [10**6, 10**7]], ids=str)
+def test_an_end_token_beyond_the_vocabulary_is_refused(model, file, ids):
+    edit(model, file, eos_token_id=ids)
+    with pytest.raises(
+        ModelError, match=rf"{file}: eos_token_id = 1,000,000.* is beyond config.json's vocab.*; gi"
+    ):
+        load_policy(str(model))
+
+
+FUNCTIONS = {
+    "hidden_act": ({"hidden_act": "zap"}, "hidden_act = 'zap' is not an activation"),
+    "rope_type": (
+        {"rope_parameters": {"rope_type": "zap", "rope_theta": 1e4}},
+        "rope_parameters.rope_type = 'zap' is not a rotary embedding",
+    ),
+    "type": (
+        {"rope_scaling": {"type": "zap", "factor": 2.0}},
+        "rope_scaling.type = 'zap' is not a rotary embedding",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_that_transformers_does_not_have_is_refused(model, name):
+    given, reason = FUNCTIONS[name]
+    edit(model, "config.json", **given)
+    with pytest.raises(ModelError, match=rf"config.json: {re.escape(reason)}"):
+        load_policy(str(model))
+
+
+def test_the_functions_that_are_known_are_those_of_transformers():
+    assert set(ACT2FN) == model_settings.ACTIVATIONS
+    own = {"default", "axial", "mrope", "su"}  # of no table: names of models' own code
+    assert set(ROPE_INIT_FUNCTIONS) | own == model_settings.ROPES
 
 
 @pytest.mark.parametrize(

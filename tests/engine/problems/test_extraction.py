@@ -242,6 +242,13 @@ SPELLINGS = (
     ("<Réflexion>", "</Réflexion>"), ("＜think＞", "＜/think＞"), ("<｜think｜>", "<｜/think｜>"),
     ("<|startofthought|>", "<|endofthought|>"), ("<scratch-pad>", "</scratch-pad>"),
     ("<self_critique>", "</self_critique>"), ("<inner_dialogue>", "</inner_dialogue>"),
+    ("<ifm|think_start|>", "<ifm|think_end|>"), ("<ifm|think|>", "</ifm|think>"),
+    ("<acme:reasoning>", "</acme:reasoning>"), ("<|acme|thinking|>", "<|/acme|thinking|>"),
+    ("<|think:begin|>", "<|think:end|>"), ("<|open_thinking|>", "<|close_thinking|>"),
+    ("<｜begin▁of▁thinking｜>", "<｜end▁of▁thinking｜>"), ("<think-start>", "<think-stop>"),
+    ("[|THINK|]", "[|/THINK|]"), ("[|begin_of_thought|]", "[|end_of_thought|]"),
+    ("[THINK_START]", "[THINK_END]"), ("⟦think⟧", "⟦/think⟧"), ("«reasoning»", "«/reasoning»"),
+    ("<|channel|>analysis\n", "<|channel|>final\n"),
 )  # fmt: skip
 DRAFTS = {
     "draft": f"```python\n{SUB}```\nno",
@@ -565,6 +572,8 @@ def test_hostile_text_is_refused_without_harm(hostile):
         "<think>" * 700,
         "</think>" * 700,
         "<" * 5_000,
+        "<<a" * 2_000,
+        "◁" * 5_000,
         "<|channel|>a" * 400,
         "```\n" * 800,
         "```python\n" * 500,

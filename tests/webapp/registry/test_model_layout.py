@@ -296,6 +296,17 @@ DAMAGES = {
         1, both(edited("tokenizer_config.json", eos_token="<picture>"),
                 lambda folder: token_beyond(folder)),
         "tokenizer_config.json: eos_token has the id 1,024, and config.json a vocabulary of"),
+    "an id of an end token beyond the vocabulary": (
+        1, edited("config.json", eos_token_id=1024),
+        "config.json: eos_token_id = 1,024 is beyond config.json's vocabulary of 1,024; give the"),
+    "an id of an end token to generate beyond the vocabulary": (
+        1, put("generation_config.json", b'{"eos_token_id": [1024, 5000]}'),
+        "generation_config.json: eos_token_id = 1,024, 5,000 is beyond config.json's vocabulary"),
+    "an activation that nobody has": (
+        1, edited("config.json", hidden_act="zap"), "hidden_act = 'zap' is not an activation"),
+    "a rotary embedding that nobody has": (
+        1, edited("config.json", rope_parameters={"rope_type": "zap"}),
+        "rope_parameters.rope_type = 'zap' is not a rotary embedding that transformers has"),
     "a list for the id of a token": (
         1, edited("config.json", eos_token_id=[[1]]), "eos_token_id = [[1]] must be the id of a"),
     "a list for the id of a token to generate": (

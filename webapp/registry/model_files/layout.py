@@ -42,9 +42,9 @@ from webapp.registry.model_files.numbers import MOST_BYTES, are_equal, refuse_no
 from webapp.registry.model_files.safetensors import Tensor, WeightsError, read_tensors
 from webapp.registry.model_files.settings_files import (
     check_config,
+    check_further_settings,
     check_index,
     check_lineage,
-    check_settings,
     check_text,
     check_tokenizer,
     check_tokenizer_config,
@@ -117,7 +117,7 @@ def check_model(files: Sequence[ModelFile]) -> Layout:
     warnings = check_tokenizer(by_name[TOKENIZER], config.vocabulary, settings)
     warnings += check_chat_templates(by_name[TOKENIZER_CONFIG], by_name.get(TEMPLATE))
     for name in SETTINGS & by_name.keys():
-        check_settings(by_name[name])
+        check_further_settings(by_name[name], config.vocabulary)
     if LINEAGE in by_name:
         check_lineage(by_name[LINEAGE])
     for name in TOKENS & by_name.keys():

@@ -76,10 +76,19 @@ def check_config(file: ModelFile, shapes: Shapes) -> Config:
             if value is not None and not (type(value) is int and 0 < value < 2**31):
                 what = f"{name} = {str(value)[:40]} must be a whole number above 0"
                 raise WeightsError(file.name, what, _SAVE_AGAIN)
+    nested = inner.get("vocab_size") if isinstance(inner, dict) else None
+    vocabulary = config.get("vocab_size") or nested
     with _named(file):
         check_sizes(config, shapes)
-    nested = inner.get("vocab_size") if isinstance(inner, dict) else None
-    return Config(names[0], config.get("vocab_size") or nested, config)
+        tokens.check_end_ids(config, vocabulary)
+    return Config(names[0], vocabulary, config)
+
+
+def check_further_settings(file: ModelFile, vocabulary: int | None) -> None:
+    """Checks generation_config.json, or another file of `SETTINGS`. Raises `WeightsError`."""
+    settings = check_settings(file)
+    with _named(file):
+        tokens.check_end_ids(settings, vocabulary)
 
 
 def check_tokenizer(
