@@ -12,6 +12,10 @@ from webapp.accounts.models import User
 class ActiveSession(SessionAuth):
     """The session of a signed-in user whose account is active."""
 
+    def __call__(self, request: HttpRequest) -> User | None:
+        # A program that forgot its token has no session to protect: 401 says how to sign in.
+        return super().__call__(request) if self.param_name in request.COOKIES else None
+
     def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
         user = request.user
         return user if user.is_authenticated and user.is_active else None

@@ -89,7 +89,7 @@ def _look_at_runs(rule: AlertRule) -> None:
         runs = runs.filter(experiment=rule.experiment_id)
     if rule.tag:
         runs = runs.filter(tags__contains=[rule.tag])
-    for run in runs.defer("config", "notes"):
+    for run in runs.exclude(tracking__alerts_after__gte=time.time()).defer("config", "notes"):
         mark, last = _last_progress(run)
         name, minutes = str(run), rule.minutes or 0
         if occasion := stalled(minutes, name, mark, last, run.waiting_name, time.time()):

@@ -2,7 +2,7 @@
 
 Invariants: the caller holds the run's row lock, so no point is evaluated twice; points that a
 resumed run discarded are followed by those of the repeated steps; points from before the rule was
-made, or changed, count for nothing.
+made, or changed, count for nothing, nor do those that were imported.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from webapp.alerts.evaluation import Point, Progress, fold_points
 from webapp.alerts.models import AlertRule, RuleState
 from webapp.alerts.notices import notify
 from webapp.experiments.models import Run
+from webapp.experiments.tracked_runs import alerts_after
 from webapp.telemetry.models import Block, Clock, Metric
 from webapp.telemetry.series.packing import FANOUT
 
@@ -47,13 +48,14 @@ def _evaluate(rule: AlertRule, run: Run, metric: Metric, origin: float) -> None:
     if not rows:
         return
     made = (rule.changed or rule.created).timestamp()
+    imported = alerts_after(run)
     points = [Point(step, origin + time, value) for _, step, time, value in rows]
     progress, occasions = fold_points(
         rule,
         str(run),
         metric.name,
         Progress(state.beyond, state.since, state.fired),
-        [one for one in points if one.time >= made],
+        [one for one in points if one.time >= made and one.time > imported],
     )
     state.seen = rows[-1][0]
     state.beyond, state.since, state.fired = progress.beyond, progress.since, progress.fired

@@ -1,7 +1,8 @@
 """Evaluation of rules in the transaction of what happened: a transition of a run, stored events.
 
 Invariants: alerts, inbox notices and pending deliveries are written with the change itself, so none
-is lost or doubled by a killed process; a fault in here is logged, and never undoes the change.
+is lost or doubled by a killed process; a fault in here is logged, and never undoes the change; what
+was imported happened long ago, and is no occasion.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from webapp.alerts.thresholds import evaluate_metrics
 from webapp.experiments.models import Run
 from webapp.experiments.scheduling.states import ENDED
 from webapp.experiments.services import run_changed
+from webapp.experiments.tracked_runs import alerts_after
 from webapp.telemetry.ingest.ingest import events_stored
 from webapp.telemetry.series.metrics import KINDS as OF_METRICS
 
@@ -58,6 +60,8 @@ def _guarded(run: Run, evaluate: Callable[[], None]) -> None:
 
 def _evaluate_end(run: Run) -> None:
     at = run.finished_at.timestamp()
+    if at <= alerts_after(run):
+        return
     facts = RunFacts(str(run), run.run_state, run.step, run.error, at)
     for rule in rules_about(run, *_ENDS):
         failures_only = rule.kind == RuleKind.RUN_FAILED
@@ -68,6 +72,7 @@ def _evaluate_end(run: Run) -> None:
 
 
 def _evaluate_events(rules: list[AlertRule], run: Run, warnings: list[Event]) -> None:
+    warnings = [event for event in warnings if event.time > alerts_after(run)]
     for rule in (one for one in rules if one.kind == RuleKind.HEALTH):
         _evaluate_warnings(rule, run, warnings)
     if metrics := [one for one in rules if one.kind == RuleKind.METRIC]:

@@ -166,6 +166,8 @@ class Tracking(models.Model):
     base = models.BigIntegerField(default=0)
     added = models.BigIntegerField(default=0, db_default=0)
     """Events that the server has added to the log since this process began: its health warnings."""
+    alerts_after = models.FloatField(default=0.0, db_default=0.0)
+    """Unix seconds; what happened until then raises no alert: it was imported."""
 
     objects = InRunQuerySet.as_manager()
 

@@ -29,6 +29,8 @@ from webapp.experiments.scheduling.queue import admit
 from webapp.experiments.scheduling.states import ENDED
 from webapp.projects.models import Project
 
+LAST_SECOND = 4e9
+"""Largest accepted time of an event, in Unix seconds (the year 2096)."""
 TAKEOVER_SECONDS = 60.0
 """Silence after which another process may continue a run; a client reports every 15 s."""
 
@@ -59,11 +61,13 @@ class SessionBusy(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that logs: `lines` is the number of lines that it has logged so far."""
+    """A process that logs: `lines` is the number of lines that it has logged so far; what happened
+    until `alerts_after`, in Unix seconds, is imported, and raises no alert."""
 
     session: uuid.UUID
     host: str
     lines: int
+    alerts_after: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +129,9 @@ def _create(project: Project, user: User, key: str, process: Process, name: str,
         created_by=user, queued_at=timezone.now(),
     )  # fmt: skip
     Tracking.objects.create(
-        run=run, project=project, key=key, group=group, session=process.session, host=process.host
-    )
+        run=run, project=project, key=key, group=group, session=process.session,
+        host=process.host, alerts_after=process.alerts_after,
+    )  # fmt: skip
     note_action(run, user, RunAction.Kind.STARTED, f"from another program, as {key}")
     return services.mark_starting(run.pk, leases.take_external_lease(run.pk))
 
@@ -139,6 +144,9 @@ def _attach_again(tracking: Tracking, user: User, process: Process) -> Attached:
         is_new = True
     else:
         is_new = False
+    if tracking.alerts_after != process.alerts_after:
+        tracking.alerts_after = process.alerts_after
+        tracking.save(update_fields=["alerts_after"])
     lines = _lines(run, tracking)
     if run.run_state in ENDED and process.lines > lines:
         run = services.reopen_tracked(run.pk, user)
@@ -171,6 +179,12 @@ def _take_over(run: Run, tracking: Tracking, process: Process) -> None:
     tracking.session, tracking.host = process.session, process.host
     tracking.base, tracking.added = run.head_seq - (before.lines if before else 0), 0
     tracking.save(update_fields=["session", "host", "base", "added"])
+
+
+def alerts_after(run: Run) -> float:
+    """Returns the Unix seconds until which what happened in a run raises no alert; 0 of a run that
+    is not imported."""
+    return run.tracking.alerts_after if run.tracked else 0.0
 
 
 def head_of(run: Run) -> int:

@@ -366,18 +366,11 @@ def test_a_disabled_run_keeps_nothing(here, tmp_path):
     [
         (([1],), "give a dictionary"),
         (({1: 2},), "the name 1 is no text"),
-        (({}, -1), "step = -1"),
-        (({}, 1.5), "step = 1.5"),
     ],
 )
 def test_a_call_that_is_wrong_says_what_is(tmp_path, arguments, error):
-    with (
-        grove.init(mode="offline", dir=tmp_path) as run,
-        pytest.raises((TypeError, ValueError), match=error),
-    ):
+    with grove.init(mode="offline", dir=tmp_path) as run, pytest.raises(TypeError, match=error):
         run.log(*arguments)
-    with pytest.raises(grove.Finished):
-        run.log({"late": 1})
     with pytest.raises(grove.NotStarted):
         grove.log({"early": 1})
 

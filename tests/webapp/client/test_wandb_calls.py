@@ -8,6 +8,7 @@ Lightning, torchtune, unsloth and nanoGPT.
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import re
@@ -15,8 +16,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import PIL.Image
 import pytest
+import torch
 
 import grove as wandb
 from tests.packaging.builds import ROOT
@@ -123,6 +126,45 @@ def test_a_step_that_ends_moves_forward_whatever_step_it_names(kept):
     wandb.log({"c": 4.0}, step=20.0)
     steps = {name: step for step, numbers in logged(kept) for name in numbers}
     assert steps == {"a": 10, "late": 3, "b": 11, "c": 20}
+
+
+NO_STEPS = [-1, 1.5, "3", True, 2**40, 2**63, float("nan"), [1], torch.tensor([1, 2])]
+
+
+@pytest.mark.parametrize("step", NO_STEPS, ids=str)
+def test_what_is_no_step_counts_as_none_and_is_said_once(kept, capsys, step):
+    wandb.log({"a": 1.0}, step=4)
+    for _ in range(2):
+        wandb.log({"b": 2.0}, step=step)
+    assert logged(kept) == [(4, {"a": 1.0}), (4, {"b": 2.0}), (5, {"b": 2.0})]
+    said = capsys.readouterr().err
+    assert said.count("is no step, and counts as none: give a whole number of 0 to 2147483647") == 1
+
+
+@pytest.mark.parametrize("step", [5, 5.0, numpy.int64(5), numpy.float32(5), torch.tensor([5])])
+def test_a_step_is_a_whole_number_of_any_library(kept, step):
+    wandb.log({"a": 1.0}, step=step)
+    assert logged(kept) == [(5, {"a": 1.0})]
+
+
+def test_what_is_logged_after_the_end_is_left_out_and_said_once(tmp_path, capsys):
+    """A callback that is called once more."""
+    run = wandb.init(mode="offline", dir=tmp_path, id="over")
+    run.finish()
+    run.log({"late": 1.0}, step=3)
+    run.config.update({"late": 1})
+    run.summary["late"] = 1
+    run.alert("late")
+    run.tags = ("late",)
+    run.finish(exit_code=1)
+    (path,) = tmp_path.glob("*over*")
+    assert "late" not in path.read_text()
+    assert capsys.readouterr().err.count("the run over is over, and what is logged to it") == 1
+
+
+def test_what_a_run_is_called_may_be_a_number(tmp_path):
+    with wandb.init(mode="offline", dir=tmp_path, id=0, name=5, group=6, notes=["a"]) as run:
+        assert (run.id, run.name, run.group, run.notes) == ("0", "5", "6", "['a']")
 
 
 def test_a_table_that_grows_is_recorded_row_by_row(kept):
@@ -257,6 +299,35 @@ def test_calls_that_change_nothing_are_taken(kept, capsys):
     assert wandb.run.sweep_id is None and wandb.run.path == "kept" and wandb.run.get_url() == ""
     assert len(wandb.util.generate_id()) == 8 != len(wandb.util.generate_id(16))
     wandb.alert(title="t", text="x", level=wandb.AlertLevel.ERROR, wait_duration=300)
+
+
+def test_parts_of_wandb_that_programs_read_are_there(kept):
+    assert wandb.errors.CommError is wandb.CommError and wandb.data_types.Table is wandb.Table
+    assert wandb.sdk.wandb_run.Run is wandb.Run and wandb.__version__.count(".") == 2
+    assert isinstance(kept, wandb.wandb_run.Run) and kept.config_static is kept.config
+    assert kept.sync_dir == kept.dir and "kept</a>" in kept.to_html() and kept.status()["sent"]
+    metric = wandb.define_metric("loss", step_metric="epoch", summary="min")
+    assert (metric.name, metric.step_metric, metric.summary) == ("loss", "epoch", "min")
+    settings = copy.deepcopy(wandb.Settings(console="off"))
+    assert settings.console == "off" and settings.silent is None
+    wandb.config.persist()
+    artifact = wandb.log_artifact(wandb.Artifact("model", "model"))
+    assert artifact.version is None and artifact.qualified_name == "model" and artifact.is_draft()
+    with pytest.raises(wandb.NotSupported, match="read the files"):
+        artifact.download()
+
+
+def test_other_ways_to_make_what_is_logged(kept):
+    table = wandb.Table(columns=["a"], data=[[1], [2]])
+    table.cast("a", int)
+    table.add_computed_columns(lambda index, row: {"b": row["a"] * 2 + index})
+    assert table.get_index() == [0, 1] and table.get_column("b", convert_to="numpy").sum() == 7
+    wandb.log({
+        "cloud": wandb.Object3D.from_point_cloud(points=[[0, 0, 0]], boxes=[]),
+        "molecule": wandb.Molecule.from_smiles("C", caption="methane"),
+    })  # fmt: skip
+    (texts,) = [one["texts"] for one in kept.events("metric.logged")]
+    assert texts == {"cloud": "not kept: Object3D", "molecule": "not kept: Molecule: methane"}
 
 
 def test_modes_of_init_and_their_older_names(tmp_path, monkeypatch, capsys):
@@ -413,7 +484,7 @@ def test_libraries_that_import_wandb_find_grove(is_late, tmp_path):
 
 
 NO_CALLS = {
-    "ArtifactTTL", "CommError", "Config", "Error", "Finished", "InitRefused", "NotStarted",
+    "ArtifactTTL", "CommError", "Config", "Error", "InitRefused", "NotStarted",
     "NotSupported", "Run", "Text", "UsageError",
 }  # fmt: skip
 

@@ -191,6 +191,12 @@ def test_reading_requires_signing_in(client, cast):
         assert response.json()["title"] == "Unauthorized"
 
 
+def test_a_program_without_a_token_has_to_sign_in(db):
+    response = Client(enforce_csrf_checks=True).post("/api/v1/runs/tracked", {}, "application/json")
+    assert response.status_code == 401
+    assert "send a token" in response.json()["detail"]
+
+
 def test_a_change_needs_the_csrf_token(cast):
     run = a_run(cast)
     client = Client(enforce_csrf_checks=True)

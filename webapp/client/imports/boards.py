@@ -10,6 +10,7 @@ import argparse
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from webapp.client.imports import tensorboard
 from webapp.client.imports.following import Copy, follow
 from webapp.client.imports.whole import Target
+from webapp.client.tracking.records import LAST_SECOND
 from webapp.client.tracking.start import DEFAULT_DIRECTORY
 
 Add = Callable[[str, Any, str], argparse.ArgumentParser]
@@ -38,8 +40,9 @@ def add_verb(add: Add) -> None:
 class _Boards:
     """Copies of all folders of event files below a directory."""
 
-    def __init__(self, root: Path, target: Target, spools: Path):
+    def __init__(self, root: Path, target: Target, spools: Path, alerts_after: float):
         self.root, self._target, self._spools = root, target, spools
+        self._alerts_after = alerts_after
         self.copies: dict[Path, Copy] = {}
 
     def look(self) -> list[Copy]:
@@ -59,7 +62,8 @@ class _Boards:
         group = self.root.resolve().name
         is_root = directory == self.root
         name = group if is_root else str(directory.relative_to(self.root))
-        copy = Copy("tensorboard", directory, name, group, self._target, self._spools)
+        copy = Copy("tensorboard", directory, name, group, self._target, self._spools,
+                    self._alerts_after)  # fmt: skip
         self.copies[directory] = copy
         return copy
 
@@ -72,8 +76,10 @@ def _tensorboard(options: argparse.Namespace) -> int:
     if not options.idle > 0:
         raise ValueError(f"--idle {options.idle:g}: give a number of seconds above 0")
     spools = options.spools or Path(os.environ.get("GROVE_DIR") or DEFAULT_DIRECTORY)
-    boards = _Boards(root, Target(options.project, options.entity), spools)
     is_followed = options.follow or math.isfinite(options.idle)
+    # What is added from now on is of a training that runs.
+    alerts_after = time.time() if is_followed else LAST_SECOND
+    boards = _Boards(root, Target(options.project, options.entity), spools, alerts_after)
     try:
         for copy in boards.look():
             copy.advance()

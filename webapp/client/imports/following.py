@@ -62,12 +62,13 @@ class Copy:
     """Copy of the files of one directory as one run, which is started by the first new record."""
 
     def __init__(self, kind: str, directory: Path, name: str, group: str, target: Target,
-                 spools: Path):  # fmt: skip
-        """`spools` is the folder of the spools, as of `grove.init(dir=...)`."""
+                 spools: Path, alerts_after: float = LAST_SECOND):  # fmt: skip
+        """`spools` is the folder of the spools, as of `grove.init(dir=...)`; records until
+        `alerts_after`, in Unix seconds, raise no alert."""
         place = str(directory.resolve()).encode("utf-8", "surrogateescape")
         self.key = f"{kind}-{hashlib.sha256(place).hexdigest()[:16]}"
         self.directory, self._spools, self._target = directory, spools, target
-        self._name, self._group = name, group
+        self._name, self._group, self._alerts_after = name, group, alerts_after
         self._before = positions(spools, self.key)
         # Also without a record: an import may have been cut off once its run was created.
         self._is_known = any(_spools_of(spools, self.key))
@@ -134,7 +135,7 @@ class Copy:
         try:
             return start(
                 self._target.project or None, self._target.entity, self._name, self.key, None,
-                None, self._group, None, self._spools, None, resume,
+                None, self._group, None, self._spools, None, resume, self._alerts_after,
             )  # fmt: skip
         except InitRefused as refusal:
             if resume == "never" and "has a run of this id" in str(refusal):

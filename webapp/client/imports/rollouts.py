@@ -17,8 +17,10 @@ by its place, field and value. Equal rollouts give equal events, except for thei
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +38,7 @@ MOST_AGENTS = 200
 LARGEST = 2**31 - 1
 LARGEST_REWARD = 1e300
 LONGEST_AGENT = 100
+_CONSTANTS = (b"NaN", b"Infinity")
 Key = str | int
 
 
@@ -161,6 +164,10 @@ def _decoded(place: str, text: bytes) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if any(one in text for one in _CONSTANTS):
+            with suppress(ValueError, RecursionError):
+                # Python's json writes NaN and Infinity, which JSON does not know.
+                return json.loads(text, parse_constant=lambda _: None)
         raise Broken(place, "", None, f"this is no JSON: {error}") from None
 
 

@@ -69,6 +69,7 @@ def send_whole(
     header = Header(
         session=str(session_of(digest, checked_id(key))), key=key, project=target.project,
         entity=target.entity, name=values.text_of(" ".join((target.name or name).split()), 200),
+        alerts_after=LAST_SECOND,
     )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="grove-import-") as folder:
         spool = Spool.create(Path(folder), header, "import")

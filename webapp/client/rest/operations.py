@@ -962,6 +962,7 @@ class Operations(Transport):
         resume: Resume | UnsetType = UNSET,
         host: str | UnsetType = UNSET,
         lines: int | UnsetType = UNSET,
+        alerts_after: float | UnsetType = UNSET,
     ) -> AttachedRun:
         """Creates or resumes the run of a program of your own, which then sends its events with
         `session` (POST /runs/{run_id}/events). At most one process writes: while another one
@@ -980,6 +981,7 @@ class Operations(Transport):
                     "resume": resume,
                     "host": host,
                     "lines": lines,
+                    "alerts_after": alerts_after,
                 }
             ),
             headers=given(**{"Idempotency-Key": key, "Content-Type": "application/json"}),

@@ -23,6 +23,7 @@ from webapp.client.tracking.arguments import resolved, selected
 from webapp.client.tracking.errors import Error
 from webapp.client.tracking.media import (
     Audio,
+    Classes,
     EvalTable,
     Graph,
     Histogram,
@@ -38,26 +39,29 @@ from webapp.client.tracking.media import (
     box3d,
 )
 from webapp.client.tracking.run_config import Config
-from webapp.client.tracking.runs import Finished, Run
+from webapp.client.tracking.runs import Run
 from webapp.client.tracking.sender import say
 from webapp.client.tracking.start import InitRefused, new_key, start
 from webapp.client.tracking.unsupported import (
+    TENSORBOARD,
     Artifact,
     ArtifactTTL,
+    Metric,
     NotSupported,
     Settings,
     refuser,
+    tensorboard,
 )
 
 __all__ = [
-    "AlertLevel", "Api", "Artifact", "ArtifactTTL", "Audio", "CommError", "Config", "Error",
-    "EvalTable", "Finished", "Graph", "Histogram", "Html", "Image", "InitRefused", "JoinedTable",
+    "AlertLevel", "Api", "Artifact", "ArtifactTTL", "Audio", "Classes", "CommError", "Config",
+    "Error", "EvalTable", "Graph", "Histogram", "Html", "Image", "InitRefused", "JoinedTable",
     "Molecule", "NotStarted", "NotSupported", "Object3D", "Plotly", "Run", "Settings", "Table",
     "Text", "UsageError", "Video", "agent", "alert", "api", "box3d", "controller", "define_metric",
     "ensure_configured", "finish", "init", "join", "link_model", "log", "log_artifact",
     "log_model", "login", "mark_preempting", "pin_config_keys", "plot", "plot_table", "require",
-    "restore", "save", "setup", "sweep", "teardown", "termerror", "termlog", "termsetup",
-    "termwarn", "unwatch", "use_artifact", "use_model", "util", "visualize", "watch",
+    "restore", "save", "setup", "sweep", "teardown", "tensorboard", "termerror", "termlog",
+    "termsetup", "termwarn", "unwatch", "use_artifact", "use_model", "util", "visualize", "watch",
 ]  # fmt: skip
 
 WANDB_VERSION = "0.31.0"
@@ -127,7 +131,7 @@ def init(
     if previous := _under_way(again, arguments["resume"]):
         return previous
     if sync_tensorboard:
-        say("sync_tensorboard: not followed here; use: grove import-tensorboard FOLDER --follow")
+        say(TENSORBOARD)
     kept = selected(config, config_exclude_keys, config_include_keys)
     run = start(
         arguments["project"], arguments["entity"], arguments["name"], arguments["id"], kept,
@@ -181,9 +185,9 @@ def alert(title: str, text: str = "", level: Any = "INFO", **_: Any) -> None:
     current().alert(title, text, level)
 
 
-def define_metric(name: str, step_metric: Any = None, **_: Any) -> None:
+def define_metric(name: str, step_metric: Any = None, **others: Any) -> Metric:
     """Names the number that is the step of others (`Run.define_metric`)."""
-    current().define_metric(name, step_metric)
+    return current().define_metric(name, step_metric, **others)
 
 
 def watch(*_: Any, **__: Any) -> None:

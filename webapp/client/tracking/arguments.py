@@ -63,6 +63,9 @@ def resolved(given: Mapping[str, Any], settings: Any) -> dict[str, Any]:
         made = {name: _of_environment(name) if value is None else value
                 for name, value in made.items()}  # fmt: skip
     made |= _place
+    for name in ("name", "id", "group", "notes"):
+        if made[name] is not None:
+            made[name] = str(made[name])
     return _alone(made, named) if made["mode"] == "shared" else made
 
 

@@ -40,7 +40,7 @@ class Axes:
         """Returns the values by step: the number of their axis in `data`, or the newest one. None:
         they have no axis, or it was never a whole number from 0."""
         for axis in set(self._axis.values()) & data.keys():
-            if (step := _whole(data[axis])) is not None:
+            if (step := whole(data[axis])) is not None:
                 self._newest[axis] = step
         steps: dict[int | None, dict[str, Any]] = {}
         for name, value in data.items():
@@ -57,11 +57,12 @@ class Axes:
         return self._axis[max(fitting, key=len)] if fitting else ""
 
 
-def _whole(value: Any) -> int | None:
+def whole(value: Any) -> int | None:
+    """Returns the step that a number is, of Python, numpy or torch; None if it is none."""
     if hasattr(value, "item") and not isinstance(value, int | float):
         try:
             value = value.item()
-        except (TypeError, ValueError):
+        except Exception:  # of several numbers torch raises a RuntimeError
             return None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -112,9 +112,31 @@ class Table(Media):
         new, self._recorded = self.data[self._recorded :], len(self.data)
         return new
 
-    def get_column(self, name: str, convert_to: str | None = None) -> list[Any]:
+    def get_column(self, name: str, convert_to: str | None = None) -> Any:
+        """Returns the cells of a column; with `convert_to="numpy"` as an array."""
         index = self.columns.index(name)
-        return [row[index] for row in self.data]
+        cells = [row[index] for row in self.data]
+        return import_module("numpy").array(cells) if convert_to == "numpy" else cells
+
+    def get_index(self) -> list[int]:
+        """Returns the numbers of the rows."""
+        return list(range(len(self.data)))
+
+    def add_computed_columns(self, compute: Callable[[int, dict[str, Any]], Any]) -> None:
+        """Adds the columns that `compute` returns of a row, given its number and its cells by
+        column."""
+        by_column: dict[str, list[Any]] = {}
+        for index, row in self.iterrows():
+            made = compute(index, dict(zip(self.columns, row, strict=True)))
+            for name, value in made.items():
+                by_column.setdefault(name, []).append(value)
+        for name, cells in by_column.items():
+            self.add_column(name, cells)
+
+    def cast(self, *_: Any, **__: Any) -> None:
+        """Does nothing: a cell is kept as what it is."""
+
+    set_pk = set_fk = cast
 
     def _check(self, row: Sequence[Any]) -> None:
         if len(row) != len(self.columns):
@@ -142,6 +164,18 @@ class NotKept(Media):
     def __init__(self, *_: Any, caption: Any = None, **__: Any):
         about = f": {caption}" if caption else ""
         self.text = f"not kept: {type(self).__name__}{about}"
+
+    @classmethod
+    def made_of(cls, *_: Any, caption: Any = None, **__: Any) -> NotKept:
+        """W&B's other ways to make one."""
+        return cls(caption=caption)
+
+    def add_node(self, *_: Any, **__: Any) -> None:
+        """Does nothing."""
+
+    add_edge = add_node
+    from_file = from_numpy = from_point_cloud = made_of
+    from_smiles = from_rdkit = from_keras = make_plot_media = made_of
 
 
 class Image(Media):
@@ -195,6 +229,10 @@ class Graph(NotKept):
 
 class JoinedTable(NotKept):
     pass
+
+
+class Classes(NotKept):
+    """W&B's names of the classes of a mask, which is not kept."""
 
 
 def box3d(*_: Any, **box: Any) -> dict[str, Any]:

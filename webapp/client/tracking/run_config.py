@@ -30,6 +30,15 @@ class Config(Mapping[str, Any]):
     def setdefaults(self, given: Mapping[str, Any]) -> None:
         self.update({key: one for key, one in given.items() if key not in self._values})
 
+    def persist(self) -> None:
+        """Does nothing: each change is recorded at once."""
+
+    def update_locked(self, given: Any, *_: Any, **__: Any) -> None:
+        """Adds settings, as `update`."""
+        self.update(given)
+
+    merge_locked = update_locked
+
     def as_dict(self) -> dict[str, Any]:
         return dict(self._values)
 
@@ -69,7 +78,7 @@ def settings_of(given: Any) -> dict[str, Any]:
     if given is None:
         return {}
     try:
-        found = dict(given.items()) if hasattr(given, "items") else vars(given)
+        found = dict(given.items()) if callable(getattr(given, "items", None)) else vars(given)
     except TypeError:
         kind = type(given).__name__
         raise TypeError(

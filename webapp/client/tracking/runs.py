@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+import html
 import os
 import tempfile
 import threading
@@ -16,18 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from webapp.client.tracking import limits, room, values
-from webapp.client.tracking.axes import LARGEST_STEP, Axes
-from webapp.client.tracking.errors import Error
+from webapp.client.tracking.axes import LARGEST_STEP, Axes, whole
 from webapp.client.tracking.records import encode, encoded_now, tags_of
 from webapp.client.tracking.run_config import Config, Summary
 from webapp.client.tracking.sender import Background, say
 from webapp.client.tracking.spool import Spool
-from webapp.client.tracking.unsupported import FILES, refuser
+from webapp.client.tracking.unsupported import FILES, Metric, refuser
 from webapp.client.tracking.unsupported import Settings as GivenSettings
-
-
-class Finished(Error, RuntimeError):
-    """Raised if a run is logged to after `finish`."""
 
 
 class Run:
@@ -123,6 +119,13 @@ class Run:
         theirs."""
         return str(self._spool.path.parent) if self._spool else tempfile.gettempdir()
 
+    sync_dir = dir
+
+    @property
+    def config_static(self) -> Config:
+        """The settings, as W&B's older name."""
+        return self.config
+
     @property
     def problem(self) -> OSError | None:
         """Why the spool cannot be written; None while it can."""
@@ -155,18 +158,20 @@ class Run:
 
         Without `step` each call is a step of its own, unless `commit` is false: then the next call
         belongs to the same step. A value of an earlier step is kept with that step. The number that
-        `define_metric` names as the axis of a value is its step, whatever `step` is.
+        `define_metric` names as the axis of a value is its step, whatever `step` is. What is no
+        step counts as none, and what is logged after `finish` is left out; stderr says so once.
 
         Raises:
-            TypeError: `data` is no dictionary with texts as keys. ValueError: `step` is no step.
-            Finished: the run is over.
+            TypeError: `data` is no dictionary with texts as keys.
         """
+        step = self._given_step(step)
         if self._axes and isinstance(data, Mapping):
             split = self._axes.split(data)
             by_step = {axis: values.sorted_values(part) for axis, part in split.items()}
         else:
             by_step = {None: values.sorted_values(data)}
-        given = self._step(step)
+        given = self.step if step is None else step
+        self.step = max(self.step, given)
         for axis, fields in by_step.items():
             if fields:
                 self._write(fields, given if axis is None else axis)
@@ -240,16 +245,17 @@ class Run:
         """Says how many steps there will be, of which the page shows the progress."""
         self._emit("run.planned", {"steps": max(0, min(int(steps), LARGEST_STEP)), "agents": []})
 
-    def define_metric(self, name: str, step_metric: Any = None, **_: Any) -> None:
+    def define_metric(self, name: str, step_metric: Any = None, **others: Any) -> Metric:
         """Gives values of a name, or of all that begin as `name` before its "*", the number that
         `step_metric` names as their step, as far as it is a whole number. Other arguments of W&B's
-        change nothing.
+        change nothing. Returns what was given.
 
         Raises:
             ValueError: "*" is within the name.
         """
         axis = getattr(step_metric, "name", step_metric)
         self._axes.define(name, None if axis is None else str(axis))
+        return Metric(name, step_metric=axis, **others)
 
     def watch(self, *_: Any, **__: Any) -> None:
         """Does nothing: log the histograms that you need. For programs that call W&B's."""
@@ -288,6 +294,15 @@ class Run:
 
     def get_url(self) -> str:
         return self.url
+
+    def to_html(self, height: int = 420, hidden: bool = False) -> str:
+        """Returns a link to the run's page, for a notebook."""
+        return f'<a href="{html.escape(self.url)}">{html.escape(self.name)}</a>'
+
+    def status(self) -> dict[str, Any]:
+        """Returns whether the newest attempt to send failed, and why."""
+        reason = self._background.reason if self._background else ""
+        return {"sent": not reason, "reason": reason}
 
     def project_name(self) -> str:
         return self.project
@@ -361,9 +376,11 @@ class Run:
         self._append(encoded_now(kind, payload, tree, node))
 
     def _append(self, *lines: bytes) -> None:
-        if self.is_over:
-            raise Finished("the run is over: call init again to log to a new one, or to resume it")
         if self._spool is None or self._is_foreign():
+            return
+        if self.is_over:
+            self._warn_once(f"the run {self.id} is over, and what is logged to it now is left out: "
+                            "call init again to log to a new one, or to resume it")  # fmt: skip
             return
         self._spool.append(*lines)
         if self._spool.problem:
@@ -371,18 +388,17 @@ class Run:
                 f"the spool cannot be written ({self._spool.problem}): records wait in memory"
             )
 
-    def _step(self, step: int | None) -> int:
-        if step is None:
-            return self.step
-        if isinstance(step, float) and step.is_integer():
-            step = int(step)
-        if isinstance(step, bool) or not hasattr(step, "__index__"):
-            raise ValueError(f"step = {step!r}: give a whole number")
-        step = step.__index__()
-        if not 0 <= step <= LARGEST_STEP:
-            raise ValueError(f"step = {step}: give one of 0 to {LARGEST_STEP}")
-        self.step = max(self.step, step)
-        return step
+    def _given_step(self, step: Any) -> int | None:
+        """Returns the step that a call names; None if it names none, or what is no step."""
+        if step is None or (type(step) is int and 0 <= step <= LARGEST_STEP):
+            return step
+        number = whole(step)
+        if number is None:
+            self._warn_once(
+                f"log: step = {values.written(step, repr)[:80]} is no step, and counts as none: "
+                f"give a whole number of 0 to {LARGEST_STEP}"
+            )
+        return number
 
     def _is_foreign(self) -> bool:
         if self.is_of_this_process:

@@ -81,11 +81,13 @@ class Sender:
         header = self.spool.header
         if self._project is None:
             self._project = project_of(self.grove, header.project, header.entity)
-        body = {
+        body: dict[str, Any] = {
             "project": self._project, "id": header.key, "session": header.session,
             "name": header.name, "group": header.group, "resume": header.resume,
             "host": header.host, "lines": self.spool.lines,
         }  # fmt: skip
+        if header.alerts_after:
+            body["alerts_after"] = header.alerts_after
         self.attached = self.grove.ask(
             Attached, "POST", "/runs/tracked", json=body, timeout=REQUEST_SECONDS
         )

@@ -47,6 +47,8 @@ class Header(msgspec.Struct, frozen=True):
     group: str = ""
     resume: str = "never"
     host: str = ""
+    alerts_after: float = 0.0
+    """Unix seconds; what happened until then raises no alert, as it is imported."""
     spool: int = 1
     """Version of the file's format."""
 

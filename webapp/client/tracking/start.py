@@ -49,9 +49,10 @@ def start(
     project: str | int | None, entity: str | None, name: str | None, key: str | None,
     config: Any, tags: Sequence[str] | None, group: str | None, notes: str | None,
     directory: str | os.PathLike[str] | None, mode: str | None,
-    resume: str | bool | None,
+    resume: str | bool | None, alerts_after: float = 0.0,
 ) -> Run:  # fmt: skip
-    """Returns a new run, or a resumed one. Arguments as of `grove.init`.
+    """Returns a new run, or a resumed one. Arguments as of `grove.init`; what happened until
+    `alerts_after`, in Unix seconds, raises no alert.
 
     Raises:
         InitRefused: an argument is invalid, or the server refuses.
@@ -73,6 +74,7 @@ def start(
     header = Header(
         session=str(uuid.uuid4()), key=key, project=project, entity=entity or "", name=name,
         group=(group or "")[:128], resume=policy, host=socket.gethostname()[:128],
+        alerts_after=alerts_after,
     )  # fmt: skip
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     spool = Spool.create(folder, header, stamp)

@@ -12,6 +12,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from webapp.client.tracking.errors import Error
+from webapp.client.tracking.sender import say
 
 FILES = (
     "files stay where the program writes them; a model in the format of transformers is kept by: "
@@ -43,11 +44,30 @@ class Artifact:
         self.name, self.type, self.description = name, type, description
         self.metadata = dict(metadata or {})
         self.aliases: list[str] = []
+        self.tags: list[str] = []
+        self.qualified_name = self.source_name = name
+        self.ttl: Any = None
+
+    id = url = digest = version = source_version = commit_hash = entity = project = None
+    created_at = updated_at = history_step = None
+    state = "PENDING"
+    size = file_count = 0
 
     def add_file(self, *_: Any, **__: Any) -> None:
         """Does nothing."""
 
     add_dir = add_reference = add = remove = save = add_file
+    finalize = link = unlink = delete = add_file
+
+    def is_draft(self) -> bool:
+        return True
+
+    def files(self, *_: Any, **__: Any) -> list[Any]:
+        return []
+
+    used_by = linked_artifacts = files
+    download = checkout = refuser("Artifact.download", "read the files from where they are")
+    get = get_entry = get_path = file = refuser("Artifact.get", "keep what the program has made")
 
     @contextmanager
     def new_file(self, name: str, mode: str = "w", encoding: str | None = None) -> Iterator[Any]:
@@ -68,7 +88,38 @@ class ArtifactTTL:
 
 
 class Settings:
-    """W&B's settings of its client, by name: accepted; what a run is, `init` reads of them."""
+    """W&B's settings of its client, by name: accepted; what a run is, `init` reads of them. One
+    that was not given is None."""
 
-    def __init__(self, **given: Any):
+    def __init__(self, *_: Any, **given: Any):
         self.__dict__.update(given)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # how Python copies it
+            raise AttributeError(name)
+        return None
+
+
+class Metric:
+    """What a call of `define_metric` has said, by W&B's names."""
+
+    def __init__(self, name: str, step_metric: str | None = None, step_sync: bool | None = None,
+                 hidden: bool | None = None, summary: Any = None, goal: str | None = None,
+                 **_: Any):  # fmt: skip
+        self.name, self.step_metric, self.step_sync = name, step_metric, step_sync
+        self.hidden, self.summary, self.goal = hidden, summary, goal
+
+
+class _TensorBoard:
+    """W&B's module of this name."""
+
+    @staticmethod
+    def patch(*_: Any, **__: Any) -> None:
+        """Says how TensorBoard's files are followed."""
+        say(TENSORBOARD)
+
+    unpatch = patch
+
+
+tensorboard = _TensorBoard
+TENSORBOARD = "sync_tensorboard: not followed here; use: grove import-tensorboard FOLDER --follow"

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 from webapp.experiments.api.runs import RunDetail, detail
 from webapp.experiments.scheduling.leases import EXTERNAL_LEASE_SECONDS
-from webapp.experiments.tracked_runs import Process, Resume, attach
+from webapp.experiments.tracked_runs import LAST_SECOND, Process, Resume, attach
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 from webapp.rest.json_types import Integer, integer
@@ -52,6 +52,9 @@ class TrackedRun(Schema):
     lines: integer(ge=0, lt=2**62) = 0
     """Number of lines that the process has logged; with more than are stored, an ended run is
     reopened."""
+    alerts_after: float = Field(0.0, ge=0, le=LAST_SECOND, allow_inf_nan=False)
+    """Unix seconds. What happened until then raises no alert: an import gives the moment at which
+    it began, or 4e9 if the run is over."""
 
 
 class AttachedRun(Schema):
@@ -77,7 +80,7 @@ def track_run(request: HttpRequest, tracked: TrackedRun) -> dict[str, Any]:
         request.user,
         tracked.id,
         tracked.resume,
-        Process(tracked.session, tracked.host, tracked.lines),
+        Process(tracked.session, tracked.host, tracked.lines, tracked.alerts_after),
         name=tracked.name,
         group=tracked.group,
     )

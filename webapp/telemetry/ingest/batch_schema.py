@@ -9,8 +9,8 @@ import msgspec
 
 from engine.config.names import PATTERN_OR_EMPTY
 from engine.events.vocabulary import KINDS
+from webapp.experiments.tracked_runs import LAST_SECOND
 from webapp.telemetry.ingest.external_engines import (
-    LAST_SECOND,
     MOST_EVENTS,
     NAMING,
     NAMING_MANY,

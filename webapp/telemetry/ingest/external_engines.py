@@ -22,7 +22,7 @@ from engine.events.vocabulary import KINDS, Event, RunState
 from webapp.experiments import external_engines
 from webapp.experiments.models import Run
 from webapp.experiments.scheduling.queue import events_of
-from webapp.experiments.tracked_runs import count_added, head_of
+from webapp.experiments.tracked_runs import LAST_SECOND, count_added, head_of
 from webapp.projects.allowances import refuse_events
 from webapp.rest.json_types import with_integers
 from webapp.rest.problem_details import Invalid
@@ -45,8 +45,6 @@ from webapp.telemetry.ingest.tree_checks import refuse_broken_trees
 
 MOST_EVENTS = 5000
 _BOUNDS = {"seq": (1, 2**63 - 1), "tree": (0, 2**63 - 1), "node": (0, 2**31 - 1)}
-LAST_SECOND = 4e9
-"""Largest accepted time, in Unix seconds (the year 2096)."""
 NAMING = ("agent", "problem")
 NAMING_MANY = ("agents", "shared_with", "node_share", "reward_by_agent")
 """Fields of payloads whose values, items or keys are names of agents or ids of problems."""

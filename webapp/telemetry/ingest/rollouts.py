@@ -18,7 +18,7 @@ from webapp.accounts.models import User
 from webapp.client.imports.rollouts import Broken, events_of, trees_of
 from webapp.client.imports.whole import Target, session_of
 from webapp.experiments.models import Run
-from webapp.experiments.tracked_runs import Process, Resume, attach
+from webapp.experiments.tracked_runs import LAST_SECOND, Process, Resume, attach
 from webapp.projects.models import Project
 from webapp.rest.problem_details import Invalid
 from webapp.telemetry.ingest.external_engines import MOST_EVENTS, read_batch, store_batch
@@ -45,7 +45,7 @@ def import_rollouts(
         {"seq": seq, **event} for seq, event in enumerate(events_of(steps, session, time.time()), 1)
     ]
     with transaction.atomic():
-        process = Process(session, "", len(events))
+        process = Process(session, "", len(events), LAST_SECOND)
         run = attach(project, user, key, Resume.NEVER, process, name=name).run
         for first in range(run.head_seq, len(events), MOST_EVENTS):
             batch = {"session": str(session), "events": events[first : first + MOST_EVENTS]}

@@ -61,6 +61,15 @@ def test_rollouts_of_a_step_and_a_problem_are_one_tree_by_their_parents():
     ]
 
 
+@pytest.mark.parametrize("written", [b"NaN", b"Infinity", b"-Infinity"])
+def test_a_reward_that_python_writes_though_json_has_none_is_none(written):
+    line = b'{"problem": "NaN?", "text": "a", "reward": %s}'
+    (tree,) = read(line % written, line % b"1.5")[1]
+    assert [node.reward for node in tree.nodes] == [None, 1.5] and tree.problem == "NaN?"
+    with pytest.raises(Broken, match=r"r\.jsonl, line 1: this is no JSON"):
+        read(line % b"NaN,,")
+
+
 def test_completions_of_trl_are_the_groups_of_their_step():
     table = {"step": 2, "prompt": [{"role": "user", "content": "2 + 2?"}], "note": "x"}
     steps = read(

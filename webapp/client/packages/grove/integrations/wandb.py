@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import Distribution, DistributionFinder
 from os import PathLike
 from types import ModuleType
@@ -86,16 +86,23 @@ def install(project: str | None = None, entity: str | None = None) -> None:
     if present is not None:
         raise Unusable("wandb is imported already: call install() before what imports it")
     stand_in(project, entity)
-    grove.__version__ = tracking.WANDB_VERSION  # type: ignore[attr-defined]
     sys.modules["wandb"] = grove
-    for name, members in _modules().items():
-        made = sys.modules[name] = ModuleType(name, "Part of W&B's package, by Grove.")
-        vars(made).update(members)
-        parent, _, own = name.rpartition(".")
-        if not hasattr(sys.modules[parent], own):
-            setattr(sys.modules[parent], own, made)
+    sys.modules.update(submodules())
     sys.modules["wandb.plot"] = grove.plot
     sys.meta_path.insert(0, _Finder())
+
+
+@cache
+def submodules() -> dict[str, ModuleType]:
+    """Returns the modules of W&B's package that trainers import or name, by their full names."""
+    made: dict[str, ModuleType] = {}
+    for name, members in _modules().items():
+        module = made[name] = ModuleType(name, "Part of W&B's package, by Grove.")
+        vars(module).update(members)
+        parent, _, own = name.rpartition(".")
+        if parent in made:
+            vars(made[parent]).setdefault(own, module)
+    return made
 
 
 def _modules() -> dict[str, dict[str, Any]]:
