@@ -17,6 +17,7 @@ from engine.problems.answers.blocks import (
     Block,
     blocks,
     cleaned,
+    contents,
     segments,
     with_ticks,
     without_controls,
@@ -33,6 +34,7 @@ from engine.problems.answers.marks import (
     wrapped,
 )
 from engine.problems.answers.parser import Parser
+from engine.problems.answers.pieces import with_methods
 from engine.problems.answers.prose import looks_like_code, regions
 from engine.problems.answers.readings import further
 
@@ -135,7 +137,7 @@ class _Reader:
                 continue
             if chosen.grade == Grade.WHOLE or not self.entry_point:
                 whole = self._chosen(outside) if reading is inside and chosen.code.missing else None
-                return self.extraction(_completed(chosen, whole))
+                return self.extraction(self._with_methods(_completed(chosen, whole), outside))
             part = part or chosen
         for reading in further(outside, self.entry_point):
             if not codes.may_define(reading, self.entry_point):
@@ -144,6 +146,14 @@ class _Reader:
             if chosen and (chosen.grade == Grade.WHOLE or not part):
                 return self.extraction(chosen)
         return self.extraction(part) if part else _rest(outside, self.parser)
+
+    def _with_methods(self, chosen: _Candidate, text: str) -> _Candidate:
+        """Returns the candidate with the methods of its class that stand in blocks of their own."""
+        owner = (self.entry_point or "").partition(".")[0]
+        if not owner or chosen.is_unfinished or "class" not in chosen.code.text:
+            return chosen
+        code = self.parser.code(with_methods(chosen.code, contents(text), owner))
+        return replace(chosen, code=code) if code else chosen
 
     def candidate(self, code: Code, text: str, block: Block | None = None) -> _Candidate:
         """Returns the candidate of a piece of code of a text, or of a block of it."""

@@ -1,6 +1,7 @@
 """Tests of programs in several blocks, in files of their own, within other texts and turns."""
 
 import json
+import textwrap
 
 import pytest
 
@@ -111,6 +112,27 @@ def test_a_program_in_pieces_is_put_together(name, lead):
         assert run(found.program, "add", 2, 3) == 5
     else:
         assert run(f"{found.program}\ntry_box = lambda a, b: Box().add(a, b)", "try_box", 2, 3) == 5
+
+
+STACK = "class Stack:\n    def __init__(self):\n        self.items = []\n"
+PUSH = "def push(self, item):\n    self.items.append(item)\n"
+POP = "def pop(self):\n    return self.items.pop()\n"
+
+
+@pytest.mark.parametrize("lead", ["", "    "])
+@pytest.mark.parametrize("entry_point", ["Stack", "Stack.pop"])
+def test_methods_in_blocks_of_their_own_belong_to_their_class(lead, entry_point):
+    wrong = "def push(self, item):\n    self.items.insert(0, item)\n"
+    parts = [STACK, *(textwrap.indent(one, lead) for one in (wrong, PUSH, POP, "print(1)\n"))]
+    answer = "".join(f"Then:\n```python\n{one}```\n" for one in parts)
+    scope: dict = {}
+    exec(extract(answer, entry_point).program, scope)
+    stack = scope["Stack"]()
+    stack.push(3)
+    stack.push(4)
+    assert stack.pop() == 4
+    whole = STACK + textwrap.indent(PUSH + POP, "    ")
+    assert_is(extract(f"```python\n{whole}```\nSo:\n```python\n{wrong}```\n", "Stack"), whole)
 
 
 def test_imports_of_others_stay():
