@@ -18,7 +18,7 @@ import importlib
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -130,6 +130,13 @@ REGISTRIES = (
 """All registries."""
 
 
+READS = {
+    "NEEDS": ("advantages", "losses", "composers", "gauges"),
+    "MAKES": ("advantages", "composers"),
+}
+"""Kinds whose methods may have these lists of names (`engine.config.columns`)."""
+
+
 def registry(kind: str) -> Registry:
     """Returns the registry of that kind."""
     return next(one for one in REGISTRIES if one.kind == kind)
@@ -229,6 +236,8 @@ class Methods(dict[str, Method], Generic[Method]):
             raise PluginError(plugin, fault)
         if fault := _figures_fault(getattr(source, "FIGURES", {})):
             raise PluginError(plugin, fault)
+        if fault := _unread_names(plugin.kind, source):
+            raise PluginError(plugin, fault)
         return source
 
     def _left_out(self, error: PluginError) -> PluginError:
@@ -298,6 +307,16 @@ def _name_fault(plugin: Plugin) -> str:
     ]
     if hasattr(section.annotation, plugin.name) or plugin.name in section.annotation.model_fields:
         return "its name is that of a setting of the same section; rename it"
+    return ""
+
+
+def _unread_names(kind: str, source: Any) -> str:
+    """Returns why a method would wait in vain for what it needs, or make it for nobody; empty if it
+    does not. Methods of kinds in `READS` say by themselves which names are wrong."""
+    for attribute, kinds in READS.items():
+        if kind not in kinds and (names := getattr(source, attribute, ())):
+            listed = ", ".join(sorted(map(str, names))) if isinstance(names, Collection) else names
+            return f"{attribute} has {listed}, but only {', '.join(kinds)} have {attribute}"
     return ""
 
 

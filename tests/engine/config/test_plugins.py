@@ -326,6 +326,33 @@ def test_a_run_that_needs_a_broken_plug_in_is_refused_with_its_package(faulty):
     assert load_recipe("demo", {"credit.advantage": "grpo"}), "the engine's own"
 
 
+def test_a_method_that_would_not_get_what_it_needs_is_refused_by_name(tmp_path):
+    needs = 'NEEDS = {"entropies"}\n'
+    part = (EXAMPLE / "grove_example" / "brief.py").read_text()
+    sampler = (EXAMPLE / "grove_example" / "unsolved.py").read_text()
+    strategy = (EXAMPLE / "grove_example" / "best_first.py").read_text()
+    modules = {
+        "credited": "NEEDS = {'hidden_states'}\n" + ADVANTAGE,
+        "rewarded": f"{part}\n{needs}", "drawn": f"{sampler}\n{needs}",
+        "planted": f"{strategy}\nMAKES = {{'share'}}\n",
+    }  # fmt: skip
+    kinds = {"advantages": "credited", "rewards": "rewarded", "samplers": "drawn",
+             "strategies": "planted"}  # fmt: skip
+    points = {f"grove.{kind}": {name: f"grove_toy.{name}"} for kind, name in kinds.items()}
+    with installed(a_package(tmp_path / "needy", modules, points)):
+        assert "NEEDS has hidden_states; choose among" in registry("advantages").error("credited")
+        for kind in ("rewards", "samplers"):
+            error = registry(kind).error(kinds[kind])
+            assert "NEEDS has entropies, but only advantages, losses" in error, kind
+        assert "MAKES has share, but only advantages" in registry("strategies").error("planted")
+        with pytest.raises(
+            ConfigError, match=r"training\.sampler = 'drawn': .*NEEDS has entropies"
+        ):
+            load_recipe("demo", {"training.sampler": "drawn"})
+        with pytest.raises(ConfigError, match=r"credit\.rewarded"):
+            load_recipe("demo", {"credit.rewarded.weight": 0.5})
+
+
 def test_a_name_of_two_packages_is_nobody_s(example, tmp_path):
     again = {"grove.advantages": {"scaled": "grove_other.sound"}}
     other = a_package(tmp_path / "other", {"sound": ADVANTAGE}, again, "grove_other")
