@@ -15,7 +15,7 @@ from webapp.experiments.scheduling.leases import EXTERNAL_LEASE_SECONDS
 from webapp.experiments.tracked_runs import LAST_SECOND, Process, Resume, attach
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
-from webapp.rest.json_types import Integer, integer
+from webapp.rest.json_types import Integer, Real, integer
 
 router = Router()
 KEY = r"^[A-Za-z0-9_.:\-]{1,64}$"
@@ -52,7 +52,7 @@ class TrackedRun(Schema):
     lines: integer(ge=0, lt=2**62) = 0
     """Number of lines that the process has logged; with more than are stored, an ended run is
     reopened."""
-    alerts_after: float = Field(0.0, ge=0, le=LAST_SECOND, allow_inf_nan=False)
+    alerts_after: Real = Field(0.0, ge=0, le=LAST_SECOND, allow_inf_nan=False)
     """Unix seconds. What happened until then raises no alert: an import gives the moment at which
     it began, or 4e9 if the run is over."""
 
